@@ -1,0 +1,80 @@
+"""Creates a table: its halves with their first state, then its record. Part of the API's layer.
+
+The order, and what a death in between leaves: start offsets are resolved (nothing done); REALTIME, then OFFLINE is laid
+as an empty Delta table whose act 0 holds the start (rowless folders, which the next `table create` lays anew); the
+record is added (done). So the offsets to start from are committed before anything is read.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from hybrid.errors import ConflictError
+from hybrid.ingest.plan import start_offsets, topic_key
+from hybrid.ingest.stream import TopicView, view_topic
+from hybrid.lake.create import create_half
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import open_half
+from hybrid.lake.workbench import new_act_id
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.boundary import INFINITE, Boundary
+from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState
+
+
+def check_free(layout: TableLayout, spec: TableSpec) -> None:
+    """ConflictError when the warehouse holds data under the table's name that no record speaks of."""
+    for half in sorted(spec.halves):
+        if (layout.half(half) / "_delta_log").exists() and open_half(layout.half(half)).state.act.number > 0:
+            raise ConflictError(
+                f"{layout.half(half)} holds data of an earlier table '{spec.name}'. Nothing was created.",
+                hint=f"Move {layout.root} away, or choose another table name.",
+            )
+
+
+def lay_halves(layout: TableLayout, spec: TableSpec, now_ms: int) -> Mapping[str, int]:
+    """Lays the halves of a new table. Returns the offsets it starts from, by partition (empty: no topic yet).
+
+    StreamError when Kafka does not answer: without it nobody can say where `largest` is.
+    """
+    view = _view(spec)
+    makers: dict[Half, Callable[[], HalfState]] = {
+        Half.REALTIME: lambda: first_realtime_state(spec, view, now_ms),
+        Half.OFFLINE: lambda: first_offline_state(spec, now_ms),
+    }
+    for half in (Half.REALTIME, Half.OFFLINE):
+        if half in spec.halves:
+            shutil.rmtree(layout.half(half), ignore_errors=True)  # a creation that died left no rows in it
+            create_half(layout.half(half), spec, half, makers[half]())
+    starts = start_offsets(spec.stream, view) if spec.stream else {}
+    return {str(key.partition): offset for key, offset in starts.items()}
+
+
+def first_realtime_state(spec: TableSpec, view: TopicView | None, now_ms: int) -> RealtimeState:
+    """Act 0 of a REALTIME half: where each partition starts, and which topic that is."""
+    assert spec.stream is not None
+    known = {topic_key(view.topic): view.topic_id} if view else {}
+    return RealtimeState(_act_zero(spec, now_ms), offsets=start_offsets(spec.stream, view), topic_ids=known)
+
+
+def first_offline_state(spec: TableSpec, now_ms: int) -> OfflineState:
+    """Act 0 of an OFFLINE half: a boundary that covers nothing."""
+    return OfflineState(_act_zero(spec, now_ms), boundary=Boundary(None if spec.time_column else INFINITE))
+
+
+def _view(spec: TableSpec) -> TopicView | None:
+    return view_topic(spec.stream.brokers, spec.stream.topic) if spec.stream else None
+
+
+def _act_zero(spec: TableSpec, now_ms: int) -> Act:
+    # The documents go with the data, so that a lost catalog can be rebuilt from the tables.
+    documents: dict[str, Any] = {
+        "schema": spec.schema_doc,
+        "realtime": spec.realtime_doc,
+        "offline": spec.offline_doc,
+        "brokers": spec.stream.brokers if spec.stream else None,
+    }
+    at = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return Act(new_act_id("create"), 0, "create", at, documents)

@@ -1,0 +1,117 @@
+"""The one error tree of the product.
+
+    HybridError                 code, exit_code, http_status, pinot_code, hint
+    |-- UsageError              wrong words on the command line                        exit 2
+    |-- SpecError               a schema, table config, job spec or setting is wrong   exit 1
+    |-- NotFoundError           a table, segment, replacement, file does not exist     exit 1
+    |-- ConflictError           somebody else acts, or acted, on the same thing        exit 4
+    |   `-- OvertakenError      the state an act was planned on is no longer newest    (retried, then exit 4)
+    |-- StreamError             Kafka: unreachable, topic missing, offsets expired     exit 1
+    |-- DataError               a row, file or batch cannot be read or converted       exit 1
+    |-- QueryError              a statement cannot be parsed, planned or run           exit 1
+    `-- MachineError            Java, jars, disk: the machine lacks something          exit 1
+
+A message says what happened, with the value, and what would do; `hint` is the next command.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class HybridError(Exception):
+    """An error that a user can act on. `str()` is the sentence; `hint` says what to do next."""
+
+    code = "error"
+    exit_code = 1
+    http_status = 500
+    pinot_code = 200
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(HybridError):
+    """Wrong words on the command line."""
+
+    code = "usage"
+    exit_code = 2
+    http_status = 400
+
+
+class SpecError(HybridError):
+    """What a user wrote in a schema, table config, job spec or settings file cannot be honoured."""
+
+    code = "spec"
+    http_status = 400
+
+    @classmethod
+    def at(cls, source: str, path: str, message: str, *, hint: str | None = None) -> SpecError:
+        """An error at a JSON pointer or key `path` inside the file `source`."""
+        return cls(f"{source}: {path}: {message}", hint=hint)
+
+
+class NotFoundError(HybridError):
+    """Something that was named does not exist."""
+
+    code = "not-found"
+    http_status = 404
+    pinot_code = 190
+
+    @classmethod
+    def named(cls, noun: str, name: str, known: Iterable[str] = ()) -> NotFoundError:
+        """`Table 'evnts' does not exist. Did you mean 'events'?`"""
+        return cls(f"{noun} '{name}' does not exist.{suggestion(name, known)}")
+
+
+class ConflictError(HybridError):
+    """Somebody else acts, or acted, on the same thing; nothing was changed."""
+
+    code = "conflict"
+    exit_code = 4
+    http_status = 409
+
+
+class OvertakenError(ConflictError):
+    """The state an act was planned on is no longer the newest: plan anew."""
+
+    code = "overtaken"
+
+
+class StreamError(HybridError):
+    """Kafka cannot be reached, or a topic is not as it was; nothing was skipped."""
+
+    code = "stream"
+    http_status = 502
+
+
+class DataError(HybridError):
+    """A row, file or batch cannot be read or converted; nothing was changed."""
+
+    code = "data"
+    http_status = 400
+
+
+class QueryError(HybridError):
+    """A statement cannot be parsed, planned or run. `pinot_code` is Pinot's error code for it."""
+
+    code = "query"
+    http_status = 200
+
+    def __init__(self, message: str, *, pinot_code: int = 200, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.pinot_code = pinot_code
+
+
+class MachineError(HybridError):
+    """The machine lacks something: Java, the jars, room on the disk."""
+
+    code = "machine"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'events'?` when a known name is close to `name`, else an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" Did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,174 @@
+"""One batch of realtime rows: rows, rejected rows and offsets in one commit to the REALTIME half (R2, R6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hybrid.ingest.plan import BatchPlan, missing_topic, plan_batch, topic_key
+from hybrid.ingest.read import VALUE_BYTES, assigners_for, decode_frame, read_ranges
+from hybrid.ingest.stream import view_topic
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.spec.table_config import Half, StreamConfig, TableSpec
+from hybrid.table import columns
+from hybrid.table.boundary import PartitionKey
+from hybrid.table.names import realtime_sequence
+from hybrid.table.ranges import advance
+from hybrid.table.segments import Thresholds
+from hybrid.table.state import Consuming, RealtimeState, next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BATCH_OFFSETS_MAX = 1_000_000
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What a batch did: `rows` and `rejected` committed at `version`; `behind` offsets were left for the next one."""
+
+    rows: int
+    rejected: int
+    behind: int
+    version: int
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What a batch put into one segment."""
+
+    key: PartitionKey
+    segment: str
+    rows: int
+    bytes: int
+    start: int
+    timestamp_max: int
+
+
+def run_batch(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, batch_offsets_max: int = BATCH_OFFSETS_MAX
+) -> BatchReport | None:
+    """Reads what Kafka holds beyond the committed offsets and commits it; None when there is nothing new.
+
+    The whole batch is done under the half's lock: what is read depends on the offsets, and nothing but ingestion
+    writes here. Raises StreamError when the stream is not as it was, NotFoundError when the topic is missing.
+    """
+    path = layout.half(Half.REALTIME)
+    # Fails early, before a JVM is started. The half is read before Kafka, so that no position is beyond the ends.
+    early = _plan(spec, open_half(path), batch_offsets_max)
+    if not early.ranges and not _aged(spec, open_half(path).realtime, bench.now_ms()):
+        return None
+    with bench.lock(layout, Half.REALTIME):
+        snapshot = open_half(path)
+        plan = _plan(spec, snapshot, batch_offsets_max)
+        if plan.ranges:
+            return _commit_batch(bench, spec, layout, snapshot, plan)
+        return _seal_aged(bench, spec, layout, snapshot)
+
+
+def _plan(spec: TableSpec, snapshot: HalfSnapshot, batch_offsets_max: int) -> BatchPlan:
+    stream = stream_of(spec)
+    view = view_topic(stream.brokers, stream.topic)
+    if view is None:
+        raise missing_topic(stream)
+    return plan_batch(spec.name, stream, snapshot.realtime, view, batch_offsets_max)
+
+
+def stream_of(spec: TableSpec) -> StreamConfig:
+    """The table's stream; SpecError when it has none."""
+    from hybrid.errors import SpecError
+
+    if spec.stream is None:
+        raise SpecError(f"Table '{spec.name}' has no REALTIME half, so there is no stream to ingest.")
+    return spec.stream
+
+
+def _commit_batch(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot, plan: BatchPlan
+) -> BatchReport:
+    state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
+    assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
+    messages = read_ranges(bench.spark, stream, plan.ranges)
+    frame = decode_frame(messages, spec, assigners, plan.ranges[0].key).persist()
+    try:
+        pieces = _pieces(frame, plan.ranges[0].key)
+        good = [piece for piece in pieces if piece.segment != columns.rejected_segment(spec.name)]
+        rejected = sum(piece.rows for piece in pieces) - sum(piece.rows for piece in good)
+        rows = sum(piece.rows for piece in good)
+        act_id = new_act_id("ingest")
+        detail = {"rows": rows, "rejected": rejected}
+        after = replace(
+            _after(state, good, limits, now_ms),
+            act=next_act(state, act_id, "ingest", bench.now_iso(), detail),
+            offsets=advance(state.offsets, list(plan.ranges)),
+            topic_ids={**state.topic_ids, topic_key(stream.topic): plan.topic_id},
+            timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces)),
+            rejected=state.rejected + rejected,
+        )
+        committed = commit_act(frame.drop(VALUE_BYTES), layout.half(Half.REALTIME), after, planned=snapshot.version)
+    finally:
+        frame.unpersist()
+    return BatchReport(rows, rejected, plan.behind, committed)
+
+
+def _seal_aged(bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot) -> BatchReport | None:
+    """Seals consuming segments that have reached their time threshold while nothing arrives."""
+    state = snapshot.realtime
+    aged = _aged(spec, state, bench.now_ms())
+    if not aged:
+        return None
+    kept = {key: segment for key, segment in state.consuming.items() if key not in aged}
+    detail = {"sealed": sorted(state.consuming[key].name for key in aged)}
+    act = next_act(state, new_act_id("seal"), "seal", bench.now_iso(), detail)
+    path = layout.half(Half.REALTIME)
+    nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
+    committed = commit_act(nothing, path, replace(state, act=act, consuming=kept), planned=snapshot.version)
+    return BatchReport(0, 0, 0, committed)
+
+
+def _aged(spec: TableSpec, state: RealtimeState, now_ms: int) -> set[PartitionKey]:
+    limits = _limits(spec)
+    return {key for key, segment in state.consuming.items() if not limits.leave_open(segment, now_ms)}
+
+
+def _limits(spec: TableSpec) -> Thresholds:
+    stream = stream_of(spec)
+    return Thresholds(stream.flush_rows, stream.flush_bytes, stream.flush_ms)
+
+
+def _pieces(frame: DataFrame, topic: PartitionKey) -> list[_Piece]:
+    """Rows, bytes, first offset and highest timestamp of each segment in the batch; decodes it into the cache."""
+    from pyspark.sql import functions as F
+
+    found = (
+        frame.groupBy(columns.PARTITION, columns.SEGMENT)
+        .agg(F.count("*"), F.sum(VALUE_BYTES), F.min(columns.OFFSET), F.max(columns.TIMESTAMP))
+        .collect()
+    )
+    return [_Piece(topic._replace(partition=row[0]), row[1], *row[2:]) for row in found]
+
+
+def _after(state: RealtimeState, pieces: Iterable[_Piece], limits: Thresholds, now_ms: int) -> RealtimeState:
+    """Which segments are consuming after the batch, and the next free sequence of each partition."""
+    consuming: dict[PartitionKey, Consuming] = dict(state.consuming)
+    sequences: dict[PartitionKey, int] = dict(state.sequences)
+    for piece in sorted(pieces, key=lambda piece: (piece.key, piece.start)):
+        before = state.consuming.get(piece.key)
+        if before is not None and before.name == piece.segment:
+            merged = replace(before, rows=before.rows + piece.rows, bytes=before.bytes + piece.bytes)
+        else:
+            sequence = realtime_sequence(piece.segment)
+            merged = Consuming(piece.segment, sequence, piece.start, piece.rows, piece.bytes, now_ms)
+            sequences[piece.key] = max(sequence + 1, sequences.get(piece.key, 0))
+        consuming[piece.key] = merged
+    open_still = {key: segment for key, segment in consuming.items() if limits.leave_open(segment, now_ms)}
+    return replace(state, consuming=open_still, sequences=sequences)
+
+
+def _highest(*timestamps: int | None) -> int | None:
+    """The highest Kafka timestamp so far; it never falls, though producers may send older ones."""
+    return max((value for value in timestamps if value is not None), default=None)

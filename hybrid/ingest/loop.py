@@ -1,0 +1,76 @@
+"""Ingestion as a task: batch after batch, until caught up or until it is told to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hybrid.errors import NotFoundError
+from hybrid.ingest.batch import BatchReport, run_batch, stream_of
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.workbench import Workbench
+from hybrid.spec.table_config import TableSpec
+
+_POLL_S = 1.0
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """What an ingestion did: rows and rejected rows in `batches` commits, in one `sentence`."""
+
+    rows: int
+    rejected: int
+    batches: int
+    sentence: str
+
+
+def ingest_until_caught_up(bench: Workbench, spec: TableSpec, layout: TableLayout, **options: int) -> IngestReport:
+    """Ingests until nothing is left beyond the committed offsets."""
+    return _ingest(bench, spec, layout, lambda report: report is None or report.behind <= 0, **options)
+
+
+def ingest_forever(bench: Workbench, spec: TableSpec, layout: TableLayout, stop: Callable[[], bool]) -> IngestReport:
+    """Ingests until `stop()` is true, asked between batches. A topic that is not there yet is waited for."""
+    told = False
+    while not stop():
+        try:
+            return _ingest(bench, spec, layout, lambda report: _pause_or_stop(report, stop))
+        except NotFoundError as missing:
+            if not told:
+                bench.progress.say(f"{missing} Waiting for it.")
+                told = True
+            time.sleep(_POLL_S)
+    return IngestReport(0, 0, 0, _sentence(spec, 0, 0, 0))
+
+
+def _pause_or_stop(report: BatchReport | None, stop: Callable[[], bool]) -> bool:
+    if report is None and not stop():
+        time.sleep(_POLL_S)
+    return stop()
+
+
+def _ingest(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    finished: Callable[[BatchReport | None], bool],
+    **options: int,
+) -> IngestReport:
+    rows = rejected = batches = 0
+    while True:
+        report = run_batch(bench, spec, layout, **options)
+        if report is not None:
+            rows, rejected, batches = rows + report.rows, rejected + report.rejected, batches + 1
+            bench.progress.step(f"ingesting '{spec.name}' (rows)", rows, rows + report.behind)
+        if finished(report):
+            return IngestReport(rows, rejected, batches, _sentence(spec, rows, rejected, batches))
+
+
+def _sentence(spec: TableSpec, rows: int, rejected: int, batches: int) -> str:
+    stream = stream_of(spec)
+    if not batches:
+        return f"Nothing to ingest: table '{spec.name}' has read everything in topic '{stream.topic}'."
+    kept = f"; {rejected} messages could not be read and are kept as rejected rows" if rejected else ""
+    commits = "1 commit" if batches == 1 else f"{batches} commits"
+    return f"Ingested {rows} rows from topic '{stream.topic}' into '{spec.name}' in {commits}{kept}."

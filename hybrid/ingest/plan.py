@@ -1,0 +1,97 @@
+"""Plans the next batch: compares what the REALTIME half has committed with what Kafka holds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hybrid.errors import NotFoundError, StreamError
+from hybrid.ingest.stream import TopicView
+from hybrid.spec.table_config import StreamConfig
+from hybrid.table.boundary import PartitionKey
+from hybrid.table.ranges import OffsetRange, plan_ranges
+from hybrid.table.state import RealtimeState
+
+# A table config names one stream; tables by DDL will name their connectors.
+CONNECTOR = "kafka"
+EPOCH = 0
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """What one batch reads, and where the partitions stand: `behind` offsets are left after it."""
+
+    topic_id: str
+    ranges: tuple[OffsetRange, ...]
+    behind: int
+
+
+def plan_batch(
+    table: str, stream: StreamConfig, state: RealtimeState, view: TopicView, batch_offsets_max: int
+) -> BatchPlan:
+    """The next batch.
+
+    StreamError when the topic was recreated, was refilled past our position, or no longer holds the offset to read
+    next: ingestion stops and a person decides, because going on would skip or repeat rows without a word.
+    """
+    check_identity(table, state, view)
+    ends = {partition_key(stream.topic, partition): end for partition, end in view.ends.items()}
+    for key, end in ends.items():
+        _check_position(table, key, state.offsets.get(key, 0), view.starts[key.partition], end)
+    ranges = plan_ranges(state.offsets, ends, batch_offsets_max)
+    wanted = sum(max(0, end - state.offsets.get(key, 0)) for key, end in ends.items())
+    return BatchPlan(view.topic_id, tuple(ranges), wanted - sum(piece.end - piece.start for piece in ranges))
+
+
+def partition_key(topic: str, partition: int) -> PartitionKey:
+    """The key of a partition of the table's stream."""
+    return PartitionKey(CONNECTOR, topic, EPOCH, partition)
+
+
+def topic_key(topic: str) -> str:
+    """The key under which the state keeps the topic's id."""
+    return f"{CONNECTOR}/{topic}"
+
+
+def check_identity(table: str, state: RealtimeState, view: TopicView) -> None:
+    """StreamError when the topic is not the one the table has read so far."""
+    known = state.topic_ids.get(topic_key(view.topic))
+    if known is not None and known != view.topic_id:
+        raise StreamError(
+            f"Topic '{view.topic}' was recreated: table '{table}' has read topic id {known}, "
+            f"now it is {view.topic_id}. Ingestion stopped; nothing was skipped and nothing was lost.",
+            hint="Decide what the new topic holds. To read it as new data, create a table of another name on it.",
+        )
+
+
+def missing_topic(stream: StreamConfig) -> NotFoundError:
+    """The error for a topic that is not there (yet)."""
+    return NotFoundError(
+        f"Topic '{stream.topic}' does not exist at {stream.brokers}.",
+        hint=f"hybrid kafka topic create {stream.topic}",
+    )
+
+
+def _check_position(table: str, key: PartitionKey, position: int, start: int, end: int) -> None:
+    where = f"partition {key.partition} of topic '{key.topic}'"
+    if position < start:
+        raise StreamError(
+            f"Offsets expired: table '{table}' has to read {where} from offset {position}, "
+            f"but Kafka's first one there is {start}: {start - position} offsets are gone. "
+            "Ingestion stopped; nothing was skipped.",
+            hint="Keep the topic's retention above the longest pause of ingestion; restore the data, or backfill it.",
+        )
+    if position > end:
+        raise StreamError(
+            f"Table '{table}' has read {where} up to offset {position}, but it now ends at {end}: "
+            "the topic was truncated or refilled. Ingestion stopped; nothing was skipped.",
+            hint="Check which cluster the table's broker address names.",
+        )
+
+
+def start_offsets(stream: StreamConfig, view: TopicView | None) -> Mapping[PartitionKey, int]:
+    """The offsets to start from, resolved at a table's creation. A topic that is not there yet starts at 0."""
+    if view is None:
+        return {}
+    chosen = view.ends if stream.offset_reset == "largest" else view.starts
+    return {partition_key(stream.topic, partition): offset for partition, offset in chosen.items()}

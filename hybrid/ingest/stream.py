@@ -1,0 +1,62 @@
+"""What Kafka says of a topic: its id, its partitions, and from where to where each can be read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from hybrid.errors import StreamError
+
+_TIMEOUT_MS = 10_000
+
+
+@dataclass(frozen=True)
+class TopicView:
+    """A topic at one moment. `starts` are the first offsets still held, `ends` the last stable offsets (exclusive)."""
+
+    topic: str
+    topic_id: str
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+def view_topic(brokers: str, topic: str, timeout_ms: int = _TIMEOUT_MS) -> TopicView | None:
+    """The topic as the cluster shows it now, or None when there is none of that name.
+
+    Raises StreamError when the cluster does not answer within `timeout_ms`. The ends are last stable offsets: what an
+    open transaction holds back is not in them.
+    """
+    from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+    from kafka.errors import KafkaError
+
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
+    try:
+        with ExitStack() as stack:
+            admin = KafkaAdminClient(bootstrap_servers=brokers, bootstrap_timeout_ms=timeout_ms)
+            stack.callback(admin.close)
+            found = admin.describe_topics([topic])[0]
+            if found.get("error_code", 0) != 0 or not found.get("partitions"):
+                return None
+            consumer = KafkaConsumer(bootstrap_servers=brokers, isolation_level="read_committed", group_id=None)
+            stack.callback(consumer.close)
+            partitions = [TopicPartition(topic, p["partition_index"]) for p in found["partitions"]]
+            starts = consumer.beginning_offsets(partitions)
+            ends = consumer.end_offsets(partitions)
+    except (KafkaError, OSError) as error:
+        raise unreachable(brokers, error) from error
+    return TopicView(
+        topic,
+        str(found["topic_id"]),
+        {part.partition: offset for part, offset in starts.items()},
+        {part.partition: offset for part, offset in ends.items()},
+    )
+
+
+def unreachable(brokers: str, error: Exception) -> StreamError:
+    """The error for a cluster that does not answer."""
+    return StreamError(
+        f"Kafka at {brokers} does not answer ({type(error).__name__}).",
+        hint="hybrid kafka start (a local broker), or give your cluster's address: --kafka HOST:PORT on table create",
+    )

@@ -1,0 +1,66 @@
+"""The one place where rows and state reach a half: one Delta commit per act (R2), fenced.
+
+The fence: one txnAppId per half and txnVersion = the act's number. A writer that planned on an overtaken state either
+fails (Delta's concurrent transaction) or is skipped by Delta without a word; so after the write the newest own commit
+is read, and an act that is not in it did not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import OvertakenError
+from hybrid.lake.failpoints import failpoint, failpoint_inside
+from hybrid.lake.log import newest_version, state_at
+from hybrid.table.columns import SEGMENT
+from hybrid.table.state import HalfState, to_user_metadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_CONFLICTS = ("ConcurrentTransactionException", "ConcurrentAppend", "ConcurrentDelete", "DELTA_CONCURRENT")
+
+
+def commit_act(frame: DataFrame, half: Path, state: HalfState, *, planned: int, replacing: Sequence[str] = ()) -> int:
+    """Appends `frame`, or puts it in place of the segments `replacing`, and makes `state` the half's state.
+
+    Call it under the half's lock. `planned` is the Delta version that the act was planned on. Returns the version of
+    the commit. OvertakenError when another act came first: nothing was changed.
+    """
+    act = state.act
+    failpoint(act.kind, "before")
+    with failpoint_inside(act.kind, half):
+        _write(frame, half, state, replacing)
+    version = _committed_as(half, act.id, planned)
+    failpoint(act.kind, "after")
+    return version
+
+
+def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[str]) -> None:
+    writer = (
+        frame.write.format("delta")
+        .mode("overwrite" if replacing else "append")
+        .option("txnAppId", f"hybrid-{half.name}")
+        .option("txnVersion", state.act.number)
+        .option("userMetadata", to_user_metadata(state))
+    )
+    if replacing:
+        quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in replacing)
+        writer = writer.option("replaceWhere", f"{SEGMENT} IN ({quoted})")
+    try:
+        writer.save(str(half))
+    except Exception as error:  # pyspark maps Delta's conflicts to several classes; their names stand in the text
+        if any(name in str(error) or name in type(error).__name__ for name in _CONFLICTS):
+            raise OvertakenError(f"Another act committed to {half} first.") from error
+        raise
+
+
+def _committed_as(half: Path, act_id: str, planned: int) -> int:
+    """The version that holds the act; OvertakenError when Delta skipped it."""
+    for version in range(newest_version(half, planned), planned, -1):
+        state = state_at(half, version)
+        if state is not None and state.act.id == act_id:
+            return version
+    raise OvertakenError(f"Another act committed to {half} first.")

@@ -1,0 +1,55 @@
+"""Creates the empty Delta table of a half, with its first state as act 0.
+
+No rows are written, so no JVM is started: the empty table is laid by delta-rs, and every row that follows by Spark.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+
+from hybrid.lake.failpoints import failpoint, failpoint_inside
+from hybrid.lake.layout import physical_columns, statistics_columns
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.columns import HIDDEN, REJECTED_ONLY, SEGMENT
+from hybrid.table.state import HalfState, to_user_metadata
+
+# How long replaced data stays readable and so revertible. Time travel refuses older versions even where files are left.
+REVERT_WINDOW_DAYS = 30
+
+_ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
+
+
+def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> None:
+    """Lays the Delta table of a half. FileExistsError-free: an existing table raises delta-rs's own error."""
+    window = f"interval {REVERT_WINDOW_DAYS} days"
+    failpoint("create", "before")
+    with failpoint_inside("create", path):
+        DeltaTable.create(
+            str(path),
+            schema=arrow_schema(spec, half),
+            partition_by=[SEGMENT],
+            configuration={
+                # Delta's own clean-up would drop the commits that hold our state, and checkpoints do not keep it.
+                "delta.enableExpiredLogCleanup": "false",
+                "delta.logRetentionDuration": window,
+                "delta.deletedFileRetentionDuration": window,
+                "delta.dataSkippingStatsColumns": ",".join(statistics_columns(spec, half)),
+            },
+            commit_properties=CommitProperties(custom_metadata={"userMetadata": to_user_metadata(state)}),
+        )
+    failpoint("create", "after")
+
+
+def arrow_schema(spec: TableSpec, half: Half) -> pa.Schema:
+    """The Arrow schema of a half: what `physical_columns` says in Spark's words."""
+    hidden = dict([*HIDDEN, *REJECTED_ONLY])
+    fields = {field.name: field for field in spec.schema.fields}
+    return pa.schema(
+        [
+            (name, _ARROW[hidden[name]] if name in hidden else fields[name].arrow_type())
+            for name, _ in physical_columns(spec, half)
+        ]
+    )

@@ -1,0 +1,48 @@
+"""Where the halves of a table lie, and their physical columns.
+
+<warehouse>/<table>/REALTIME      Delta table, partitioned by segment
+<warehouse>/<table>/OFFLINE       Delta table, partitioned by segment
+<warehouse>/<table>/REALTIME.lock, OFFLINE.lock
+<warehouse>/<table>/staging/<act id>/   staged rows of an act that has not committed; removed with it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.columns import HIDDEN, REJECTED_ONLY
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """The folders of one table."""
+
+    root: Path
+
+    def half(self, half: Half) -> Path:
+        """The Delta table of a half."""
+        return self.root / half.value
+
+    def lock(self, half: Half) -> Path:
+        """The lock file of a half: beside the Delta table, which holds nothing but what Delta put there."""
+        return self.root / f"{half.value}.lock"
+
+    def staging(self, act_id: str) -> Path:
+        """Where an act stages rows before it takes the lock."""
+        return self.root / "staging" / act_id
+
+
+def physical_columns(spec: TableSpec, half: Half) -> list[tuple[str, str]]:
+    """(name, Spark type) of every stored column of a half, in physical order: hidden columns, then the user's."""
+    hidden = [*HIDDEN, *(REJECTED_ONLY if half is Half.REALTIME else ())]
+    return [*hidden, *((field.name, field.spark_type) for field in spec.schema.fields)]
+
+
+def statistics_columns(spec: TableSpec, half: Half) -> list[str]:
+    """The columns whose minimum and maximum the Delta log keeps: what pruning and planning read."""
+    hidden = [name for name, kind in HIDDEN[1:] if kind != "string"]
+    keys = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
+    scalar = [field.name for field in spec.schema.fields if field.single_value and field.name in keys]
+    return [*hidden, *scalar]

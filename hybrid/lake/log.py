@@ -1,0 +1,136 @@
+"""Reads a half from its Delta log, without a JVM: version, state of the newest own commit, files with statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from hybrid.errors import DataError, NotFoundError
+from hybrid.table.columns import SEGMENT
+from hybrid.table.state import HalfState, OfflineState, RealtimeState, from_user_metadata
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One Parquet file of a half. `low` and `high` hold the minimum and maximum of the columns with statistics."""
+
+    path: str
+    segment: str
+    rows: int
+    bytes: int
+    modified_ms: int
+    low: Mapping[str, object] = field(default_factory=dict)
+    high: Mapping[str, object] = field(default_factory=dict)
+
+
+class HalfSnapshot:
+    """A half at one version of its log. Its files outlive every query that reads them (vacuum waits for days)."""
+
+    def __init__(self, path: Path, table: DeltaTable) -> None:
+        self.path = path
+        self.version: int = table.version()
+        self._table = table
+
+    @cached_property
+    def state(self) -> HalfState:
+        """The state in the newest own commit at or before this version; foreign commits are stepped over."""
+        for version in range(self.version, -1, -1):
+            state = from_user_metadata(_user_metadata(self.path, version))
+            if state is not None:
+                return state
+        raise DataError(f"{self.path}: no commit of hybrid's up to version {self.version}: not one of our tables.")
+
+    @cached_property
+    def files(self) -> tuple[DataFile, ...]:
+        """The data files of this version, rejected rows' included, by segment and path."""
+        found = [_data_file(self.path, row) for row in _rows_of(self._table)]
+        return tuple(sorted(found, key=lambda file: (file.segment, file.path)))
+
+    @property
+    def realtime(self) -> RealtimeState:
+        """The state of a REALTIME half."""
+        assert isinstance(self.state, RealtimeState)
+        return self.state
+
+    @property
+    def offline(self) -> OfflineState:
+        """The state of an OFFLINE half."""
+        assert isinstance(self.state, OfflineState)
+        return self.state
+
+
+def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
+    """The half at `path`, newest version unless one is given. NotFoundError when there is no Delta table."""
+    try:
+        return HalfSnapshot(path, DeltaTable(str(path), version=version))
+    except TableNotFoundError as error:
+        raise NotFoundError(f"There is no Delta table at {path}.", hint="hybrid doctor") from error
+    except DeltaError as error:
+        raise DataError(f"{path}: the Delta log cannot be read at version {version or 'newest'}: {error}") from error
+
+
+def newest_version(path: Path, known: int) -> int:
+    """The newest version of a half of which `known` is a version: looks for the next log entries only."""
+    while _log_entry(path, known + 1).exists():
+        known += 1
+    return known
+
+
+def state_at(path: Path, version: int) -> HalfState | None:
+    """The state that the commit at `version` carries, or None when that commit is foreign or gone."""
+    return from_user_metadata(_user_metadata(path, version))
+
+
+def own_states(path: Path, newest: int) -> Iterator[tuple[int, HalfState]]:
+    """(version, state) of every own commit that the log still holds, newest first."""
+    for version in range(newest, -1, -1):
+        state = state_at(path, version)
+        if state is not None:
+            yield version, state
+
+
+def _log_entry(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020d}.json"
+
+
+def _user_metadata(path: Path, version: int) -> str | None:
+    try:
+        text = _log_entry(path, version).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    for line in text.splitlines():
+        if line.startswith('{"commitInfo"'):
+            found = json.loads(line)["commitInfo"].get("userMetadata")
+            return found if isinstance(found, str) else None
+    return None
+
+
+def _rows_of(table: DeltaTable) -> list[dict[str, object]]:
+    batch = table.get_add_actions(flatten=True)
+    columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+    names = list(columns)
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _data_file(root: Path, row: Mapping[str, object]) -> DataFile:
+    def integer(value: object) -> int:
+        return int(value) if isinstance(value, (int, float)) else 0
+
+    modified = row["modification_time"]
+    path = unquote(str(row["path"]))
+    return DataFile(
+        path=path if path.startswith("/") else str(root / path),
+        segment=str(row[f"partition.{SEGMENT}"]),
+        rows=integer(row["num_records"]),
+        bytes=integer(row["size_bytes"]),
+        modified_ms=integer(modified) if not hasattr(modified, "timestamp") else int(modified.timestamp() * 1000),
+        low={name[4:]: value for name, value in row.items() if name.startswith("min.")},
+        high={name[4:]: value for name, value in row.items() if name.startswith("max.")},
+    )

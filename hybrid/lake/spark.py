@@ -1,0 +1,92 @@
+"""The Spark session of this process: local by default, started on first use, shared by everything after."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+"""
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """What a session needs: the locked jars, a folder for its log, master, heap, and the user's [spark] settings."""
+
+    jars: Sequence[Path]
+    log_dir: Path
+    master: str = "local[2]"
+    driver_memory: str = "2g"
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def spark_session(settings: SparkSettings) -> SparkSession:
+    """The session of this process; the first call starts a JVM (5 to 10 s), later ones return the same session."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must see the same packages as we do
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("hybrid").master(settings.master)
+    for key, value in _configuration(settings).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def jvm_pid(spark: SparkSession) -> int:
+    """The process number of the session's JVM."""
+    return int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+
+
+def _configuration(settings: SparkSettings) -> dict[str, str]:
+    jars = [str(jar) for jar in settings.jars]
+    return {
+        "spark.jars": ",".join(jars),
+        "spark.driver.extraClassPath": ":".join(jars),
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log4j_file(settings.log_dir)}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # The default of 50 costs seconds for each commit of a small table.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # An act without rows (rejected only, offsets only) must leave its commit.
+        "spark.databricks.delta.skipRecordingEmptyCommits": "false",
+        **settings.extra,
+    }
+
+
+def _log4j_file(log_dir: Path) -> Path:
+    log_dir.mkdir(parents=True, exist_ok=True)
+    path = log_dir / "spark-log4j2.properties"
+    text = _LOG4J.format(log=log_dir / "spark.log")
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,65 @@
+"""What every act on a half needs: a Spark session on first use, the half's lock, a clock, and somebody to tell."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.lock import half_lock
+from hybrid.progress import Progress
+from hybrid.spec.table_config import Half
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass
+class Workbench:
+    """`start_spark` starts or returns this process's session; `now_ms` is the clock, epoch milliseconds."""
+
+    start_spark: Callable[[], SparkSession]
+    now_ms: Callable[[], int]
+    progress: Progress
+    lock_timeout_s: float = 60.0
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The Spark session; the first use in a process starts a JVM."""
+        return self.start_spark()
+
+    def lock(self, layout: TableLayout, half: Half) -> AbstractContextManager[None]:
+        """The lock of a half, with this process's JVM written down. Hold it for plan-check and commit only."""
+        from hybrid.lake.spark import jvm_pid
+
+        return half_lock(
+            layout.lock(half),
+            jvm_pid=jvm_pid(self.spark),
+            timeout_s=self.lock_timeout_s,
+            waiting=self.progress.say,
+        )
+
+    def now_iso(self) -> str:
+        """The clock as UTC ISO 8601."""
+        return datetime.fromtimestamp(self.now_ms() / 1000, UTC).isoformat(timespec="milliseconds")
+
+    @contextmanager
+    def staging(self, layout: TableLayout, act_id: str) -> Iterator[Path]:
+        """A folder for staged rows, removed at the end. What killed acts left behind is swept at the next start."""
+        path = layout.staging(act_id)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def new_act_id(kind: str) -> str:
+    """A fresh act id, such as `move-5f0c…`."""
+    return f"{kind}-{uuid.uuid4().hex[:16]}"

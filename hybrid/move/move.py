@@ -1,0 +1,235 @@
+"""The realtime-to-offline move: appends the rows that the next boundary covers, with that boundary, in one commit.
+
+The sequence, and what a death in between leaves:
+  read both halves' states, count what waits, plan        nothing done
+  stage the merged rows beside the halves                 staged files, swept by the next move
+  take the OFFLINE lock; state overtaken? plan anew       nothing done
+  one Delta commit: segments and the boundary             done, or not done
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hybrid.errors import OvertakenError, SpecError
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, split, with_bucket
+from hybrid.move.plan import MovePlan, Waiting, plan_move, reason_for_nothing, utc
+from hybrid.spec.table_config import Half, MoveConfig, TableSpec
+from hybrid.table import columns
+from hybrid.table.boundary import Boundary
+from hybrid.table.coverage_sql import covered_sql
+from hybrid.table.names import offline_segment
+from hybrid.table.state import next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ATTEMPTS = 10
+
+
+@dataclass(frozen=True)
+class MoveReport:
+    """What a move did: rows read and written, segments added, the boundary after it, in one `sentence`."""
+
+    rows_read: int
+    rows_written: int
+    late_rows: int
+    segments: tuple[str, ...]
+    boundary: Boundary
+    version: int | None
+    sentence: str
+    dry_run: bool = False
+
+    @property
+    def moved(self) -> bool:
+        """Whether something was committed."""
+        return self.version is not None
+
+
+def run_move(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, *, max_buckets: int | None = 1, dry_run: bool = False
+) -> MoveReport:
+    """Moves the next closed buckets that hold rows (`max_buckets`; None: all of them) and every late row.
+
+    ConflictError when other acts kept overtaking it; nothing was changed then.
+    """
+    config = move_config(spec)
+    for _ in range(_ATTEMPTS):
+        try:
+            return _attempt(bench, spec, layout, config, max_buckets, dry_run)
+        except OvertakenError:
+            bench.progress.say(f"Another act on OFFLINE of '{spec.name}' came first; planning the move anew.")
+    raise OvertakenError(
+        f"Other acts on OFFLINE of table '{spec.name}' came first {_ATTEMPTS} times. Nothing was moved.",
+        hint="Run it again when they are done: hybrid task list",
+    )
+
+
+def move_config(spec: TableSpec) -> MoveConfig:
+    """The table's move settings; SpecError when it cannot move."""
+    missing = next((half.value for half in Half if half not in spec.halves), None)
+    if missing is not None:
+        raise SpecError(
+            f"Table '{spec.name}' has no {missing} half, so nothing can move.",
+            hint=f"hybrid table create ... --config <its {missing} table config>",
+        )
+    if spec.move is None:
+        raise SpecError(
+            f"Table '{spec.name}' has no RealtimeToOfflineSegmentsTask in its REALTIME table config.",
+            hint='Add "task": {"taskTypeConfigsMap": {"RealtimeToOfflineSegmentsTask": {"bucketTimePeriod": "1d"}}}',
+        )
+    return spec.move
+
+
+def _attempt(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, config: MoveConfig, max_buckets: int | None, dry_run: bool
+) -> MoveReport:
+    offline, realtime = open_half(layout.half(Half.OFFLINE)), open_half(layout.half(Half.REALTIME))
+    before, now_ms = offline.offline.boundary, bench.now_ms()
+    if not any(file.segment != columns.rejected_segment(spec.name) for file in realtime.files):
+        return _nothing(before, f"Nothing to move: table '{spec.name}' has no realtime rows yet.", dry_run)
+    bench.progress.say(f"Counting what waits in '{spec.name}'.")
+    rows = with_bucket(_rows(bench, layout, spec, realtime, f"NOT {covered_sql(before)}"), config)
+    waiting = _waiting(rows, before)
+    plan = plan_move(config, before, realtime.realtime.offsets, waiting, now_ms, max_buckets)
+    if not plan.moves_something:
+        reason = reason_for_nothing(config, waiting, now_ms)
+        return _nothing(before, f"Nothing to move in '{spec.name}': {reason}.", dry_run)
+    if dry_run:
+        sentence = f"Would move {_what(plan)} of '{spec.name}'{_boundary_words(plan.boundary, before)}."
+        return MoveReport(plan.rows + plan.late_rows, 0, plan.late_rows, (), plan.boundary, None, sentence, True)
+    covered = rows.where(covered_sql(plan.boundary))
+    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered)
+
+
+def _rows(bench: Workbench, layout: TableLayout, spec: TableSpec, realtime: HalfSnapshot, where: str) -> DataFrame:
+    """Good rows of the pinned REALTIME version."""
+    frame = (
+        bench.spark.read.format("delta").option("versionAsOf", realtime.version).load(str(layout.half(Half.REALTIME)))
+    )
+    rejected = columns.rejected_segment(spec.name)
+    return frame.where(f"{columns.SEGMENT} <> '{rejected}'").where(where)
+
+
+def _waiting(rows: DataFrame, before: Boundary) -> list[Waiting]:
+    from pyspark.sql import functions as F
+
+    late = F.lit(False) if before.time_ms is None else F.coalesce(F.col(columns.TIME) < before.time_ms, F.lit(False))
+    found = rows.groupBy(BUCKET, late.alias("late")).count().collect()
+    return [Waiting(row[BUCKET], row["late"], row["count"]) for row in found]
+
+
+def _stage_and_commit(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    config: MoveConfig,
+    offline: HalfSnapshot,
+    plan: MovePlan,
+    covered: DataFrame,
+) -> MoveReport:
+    act_id = new_act_id("move")
+    read = plan.rows + plan.late_rows
+    with bench.staging(layout, act_id) as staging:
+        bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
+        split(merge(covered, spec, config), config, read).write.parquet(str(staging))
+        staged = bench.spark.read.parquet(str(staging))
+        with bench.lock(layout, Half.OFFLINE):
+            current = open_half(layout.half(Half.OFFLINE))
+            if current.offline.act.number != offline.offline.act.number:
+                raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
+            named = _names(spec, staged, {file.segment for file in current.files})
+            written = sum(segment.rows for segment in named)
+            detail = {
+                "rows_read": read,
+                "rows_written": written,
+                "late_rows": plan.late_rows,
+                "segments": [segment.name for segment in named],
+            }
+            act = next_act(current.offline, act_id, "move", bench.now_iso(), detail)
+            state = replace(current.offline, act=act, boundary=plan.boundary)
+            frame = _frame(bench, spec, staged, named)
+            version = commit_act(frame, layout.half(Half.OFFLINE), state, planned=current.version)
+    names = tuple(segment.name for segment in named)
+    sentence = _sentence(spec, config, plan, offline.offline.boundary, names, written)
+    return MoveReport(read, written, plan.late_rows, names, plan.boundary, version, sentence)
+
+
+@dataclass(frozen=True)
+class _Named:
+    bucket: int | None
+    split: int
+    rows: int
+    name: str
+
+
+def _names(spec: TableSpec, staged: DataFrame, taken: set[str]) -> list[_Named]:
+    """A name for every staged segment: the first and last time of the rows read into it."""
+    from pyspark.sql import functions as F
+
+    found = staged.groupBy(BUCKET, SPLIT).agg(F.count("*"), F.min(LOW), F.max(HIGH)).collect()
+    names: list[_Named] = []
+    for bucket, part, count, low, high in sorted(tuple(row) for row in found):
+        name = offline_segment(spec.name, _value(spec, low), _value(spec, high), taken)
+        taken = taken | {name}
+        names.append(_Named(bucket, part, count, name))
+    return names
+
+
+def _value(spec: TableSpec, time_ms: int | None) -> object:
+    """A time as the time column itself writes it, as segment names have it."""
+    field = spec.time_field
+    if time_ms is None or field is None or field.time_format is None:
+        return time_ms
+    return field.time_format.from_millis(time_ms)
+
+
+def _frame(bench: Workbench, spec: TableSpec, staged: DataFrame, named: Sequence[_Named]) -> DataFrame:
+    """The staged rows under their segment's name, each segment in one sorted file."""
+    from pyspark.sql import functions as F
+
+    pairs = [(segment.bucket, segment.split, segment.name) for segment in named]
+    names = bench.spark.createDataFrame(pairs, "bucket bigint, part int, name string")
+    joined = staged.drop(columns.SEGMENT).join(
+        F.broadcast(names), F.col(BUCKET).eqNullSafe(F.col("bucket")) & (F.col(SPLIT) == F.col("part"))
+    )
+    order = [*spec.sort_columns, columns.TIME, *columns.ARRIVAL]
+    wanted = [name for name, _ in physical_columns(spec, Half.OFFLINE)]
+    frame = joined.withColumn(columns.SEGMENT, F.col("name")).select(*wanted)
+    return frame.repartition(columns.SEGMENT).sortWithinPartitions(columns.SEGMENT, *order)
+
+
+def _nothing(boundary: Boundary, sentence: str, dry_run: bool) -> MoveReport:
+    return MoveReport(0, 0, 0, (), boundary, None, sentence, dry_run)
+
+
+def _what(plan: MovePlan) -> str:
+    parts = []
+    if plan.rows:
+        where = f" in {len(plan.buckets)} bucket(s)" if plan.buckets else ""
+        parts.append(f"{plan.rows} rows{where}")
+    if plan.late_rows:
+        parts.append(f"{plan.late_rows} late rows")
+    return " and ".join(parts)
+
+
+def _boundary_words(after: Boundary, before: Boundary) -> str:
+    if after.time_ms is None or after.time_ms == before.time_ms:
+        return "; the boundary's time stays"
+    return f"; the boundary is then {utc(after.time_ms)}"
+
+
+def _sentence(
+    spec: TableSpec, config: MoveConfig, plan: MovePlan, before: Boundary, names: Sequence[str], written: int
+) -> str:
+    merged = "" if written == plan.rows + plan.late_rows else f", merged to {written} ({config.merge_type.value})"
+    shown = names[0] if len(names) == 1 else f"{len(names)} segments, {names[0]} to {names[-1]}"
+    moved_on = plan.boundary.time_ms is not None and plan.boundary.time_ms != before.time_ms
+    then = f"; the boundary is now {utc(plan.boundary.time_ms)}" if moved_on and plan.boundary.time_ms else ""
+    return f"Moved {_what(plan)} of '{spec.name}'{merged} into {shown}{then}."

@@ -1,0 +1,82 @@
+"""Plans a move: which closed buckets hold rows, which rows are late, and the boundary that follows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hybrid.spec.table_config import MoveConfig
+from hybrid.table.boundary import INFINITE, Boundary, Offsets
+from hybrid.table.buckets import Bucket, bucket_of, buckets_to_move, closed_until
+
+
+@dataclass(frozen=True)
+class MovePlan:
+    """What a move takes: `buckets` newly covered, rows in them, late rows besides, and the boundary after it."""
+
+    buckets: tuple[Bucket, ...]
+    rows: int
+    late_rows: int
+    boundary: Boundary
+
+    @property
+    def moves_something(self) -> bool:
+        """Whether there is anything to commit."""
+        return self.rows + self.late_rows > 0
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Rows that the boundary does not cover: `count` in the bucket that starts at `start` (None: no time column).
+
+    `late` rows lie before T: their bucket has moved already, in whole or in part.
+    """
+
+    start: int | None
+    late: bool
+    count: int
+
+
+def plan_move(
+    config: MoveConfig,
+    before: Boundary,
+    committed: Offsets,
+    waiting: Sequence[Waiting],
+    now_ms: int,
+    max_buckets: int | None,
+) -> MovePlan:
+    """The next move: the next closed buckets that hold rows (at most `max_buckets`), and every late row."""
+    if before.time_ms == INFINITE:
+        rows = sum(piece.count for piece in waiting)
+        return MovePlan((), rows, 0, before.advance(INFINITE, committed))
+    fresh = {piece.start: piece.count for piece in waiting if not piece.late and piece.start is not None}
+    closed_ms = closed_until(now_ms, config.buffer_ms, config.bucket_ms)
+    buckets = buckets_to_move(fresh, before.time_ms, closed_ms, config.bucket_ms, max_buckets)
+    rows = sum(fresh[bucket_of(bucket.end - 1, config.bucket_ms).start] for bucket in buckets)
+    late_rows = sum(piece.count for piece in waiting if piece.late)
+    end = buckets[-1].end if buckets else before.time_ms
+    return MovePlan(tuple(buckets), rows, late_rows, before.advance(end, committed))
+
+
+def reason_for_nothing(config: MoveConfig, waiting: Sequence[Waiting], now_ms: int) -> str:
+    """Why a move has nothing to do, with the numbers that decide it."""
+    open_buckets = {piece.start: piece.count for piece in waiting if piece.start is not None}
+    if not open_buckets:
+        return "every ingested row is in the offline half already"
+    first = min(open_buckets)
+    end = first + config.bucket_ms
+    many = f"{len(open_buckets)} buckets" if len(open_buckets) > 1 else "1 bucket"
+    return (
+        f"{sum(open_buckets.values())} rows wait in {many} not closed yet: [{utc(first)}, {utc(end)}) closes at "
+        f"{utc(end + config.buffer_ms)}, its end plus bufferTimePeriod; it is {utc(now_ms)}"
+    )
+
+
+def utc(time_ms: int) -> str:
+    """A time as UTC ISO 8601 with a Z, without trailing zeros of its milliseconds."""
+    try:
+        text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError):
+        return f"{time_ms} ms"
+    return text.replace("+00:00", "Z").replace(".000Z", "Z")

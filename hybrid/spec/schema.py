@@ -1,0 +1,65 @@
+"""A table's schema: what Pinot's schema JSON says, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from hybrid.spec.types import DataType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hybrid.spec.timeformat import TimeFormat
+
+
+class FieldKind(StrEnum):
+    """Which of Pinot's three lists a field stands in."""
+
+    DIMENSION = "dimension"
+    METRIC = "metric"
+    DATE_TIME = "dateTime"
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """One column. `default_null` is the stored (already typed) value that stands for a missing one."""
+
+    name: str
+    data_type: DataType
+    kind: FieldKind
+    single_value: bool = True
+    default_null: object = None
+    time_format: TimeFormat | None = None
+
+    @property
+    def spark_type(self) -> str:
+        """The Spark SQL type of the column; an array for a multi-value field."""
+        one = self.data_type.spark_type
+        return one if self.single_value else f"array<{one}>"
+
+    def arrow_type(self) -> pa.DataType:
+        """The Arrow type of the column; a list for a multi-value field."""
+        import pyarrow as pa
+
+        one = self.data_type.arrow_type()
+        return one if self.single_value else pa.list_(one)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table in the order of the file, and its primary key (empty: keyless)."""
+
+    name: str
+    fields: tuple[FieldSpec, ...]
+    primary_key: tuple[str, ...] = ()
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """All column names, in the order of the file."""
+        return tuple(field.name for field in self.fields)
+
+    def find(self, name: str) -> FieldSpec | None:
+        """The field of that exact name, or None."""
+        return next((field for field in self.fields if field.name == name), None)

@@ -1,0 +1,60 @@
+"""Pinot's data types and how each is stored: in Arrow (and so in Delta and DuckDB) and in Spark."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class DataType(StrEnum):
+    """A field's data type, by Pinot's names (https://docs.pinot.apache.org, Schema)."""
+
+    INT = "INT"
+    LONG = "LONG"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    BIG_DECIMAL = "BIG_DECIMAL"
+    BOOLEAN = "BOOLEAN"
+    TIMESTAMP = "TIMESTAMP"
+    STRING = "STRING"
+    JSON = "JSON"
+    BYTES = "BYTES"
+
+    @property
+    def spark_type(self) -> str:
+        """The Spark SQL type of one value: what Delta stores."""
+        return _SPARK[self]
+
+    def arrow_type(self) -> pa.DataType:
+        """The Arrow type of one value. Equal to what `spark_type` becomes in Parquet."""
+        import pyarrow as pa
+
+        return {
+            DataType.INT: pa.int32(),
+            DataType.LONG: pa.int64(),
+            DataType.FLOAT: pa.float32(),
+            DataType.DOUBLE: pa.float64(),
+            DataType.BIG_DECIMAL: pa.decimal128(38, 18),
+            DataType.BOOLEAN: pa.bool_(),
+            DataType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+            DataType.STRING: pa.string(),
+            DataType.JSON: pa.string(),
+            DataType.BYTES: pa.binary(),
+        }[self]
+
+
+_SPARK = {
+    DataType.INT: "int",
+    DataType.LONG: "bigint",
+    DataType.FLOAT: "float",
+    DataType.DOUBLE: "double",
+    DataType.BIG_DECIMAL: "decimal(38,18)",
+    DataType.BOOLEAN: "boolean",
+    DataType.TIMESTAMP: "timestamp",
+    DataType.STRING: "string",
+    DataType.JSON: "string",
+    DataType.BYTES: "binary",
+}

@@ -1,0 +1,88 @@
+"""The boundary of a hybrid table: a time T and an offset frontier F (rule R3).
+
+It says which realtime rows the offline half has taken over: those with `time < T` *and* `offset < F[partition]`.
+Every committed offline row is visible; a realtime or tail row is visible when the boundary does not cover it.
+Intervals are half-open, times are epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+# T of a table without a time column: every row lies before it, so the frontier alone decides.
+INFINITE = 2**63 - 1
+
+
+class PartitionKey(NamedTuple):
+    """One partition of one topic as one connector reads it. `epoch` counts recreations and resets of offsets."""
+
+    connector: str
+    topic: str
+    epoch: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.connector}/{self.topic}/{self.epoch}/{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> PartitionKey:
+        """The inverse of `str()`. Neither connector names nor topic names hold a slash."""
+        connector, topic, epoch, partition = text.split("/")
+        return cls(connector, topic, int(epoch), int(partition))
+
+
+Offsets = Mapping[PartitionKey, int]
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """`time_ms` is T (None: the offline half has taken over nothing by time), `frontier` is F (absent means 0)."""
+
+    time_ms: int | None = None
+    frontier: Offsets = field(default_factory=dict)
+
+    def covers(self, time_ms: int | None, key: PartitionKey, offset: int) -> bool:
+        """Whether the offline half has taken over the realtime row at these coordinates."""
+        return self.covers_time(time_ms) and offset < self.frontier.get(key, 0)
+
+    def covers_time(self, time_ms: int | None) -> bool:
+        """Whether a time lies before T. A row of a table without a time column has None, and T is infinite there."""
+        if self.time_ms is None:
+            return False
+        return True if time_ms is None else time_ms < self.time_ms
+
+    def advance(self, time_ms: int | None, offsets: Offsets) -> Boundary:
+        """The boundary after a move to (`time_ms`, `offsets`).
+
+        Neither T nor F may fall, whatever the caller asks for: a frontier that is lower somewhere keeps what it had.
+        """
+        if self.time_ms is not None and (time_ms is None or time_ms < self.time_ms):
+            time_ms = self.time_ms
+        frontier = dict(self.frontier)
+        for key, offset in offsets.items():
+            frontier[key] = max(offset, frontier.get(key, 0))
+        return Boundary(time_ms, frontier)
+
+    def to_json(self) -> dict[str, object]:
+        """JSON as it stands in the OFFLINE half's commits."""
+        return {"time_ms": self.time_ms, "frontier": offsets_to_json(self.frontier)}
+
+    @classmethod
+    def from_json(cls, doc: Mapping[str, object]) -> Boundary:
+        """The inverse of `to_json`."""
+        time_ms = doc["time_ms"]
+        assert time_ms is None or isinstance(time_ms, int)
+        return cls(time_ms, offsets_from_json(doc["frontier"]))
+
+
+def offsets_to_json(offsets: Offsets) -> dict[str, int]:
+    """Offsets by the text of their partition key, in key order so that equal states have equal text."""
+    return {str(key): offsets[key] for key in sorted(offsets)}
+
+
+def offsets_from_json(doc: object) -> dict[PartitionKey, int]:
+    """The inverse of `offsets_to_json`."""
+    assert isinstance(doc, dict)
+    return {PartitionKey.parse(text): int(offset) for text, offset in doc.items()}

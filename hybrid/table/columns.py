@@ -1,0 +1,45 @@
+"""The hidden columns that every stored row carries beside the user's columns, and the physical column order.
+
+User columns may not begin with `_hy_`. Times are epoch milliseconds (UTC).
+"""
+
+from __future__ import annotations
+
+PREFIX = "_hy_"
+
+SEGMENT = "_hy_segment"  # string, the partition column: the segment's name
+CONNECTOR = "_hy_connector"  # string: which connector brought the row
+TOPIC = "_hy_topic"  # string: Kafka topic
+EPOCH = "_hy_epoch"  # int: counts resets of offsets and recreations of the topic
+PARTITION = "_hy_partition"  # int: Kafka partition
+OFFSET = "_hy_offset"  # long: Kafka offset
+TIMESTAMP = "_hy_timestamp"  # long, ms: Kafka timestamp
+OP = "_hy_op"  # string: `row`, or `delete` for a delete marker
+TIME = "_hy_time"  # long, ms: the time column's value; null on a table without one
+REASON = "_hy_reason"  # string, REALTIME only: why a row was rejected; null for good rows
+RAW = "_hy_raw"  # binary, REALTIME only: the rejected row's message value as it came
+
+OP_ROW = "row"
+OP_DELETE = "delete"
+
+# One row arrived after another when this tuple is greater; the tie-break of R5 behind the comparison value.
+ARRIVAL = (TIMESTAMP, CONNECTOR, TOPIC, EPOCH, PARTITION, OFFSET)
+
+# (name, Spark type) in physical order. The segment comes last where Spark puts partition columns.
+HIDDEN: tuple[tuple[str, str], ...] = (
+    (SEGMENT, "string"),
+    (CONNECTOR, "string"),
+    (TOPIC, "string"),
+    (EPOCH, "int"),
+    (PARTITION, "int"),
+    (OFFSET, "bigint"),
+    (TIMESTAMP, "bigint"),
+    (OP, "string"),
+    (TIME, "bigint"),
+)
+REJECTED_ONLY: tuple[tuple[str, str], ...] = ((REASON, "string"), (RAW, "binary"))
+
+
+def rejected_segment(table: str) -> str:
+    """The partition of REALTIME that holds rejected rows."""
+    return f"{table}__rejected"

@@ -1,0 +1,43 @@
+"""Names of segments. Letters, digits, `_`, `-` and `.` only, so that a name is also a folder name.
+
+Realtime: `orders__0__3__20211121T1038Z` (table, partition, sequence, UTC creation minute), as Pinot's LLC names.
+Offline: `orders_<min>_<max>_<sequence>`, first and last time of the rows read into it, after rounding, before merging.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from datetime import UTC, datetime
+
+_SAFE = re.compile(r"[A-Za-z0-9_.\-]+")
+
+
+def realtime_segment(table: str, partition: int, sequence: int, created_ms: int) -> str:
+    """The name of a realtime segment; `created_ms` is the commit's clock in epoch milliseconds."""
+    minute = datetime.fromtimestamp(created_ms / 1000, UTC).strftime("%Y%m%dT%H%MZ")
+    return f"{table}__{partition}__{sequence}__{minute}"
+
+
+def realtime_sequence(name: str) -> int:
+    """The sequence number in a realtime segment's name."""
+    return int(name.rsplit("__", 2)[1])
+
+
+def offline_segment(table: str, low: object, high: object, taken: Container[str]) -> str:
+    """The first free name over the times `low` to `high` (the time column's own values); counts up from 0."""
+    stem = "_".join([table, *(time_text(value) for value in (low, high) if value is not None)])
+    sequence = 0
+    while f"{stem}_{sequence}" in taken:
+        sequence += 1
+    return f"{stem}_{sequence}"
+
+
+def time_text(value: object) -> str:
+    """A time value as a part of a name: characters that a folder name should not hold become `-`."""
+    return re.sub(r"[^A-Za-z0-9.\-]", "-", str(value))
+
+
+def is_segment_name(name: str) -> bool:
+    """Whether a user-given name can be a segment's name."""
+    return bool(_SAFE.fullmatch(name)) and name not in {".", ".."} and len(name) <= 200

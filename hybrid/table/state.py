@@ -1,0 +1,149 @@
+"""What the newest own commit of a half says: its act and the half's whole state, as JSON in `userMetadata`.
+
+The Delta log decides (R1): nothing else holds offsets, the boundary or lineage, so nothing can disagree with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybrid.table.boundary import Boundary, Offsets, PartitionKey, offsets_from_json, offsets_to_json
+
+MARK = "hybrid"  # the key whose presence makes a commit one of ours
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Act:
+    """One commit to a half. `number` counts its acts from 0; `at` is UTC ISO 8601; `detail` is the kind's own."""
+
+    id: str
+    number: int
+    kind: str
+    at: str
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Consuming:
+    """The newest, not yet sealed segment of a partition: `rows` good rows in offsets [`start`, committed)."""
+
+    name: str
+    sequence: int
+    start: int
+    rows: int
+    bytes: int
+    created_ms: int
+
+
+@dataclass(frozen=True)
+class RealtimeState:
+    """The REALTIME half: next offset to read and segment bookkeeping of every partition.
+
+    `topic_ids` maps `connector/topic` to Kafka's topic id; `sequences` is the next unused segment sequence;
+    `timestamp_max` the highest Kafka timestamp committed (ms); `rejected` counts rejected rows so far.
+    """
+
+    act: Act
+    offsets: Offsets = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    consuming: Mapping[PartitionKey, Consuming] = field(default_factory=dict)
+    sequences: Mapping[PartitionKey, int] = field(default_factory=dict)
+    timestamp_max: int | None = None
+    rejected: int = 0
+
+    def consuming_names(self) -> frozenset[str]:
+        """Names of the segments that are still consuming; every other one is sealed."""
+        return frozenset(segment.name for segment in self.consuming.values())
+
+
+@dataclass(frozen=True)
+class LineagePointer:
+    """Where a lineage entry lies: in the own commit of act `act`, at Delta version `not_before` or a little above.
+
+    A commit does not know its own version, because a foreign commit may come between the plan and it.
+    """
+
+    act: str
+    not_before: int
+
+
+@dataclass(frozen=True)
+class OfflineState:
+    """The OFFLINE half: the boundary, and where the newest lineage entry lies.
+
+    Lineage entries form a list through the log: each entry's `previous` points to the one before it.
+    """
+
+    act: Act
+    boundary: Boundary = field(default_factory=Boundary)
+    last_lineage: LineagePointer | None = None
+
+
+HalfState = RealtimeState | OfflineState
+
+
+def to_user_metadata(state: HalfState) -> str:
+    """The text that a commit carries: act and state, one JSON object."""
+    body = _realtime_json(state) if isinstance(state, RealtimeState) else _offline_json(state)
+    return json.dumps({MARK: FORMAT, "act": vars(state.act), **body}, separators=(",", ":"), default=dict)
+
+
+def from_user_metadata(text: str | None) -> HalfState | None:
+    """The state in a commit's `userMetadata`, or None when the commit is not one of ours."""
+    doc = _own_document(text)
+    if doc is None:
+        return None
+    act = Act(**doc["act"])
+    return _offline_state(act, doc) if "boundary" in doc else _realtime_state(act, doc)
+
+
+def next_act(state: HalfState, act_id: str, kind: str, at: str, detail: Mapping[str, object]) -> Act:
+    """The act that follows `state`: the next number, so that the fence lets only one writer through."""
+    return Act(act_id, state.act.number + 1, kind, at, detail)
+
+
+def _own_document(text: str | None) -> dict[str, Any] | None:
+    if not text or MARK not in text:
+        return None
+    try:
+        doc = json.loads(text)
+    except ValueError:
+        return None
+    return doc if isinstance(doc, dict) and MARK in doc and "act" in doc else None
+
+
+def _realtime_json(state: RealtimeState) -> dict[str, object]:
+    return {
+        "offsets": offsets_to_json(state.offsets),
+        "topic_ids": dict(state.topic_ids),
+        "consuming": {str(key): vars(segment) for key, segment in state.consuming.items()},
+        "sequences": offsets_to_json(state.sequences),
+        "timestamp_max": state.timestamp_max,
+        "rejected": state.rejected,
+    }
+
+
+def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
+    return RealtimeState(
+        act=act,
+        offsets=offsets_from_json(doc["offsets"]),
+        topic_ids=doc["topic_ids"],
+        consuming={PartitionKey.parse(key): Consuming(**value) for key, value in doc["consuming"].items()},
+        sequences=offsets_from_json(doc["sequences"]),
+        timestamp_max=doc["timestamp_max"],
+        rejected=doc["rejected"],
+    )
+
+
+def _offline_json(state: OfflineState) -> dict[str, object]:
+    last = vars(state.last_lineage) if state.last_lineage else None
+    return {"boundary": state.boundary.to_json(), "last_lineage": last}
+
+
+def _offline_state(act: Act, doc: dict[str, Any]) -> OfflineState:
+    last = LineagePointer(**doc["last_lineage"]) if doc["last_lineage"] else None
+    return OfflineState(act=act, boundary=Boundary.from_json(doc["boundary"]), last_lineage=last)
