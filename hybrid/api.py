@@ -5,35 +5,31 @@ It owns what no part below may own: the records of runs, and the order of steps 
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.errors import ConflictError, NotFoundError, SpecError
+from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.lake.workbench import Workbench
 from hybrid.progress import Progress, Silent
 from hybrid.spec.settings import Settings, load_settings
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.table.state import Act, OfflineState, RealtimeState
+from hybrid.spec.table_config import TableSpec
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from hybrid.catalog.catalog import Catalog, RunRecord, TableRecord
-    from hybrid.ingest.loop import IngestReport
-    from hybrid.move.move import MoveReport
-    from hybrid.query.engine import QueryResult
+    from hybrid.catalog.catalog import Catalog, RunRecord
+    from hybrid.handle import Table
+    from hybrid.query.engine import Explanation, QueryResult
     from hybrid.replace.job import JobReport
-    from hybrid.spec.job_spec import JobSpec
+    from hybrid.status import TableStatus
 
 
 def connect(home: str | Path | None = None, *, progress: Progress | None = None) -> Hybrid:
-    """Opens a home (a folder with warehouse, catalog and logs; made when it is missing)."""
+    """Opens a home (a folder with warehouse, catalog and logs); without one, `.hybrid` is searched upward."""
     return Hybrid(load_settings(home=str(home) if home is not None else None), progress or Silent())
 
 
@@ -42,13 +38,34 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+@dataclass(frozen=True)
+class TableFiles:
+    """What a user names to create a table: files, the broker address instead of theirs, and `--set` changes."""
+
+    schema: Path
+    configs: Sequence[Path]
+    kafka: str | None = None
+    overrides: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Creation:
+    """What creating or applying did: `changes` by document path, offsets to start from, warnings, one sentence."""
+
+    table: str
+    changes: Sequence[str]
+    starts: Mapping[str, int]
+    warnings: Sequence[str]
+    sentence: str
+
+
 class Hybrid:
     """A home and everything in it. `now_ms` is the clock that buckets are closed by."""
 
     def __init__(self, settings: Settings, progress: Progress, now_ms: Callable[[], int] = wall_clock_ms) -> None:
         self.settings = settings
         self.progress = progress
-        self._now_ms = now_ms
+        self.now_ms = now_ms
 
     @property
     def home(self) -> Path:
@@ -61,3 +78,166 @@ class Hybrid:
         from hybrid.catalog.catalog import Catalog
 
         return Catalog.in_home(self.home)
+
+    @cached_property
+    def bench(self) -> Workbench:
+        """The workbench of this process; Spark starts at the first act."""
+        return Workbench(self._start_spark, self.now_ms, self.progress, self.settings.lock_timeout_s)
+
+    def close(self) -> None:
+        """Gives up the catalog; a Spark session ends with the process."""
+        if "catalog" in vars(self):
+            self.catalog.close()
+
+    # Tables
+
+    def table_names(self) -> list[str]:
+        """All tables, sorted."""
+        return self.catalog.table_names()
+
+    def table(self, name: str) -> Table:
+        """A table by its name; NotFoundError, with a suggestion, when there is none."""
+        from hybrid.handle import Table
+
+        return Table(self, self.spec(name), self.layout(name))
+
+    def spec(self, name: str) -> TableSpec:
+        """A table's definition."""
+        from hybrid.spec.table_json import parse_table
+
+        record = self.catalog.find_table(name)
+        if record is None:
+            raise NotFoundError.named("Table", name, self.table_names())
+        documents = [(doc, name) for doc in (record.realtime_doc, record.offline_doc) if doc is not None]
+        return parse_table(dict(record.schema_doc), name, [(dict(doc), at) for doc, at in documents], record.brokers)
+
+    def layout(self, name: str) -> TableLayout:
+        """Where a table's halves lie."""
+        return TableLayout(self.home / "warehouse" / name)
+
+    def validate(self, files: TableFiles) -> TableSpec:
+        """Reads the files of a table and checks them. Nothing is written, nobody is asked."""
+        from hybrid.spec.overrides import apply_set, load_json
+        from hybrid.spec.table_json import parse_table
+
+        configs = [(load_json(path), str(path)) for path in files.configs]
+        for override in files.overrides:
+            apply_set([document for document, _ in configs], override)
+        return parse_table(load_json(files.schema), str(files.schema), configs, files.kafka)
+
+    def create_table(self, files: TableFiles) -> Creation:
+        """Creates a table: resolves where it starts in Kafka, lays its halves, records it.
+
+        ConflictError when there is one of that name; StreamError when Kafka does not answer. Nothing is created then.
+        """
+        from hybrid.creation import check_free, lay_halves
+
+        spec = self.validate(files)
+        if self.catalog.find_table(spec.name) is not None:
+            raise ConflictError(
+                f"Table '{spec.name}' exists already. Nothing was changed.",
+                hint="hybrid table apply ... (to change it or add a half)",
+            )
+        check_free(self.layout(spec.name), spec)
+        starts = lay_halves(self.layout(spec.name), spec, self.now_ms())
+        self.catalog.add_table(_record(spec))
+        halves = " and ".join(half.value for half in sorted(spec.halves, reverse=True))
+        sentence = f"Created table '{spec.name}' ({halves}){_start_words(spec, starts)}."
+        return Creation(spec.name, (), starts, spec.warnings, sentence)
+
+    def apply_table(self, files: TableFiles) -> Creation:
+        """Creates a table, or changes the one there is to what the files say, and tells the difference."""
+        from hybrid.change import apply_change
+
+        spec = self.validate(files)
+        known = self.catalog.find_table(spec.name)
+        return self.create_table(files) if known is None else apply_change(self, known, spec)
+
+    # Queries
+
+    def query(self, sql: str) -> QueryResult:
+        """Answers a statement from one revision, rows in Kafka that are not committed yet included."""
+        from hybrid.query.engine import run
+
+        return run(sql, _Source(self))
+
+    def explain(self, sql: str) -> Explanation:
+        """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
+        from hybrid.query.engine import explain
+
+        return explain(sql, _Source(self))
+
+    # Work
+
+    def run_job(
+        self, path: Path, variables: Mapping[str, str], *, input_dir: str | None = None, **options: Any
+    ) -> JobReport:
+        """Runs an ingestion job spec on the table it names; options as `Table.replace` takes them."""
+        from hybrid.spec.job_spec import load_job_spec
+
+        job = load_job_spec(path, dict(variables), input_dir)
+        return self.table(job.table_name).replace(job, **options)
+
+    def runs(self, table: str | None = None) -> list[RunRecord]:
+        """The newest runs of tasks and jobs, newest first."""
+        if table is not None and table not in self.table_names():
+            raise NotFoundError.named("Table", table, self.table_names())
+        return self.catalog.runs(table)
+
+    def status(self) -> list[TableStatus]:
+        """Every table at a glance."""
+        from hybrid.status import status_of
+
+        return [status_of(self, self.table(name)) for name in self.table_names()]
+
+    def _start_spark(self) -> Any:
+        from hybrid.jvm.jars import spark_jars
+        from hybrid.lake.spark import SparkSettings, spark_session
+
+        self.progress.say("Starting Spark.")
+        settings = SparkSettings(
+            jars=spark_jars(),
+            log_dir=self.home / "logs",
+            master=self.settings.spark_master,
+            driver_memory=self.settings.driver_memory,
+            extra=self.settings.spark,
+        )
+        return spark_session(settings)
+
+
+class _Source:
+    """The tables of a home, as the query engine asks for them."""
+
+    def __init__(self, home: Hybrid) -> None:
+        self._home = home
+
+    def names(self) -> list[str]:
+        return self._home.table_names()
+
+    def open(self, name: str) -> Any:
+        from hybrid.query.engine import QueryTable
+
+        spec = self._home.spec(name)
+        return QueryTable(spec, self._home.layout(name), spec.stream.brokers if spec.stream else None)
+
+
+def _record(spec: TableSpec) -> Any:
+    from hybrid.catalog.catalog import TableRecord
+
+    return TableRecord(
+        name=spec.name,
+        schema_doc=spec.schema_doc or {},
+        realtime_doc=spec.realtime_doc,
+        offline_doc=spec.offline_doc,
+        brokers=spec.stream.brokers if spec.stream else None,
+        created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )
+
+
+def _start_words(spec: TableSpec, starts: Mapping[str, int]) -> str:
+    if spec.stream is None:
+        return ""
+    if not starts:
+        return f"; topic '{spec.stream.topic}' is not there yet and will be read from offset 0"
+    offsets = ", ".join(f"{partition}: {offset}" for partition, offset in starts.items())
+    return f"; it reads topic '{spec.stream.topic}' from offset (by partition) {offsets}"

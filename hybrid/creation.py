@@ -8,7 +8,7 @@ record is added (done). So the offsets to start from are committed before anythi
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,21 +34,24 @@ def check_free(layout: TableLayout, spec: TableSpec) -> None:
             )
 
 
-def lay_halves(layout: TableLayout, spec: TableSpec, now_ms: int) -> Mapping[str, int]:
-    """Lays the halves of a new table. Returns the offsets it starts from, by partition (empty: no topic yet).
+def lay_halves(
+    layout: TableLayout, spec: TableSpec, now_ms: int, halves: Collection[Half] | None = None
+) -> Mapping[str, int]:
+    """Lays the halves of a new table (or only some). Returns the offsets it starts from (empty: no topic yet).
 
     StreamError when Kafka does not answer: without it nobody can say where `largest` is.
     """
-    view = _view(spec)
+    halves = spec.halves if halves is None else halves
+    view = _view(spec) if Half.REALTIME in halves else None
     makers: dict[Half, Callable[[], HalfState]] = {
         Half.REALTIME: lambda: first_realtime_state(spec, view, now_ms),
         Half.OFFLINE: lambda: first_offline_state(spec, now_ms),
     }
     for half in (Half.REALTIME, Half.OFFLINE):
-        if half in spec.halves:
+        if half in halves:
             shutil.rmtree(layout.half(half), ignore_errors=True)  # a creation that died left no rows in it
             create_half(layout.half(half), spec, half, makers[half]())
-    starts = start_offsets(spec.stream, view) if spec.stream else {}
+    starts = start_offsets(spec.stream, view) if spec.stream and view else {}
     return {str(key.partition): offset for key, offset in starts.items()}
 
 

@@ -42,7 +42,7 @@ class DatePattern:
         self._regex = re.compile("".join(parts), re.IGNORECASE | re.ASCII)
 
     def parse(self, text: str, zone: tzinfo) -> datetime:
-        """The instant that `text` names; `zone` holds where the pattern has no offset. ValueError when it does not fit."""
+        """The instant that `text` names, in `zone` where the pattern has no offset. ValueError when it does not fit."""
         match = self._regex.fullmatch(text)
         if match is None:
             raise ValueError(f"{text!r} does not fit the pattern")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,10 @@ class FieldKind(StrEnum):
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """One column. `default_null` is the stored (already typed) value that stands for a missing one."""
+    """One column. `default_null` is the stored (already typed) value that stands for a missing one.
+
+    Of a multi-value field it is the one element. `not_null`: a null becomes the default though the schema keeps nulls.
+    """
 
     name: str
     data_type: DataType
@@ -32,6 +36,7 @@ class FieldSpec:
     single_value: bool = True
     default_null: object = None
     time_format: TimeFormat | None = None
+    not_null: bool = False
 
     @property
     def spark_type(self) -> str:
@@ -49,11 +54,17 @@ class FieldSpec:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table in the order of the file, and its primary key (empty: keyless)."""
+    """The columns of a table in the order of the file, and its primary key (empty: keyless).
+
+    `null_handling` is Pinot's enableColumnBasedNullHandling: nulls are stored as nulls but for `not_null` fields.
+    `warnings` name the keys of the file that have no effect.
+    """
 
     name: str
     fields: tuple[FieldSpec, ...]
     primary_key: tuple[str, ...] = ()
+    null_handling: bool = False
+    warnings: tuple[str, ...] = dataclass_field(default=(), compare=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:

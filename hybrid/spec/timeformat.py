@@ -1,7 +1,7 @@
 """How a dateTime field stores time: Pinot's `format`, between stored values and epoch milliseconds.
 
-Both spellings: `1:MILLISECONDS:EPOCH`, `1:DAYS:SIMPLE_DATE_FORMAT:yyyyMMdd tz(Europe/Berlin)`, `1:MILLISECONDS:TIMESTAMP`
-and `EPOCH|SECONDS|5`, `SIMPLE_DATE_FORMAT|yyyy-MM-dd|Europe/Berlin`, `TIMESTAMP`. UTC unless a zone is given.
+Both spellings: `1:MILLISECONDS:EPOCH`, `1:DAYS:SIMPLE_DATE_FORMAT:yyyyMMdd tz(Asia/Tokyo)`, `1:SECONDS:TIMESTAMP` and
+`EPOCH|SECONDS|5`, `SIMPLE_DATE_FORMAT|yyyy-MM-dd|Europe/Berlin`, `TIMESTAMP`. UTC unless a zone is given.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TimeKind(StrEnum):
 
 @dataclass(frozen=True)
 class TimeFormat:
-    """A parsed format. `step_ns` is the length of one EPOCH unit (unit times size); `pattern` and `zone` of a date pattern.
+    """A parsed format. `step_ns` is the length of one EPOCH step (unit times size); `pattern`, `zone` of a pattern.
 
     `data_type` is the field's, so that `from_millis` gives the value as it is stored.
     """
@@ -62,8 +62,7 @@ class TimeFormat:
         """The format that `text` names. SpecError at `source`, `path` for anything else."""
         if not isinstance(text, str) or not text.strip():
             raise SpecError.at(source, path, f"{text!r} is not a time format. {_EXAMPLES}")
-        form = _parse(text.strip(), source, path, data_type)
-        return form
+        return _parse(text.strip(), source, path, data_type)
 
     @property
     def is_millis(self) -> bool:
@@ -71,7 +70,7 @@ class TimeFormat:
         return self.kind is TimeKind.EPOCH and self.step_ns == 1_000_000 and self.data_type is not DataType.STRING
 
     def to_millis(self, value: object) -> int:
-        """Epoch milliseconds of a stored value, rounded down. DataError when it is no time, or not in years 1 to 9999."""
+        """Epoch milliseconds of a stored value, rounded down. DataError outside of the years 1 to 9999 too."""
         try:
             millis = self._millis(value)
         except (ValueError, OverflowError, TypeError):
@@ -81,7 +80,7 @@ class TimeFormat:
         return millis
 
     def from_millis(self, millis: int) -> object:
-        """The stored value of the unit, day or instant that holds `millis`: an int, a str, or for TIMESTAMP a datetime."""
+        """The stored value of the step, day or instant that holds `millis`: int, str, or datetime for TIMESTAMP."""
         if self.kind is TimeKind.EPOCH:
             stored: object = millis * 1_000_000 // self.step_ns
         elif self.kind is TimeKind.TIMESTAMP:
@@ -121,9 +120,9 @@ def _parse(text: str, source: str, path: str, data_type: DataType) -> TimeFormat
     if "|" in text or text.upper() in set(TimeKind):
         kind, *rest = (part.strip() for part in text.split("|"))
         if kind.upper() == TimeKind.PATTERN:
-            pattern, zone = (rest + ["", ""])[:2]
+            pattern, zone = [*rest, "", ""][:2]
             return _pattern(text, pattern, zone, source, path, data_type)
-        unit, size = ((rest + ["", ""])[0] or "MILLISECONDS", (rest + ["", ""])[1] or "1")
+        unit, size = (rest[0] if rest else "MILLISECONDS"), (rest[1] if len(rest) > 1 else "1")
     else:
         size, unit, kind, *rest = [*text.split(":", 3), "", ""][:4]
         if kind.upper() == TimeKind.PATTERN:

@@ -1,0 +1,58 @@
+# `make` alone lists the targets. Nothing here needs root or Docker, and after the first `setup` nothing needs network.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JARS := $(VENV)/.jars
+
+.PHONY: help setup run serve test check format bench lock clean
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) $(JARS) ## Virtual environment, locked dependencies, jar cache (once; later runs need no network)
+
+run: setup ## Play the orders recipe end to end with a local Kafka broker
+	@$(BIN)/hybrid demo orders
+
+serve: setup ## Kafka, server and example data; stays up, prints the console's address
+	@$(BIN)/hybrid demo serve
+
+test: setup ## The whole test suite
+	@$(BIN)/python -m pytest
+
+check: $(STAMP) ## Lint, format and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict hybrid
+
+format: $(STAMP) ## Write the format that `check` wants
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: setup ## Measure; see benchmarks/
+	@for file in benchmarks/*.py; do [ -e "$$file" ] || continue; echo "== $$file"; $(BIN)/python "$$file"; done
+
+lock: ## Write requirements.lock anew from pyproject.toml (needs pip-tools and network)
+	@env -u PIP_FIND_LINKS pip-compile --quiet --generate-hashes --extra dev --strip-extras --allow-unsafe --no-header \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements.lock pyproject.toml
+
+clean: ## Remove the virtual environment, caches and the home folder .hybrid (the jar cache stays)
+	@[ ! -x $(BIN)/hybrid ] || $(BIN)/hybrid kafka stop >/dev/null 2>&1 || true
+	@rm -rf $(VENV) .hybrid build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find hybrid tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: hybrid needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + ".\nhint: install a newer one, then: make PYTHON=python3.11 setup")'
+	@echo "Setting up $(VENV) (once)" >&2
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+	@touch $@
+
+$(JARS): $(STAMP) hybrid/jvm/jars.lock
+	@$(BIN)/hybrid setup
+	@touch $@

@@ -1,0 +1,77 @@
+"""Changes a table that exists: adds a half, or takes over other settings. Part of the API's layer.
+
+What rows already stand on cannot be changed here: columns, primary key, time column, topic, upsert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hybrid.catalog.catalog import TableRecord
+from hybrid.creation import lay_halves
+from hybrid.errors import SpecError
+from hybrid.spec.table_config import TableSpec
+
+if TYPE_CHECKING:
+    from hybrid.api import Creation, Hybrid
+
+_DOCUMENTS = {"schema": "schema_doc", "REALTIME": "realtime_doc", "OFFLINE": "offline_doc"}
+
+
+def apply_change(home: Hybrid, known: TableRecord, wanted: TableSpec) -> Creation:
+    """Brings the table `known` to what `wanted` says. A document that `wanted` does not give stays as it is."""
+    from hybrid.api import Creation
+
+    before = home.spec(known.name)
+    merged = {name: getattr(wanted, name) or getattr(known, name) for name in _DOCUMENTS.values()}
+    changes = [
+        change for noun, name in _DOCUMENTS.items() for change in _difference(noun, getattr(known, name), merged[name])
+    ]
+    brokers = wanted.stream.brokers if wanted.stream else known.brokers
+    changes += [f"broker address: {known.brokers} -> {brokers}"] if brokers != known.brokers else []
+    if not changes:
+        return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
+    home.catalog.replace_table(replace(known, **merged, brokers=brokers))
+    try:
+        after = home.spec(known.name)
+        _check_kept(before, after)
+    except Exception:
+        home.catalog.replace_table(known)
+        raise
+    added = after.halves - before.halves
+    starts = lay_halves(home.layout(known.name), after, home.now_ms(), added) if added else {}
+    return Creation(
+        known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {len(changes)} changes."
+    )
+
+
+def _check_kept(before: TableSpec, after: TableSpec) -> None:
+    kept = {
+        "its columns": lambda spec: spec.schema.fields,
+        "its primary key": lambda spec: spec.schema.primary_key,
+        "its time column": lambda spec: spec.time_column,
+        "its upsert settings": lambda spec: spec.upsert,
+        "its topic": lambda spec: spec.stream and spec.stream.topic if before.stream else None,
+    }
+    for what, read in kept.items():
+        if read(before) != read(after):
+            raise SpecError(
+                f"Table '{before.name}' holds rows under {what}, which cannot be changed. Nothing was changed.",
+                hint="Create a table of another name.",
+            )
+
+
+def _difference(path: str, before: Any, after: Any) -> Iterator[str]:
+    """`path: before -> after` for every leaf that differs."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}):
+            yield from _difference(f"{path}/{key}", before.get(key), after.get(key))
+    elif before != after:
+        yield f"{path}: {_short(before)} -> {_short(after)}"
+
+
+def _short(value: Any) -> str:
+    text = "(none)" if value is None else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,56 @@
+"""Plays a recipe end to end in a home and with a broker of its own, printing every command and what it gives."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hybrid.demo.recipes import LATER_EVENT, LATER_EVENTS, RECIPES, Step
+from hybrid.errors import MachineError
+from hybrid.jvm.broker import LocalBroker
+
+
+def play(recipe: str, home: Path, run: Callable[[Sequence[str]], None], say: Callable[[str], None]) -> None:
+    """Plays `recipe` in the fresh folder `home`. `run` runs the words of one command; `say` prints a line.
+
+    The broker is stopped at the end, whatever happens. The home stays, to be looked at.
+    """
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    (home / LATER_EVENT).write_text(LATER_EVENTS.get(recipe, ""), encoding="utf-8")
+    broker = LocalBroker(home)
+    try:
+        say("A local Kafka broker for this demo.")
+        address = broker.start(0, say)
+        places = {"kafka": address, "home": str(home), **{name: str(_files(name)) for name in ("data", "job_specs")}}
+        steps = RECIPES[recipe]
+        for number, step in enumerate(steps, 1):
+            _play_step(step, f"{number}/{len(steps)}", places, home, run, say)
+    finally:
+        broker.stop()
+    say(f"\nDone. The broker is stopped. Look around: hybrid --home {home} status")
+
+
+def _play_step(
+    step: Step,
+    place: str,
+    places: dict[str, str],
+    home: Path,
+    run: Callable[[Sequence[str]], None],
+    say: Callable[[str], None],
+) -> None:
+    command = [word.format(**places) for word in step.command]
+    say(f"\n[{place}] {step.says}")
+    say(f"$ hybrid {shlex.join(command)}")
+    run(["--home", str(home), *command])
+
+
+def _files(name: str) -> Path:
+    """The recipes' files: at the top of a checkout, inside the package when it was installed from a wheel."""
+    package = Path(__file__).resolve().parent.parent
+    for candidate in (package.parent / name, package / "_recipes" / name):
+        if candidate.is_dir():
+            return candidate
+    raise MachineError(f"The recipes' folder '{name}' is neither in {package.parent} nor in {package / '_recipes'}.")

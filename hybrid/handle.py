@@ -1,0 +1,181 @@
+"""A table in hand: its acts and what can be seen of it. Part of the API's layer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hybrid.errors import NotFoundError
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import DataFile, HalfSnapshot, open_half
+from hybrid.lake.workbench import new_act_id
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.boundary import Boundary
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+    from hybrid.ingest.loop import IngestReport
+    from hybrid.move.move import MoveReport
+    from hybrid.replace.job import JobReport, ReplacementEntry
+    from hybrid.spec.job_spec import JobSpec
+
+# Pinot's name for the move, as table configs and `task run` have it.
+MOVE_TASK = "RealtimeToOfflineSegmentsTask"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One segment. Times are epoch milliseconds of the first and last row, offsets half-open.
+
+    `state` is CONSUMING, SEALED (both realtime) or OFFLINE.
+    """
+
+    name: str
+    half: str
+    state: str
+    rows: int
+    bytes: int
+    files: int
+    start_ms: int | None
+    end_ms: int | None
+    partition: int | None
+    start_offset: int | None
+    end_offset: int | None
+    created_ms: int
+
+
+class Table:
+    """A table of a home."""
+
+    def __init__(self, home: Hybrid, spec: TableSpec, layout: TableLayout) -> None:
+        self._home = home
+        self.spec = spec
+        self.layout = layout
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.spec.name
+
+    # Acts
+
+    def ingest(self, stop: Callable[[], bool] | None = None) -> IngestReport:
+        """Ingests until caught up; with `stop`, until it returns true."""
+        from hybrid.ingest.loop import ingest_forever, ingest_until_caught_up
+
+        bench = self._home.bench
+        with self._home.catalog.recorded(new_act_id("run"), self.name, "ingest") as run:
+            if stop is None:
+                report = ingest_until_caught_up(bench, self.spec, self.layout)
+            else:
+                report = ingest_forever(bench, self.spec, self.layout, stop)
+            run.ended(report.sentence, did_something=report.batches > 0)
+        return report
+
+    def move(self, *, max_buckets: int | None = 1, dry_run: bool = False) -> MoveReport:
+        """Moves the next closed buckets that hold rows (None: all) and every late row to the offline half."""
+        from hybrid.move.move import run_move
+
+        if dry_run:
+            return run_move(self._home.bench, self.spec, self.layout, max_buckets=max_buckets, dry_run=True)
+        with self._home.catalog.recorded(new_act_id("run"), self.name, MOVE_TASK) as run:
+            report = run_move(self._home.bench, self.spec, self.layout, max_buckets=max_buckets)
+            run.ended(report.sentence, did_something=report.moved)
+        return report
+
+    def replace(self, job: JobSpec, *, dry_run: bool = False, **options: Any) -> JobReport:
+        """Puts a job's rows in place of offline segments, or adds them, in one swap."""
+        from hybrid.replace.job import run_job
+
+        if dry_run:
+            return run_job(self._home.bench, self.spec, self.layout, job, dry_run=True, **options)
+        with self._home.catalog.recorded(new_act_id("run"), self.name, job.job_type) as run:
+            report = run_job(self._home.bench, self.spec, self.layout, job, **options)
+            run.ended(report.sentence, did_something=report.version is not None)
+        return report
+
+    def revert(self, replacement: str, **options: Any) -> JobReport:
+        """Puts back what a replacement replaced, as a new commit."""
+        from hybrid.replace.revert import revert
+
+        with self._home.catalog.recorded(new_act_id("run"), self.name, "revert") as run:
+            report = revert(self._home.bench, self.spec, self.layout, replacement, **options)
+            run.ended(report.sentence, did_something=report.version is not None)
+        return report
+
+    # What can be seen; no JVM
+
+    def half(self, half: Half) -> HalfSnapshot:
+        """A half as it is now; NotFoundError when the table has no such half."""
+        if half not in self.spec.halves:
+            raise NotFoundError(f"Table '{self.name}' has no {half.value} half.")
+        return open_half(self.layout.half(half))
+
+    def boundary(self) -> Boundary | None:
+        """The boundary; None on a table that has one half only."""
+        return self.half(Half.OFFLINE).offline.boundary if len(self.spec.halves) == 2 else None
+
+    def replacements(self) -> list[ReplacementEntry]:
+        """The lineage entries of replacements and reverts, newest first."""
+        from hybrid.replace.lineage import list_replacements
+
+        return list_replacements(self.layout)
+
+    def segments(self) -> list[Segment]:
+        """All segments, offline ones first, each half by name."""
+        found: list[Segment] = []
+        for half in (Half.OFFLINE, Half.REALTIME):
+            if half in self.spec.halves:
+                found.extend(self._segments_of(half, self.half(half)))
+        return found
+
+    def segment(self, name: str) -> Segment:
+        """A segment by its name; NotFoundError, with a suggestion, when there is none."""
+        segments = {segment.name: segment for segment in self.segments()}
+        if name not in segments:
+            raise NotFoundError.named("Segment", name, segments)
+        return segments[name]
+
+    def rejected(self, limit: int = 1000) -> list[dict[str, Any]]:
+        """Rejected rows by offset: topic, partition, offset, reason, value (text, or hex where it is none)."""
+        from hybrid.rejected import read_rejected
+
+        snapshot = self.half(Half.REALTIME)
+        files = [file.path for file in snapshot.files if file.segment == columns.rejected_segment(self.name)]
+        return read_rejected(files, limit)
+
+    def _segments_of(self, half: Half, snapshot: HalfSnapshot) -> list[Segment]:
+        consuming = snapshot.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()
+        by_name: dict[str, list[DataFile]] = defaultdict(list)
+        for file in snapshot.files:
+            if file.segment != columns.rejected_segment(self.name):
+                by_name[file.segment].append(file)
+        return [_segment(name, half, name in consuming, files) for name, files in sorted(by_name.items())]
+
+
+def _segment(name: str, half: Half, consuming: bool, files: list[DataFile]) -> Segment:
+    realtime = half is Half.REALTIME
+    state = "CONSUMING" if consuming else "SEALED" if realtime else "OFFLINE"
+    end = _extreme(max, files, "high", columns.OFFSET) if realtime else None
+    return Segment(
+        name=name,
+        half=half.value,
+        state=state,
+        rows=sum(file.rows for file in files),
+        bytes=sum(file.bytes for file in files),
+        files=len(files),
+        start_ms=_extreme(min, files, "low", columns.TIME),
+        end_ms=_extreme(max, files, "high", columns.TIME),
+        partition=_extreme(min, files, "low", columns.PARTITION) if realtime else None,
+        start_offset=_extreme(min, files, "low", columns.OFFSET) if realtime else None,
+        end_offset=None if end is None else end + 1,
+        created_ms=min(file.modified_ms for file in files),
+    )
+
+
+def _extreme(pick: Callable[[list[int]], int], files: list[DataFile], side: str, column: str) -> int | None:
+    values = [value for file in files if isinstance(value := getattr(file, side).get(column), int)]
+    return pick(values) if values else None

@@ -1,0 +1,180 @@
+"""The local Kafka broker: a real one (KRaft, broker and controller in one process) that needs only Java.
+
+Its data is under `<home>/kafka`, its log is `<home>/logs/kafka.log`, it listens on 127.0.0.1 only. It runs in a process
+group of its own, holds no pipe of ours, and survives the command that started it. This module sleeps while it waits.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid.errors import MachineError, StreamError
+from hybrid.jvm import broker_files
+from hybrid.jvm.jars import ensure_jars
+from hybrid.jvm.java import find_java
+from hybrid.jvm.process import Process
+from hybrid.jvm.topics import answers
+from hybrid.progress import Progress, Silent
+
+HOST = "127.0.0.1"
+DEFAULT_PORT = 9092
+START_TIMEOUT_S = 90.0
+STOP_GRACE_S = 15.0
+_POLL_S = 0.1
+_JVM_FLAGS = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+
+
+@dataclass(frozen=True)
+class BrokerStatus:
+    """What is known of the broker of a home. `state` is `running`, `silent` (lives, does not answer) or `stopped`."""
+
+    state: str
+    address: str | None
+    pid: int | None
+    log: Path
+
+
+class LocalBroker:
+    """The broker of one home folder; there is at most one."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = Path(home).absolute() / "kafka"
+        self.log = Path(home).absolute() / "logs" / "kafka.log"
+        self._record = self.folder / "broker.json"
+
+    def start(self, port: int = DEFAULT_PORT, progress: Progress | None = None) -> str:
+        """Start it, wait until it answers, return its address `127.0.0.1:port`; port 0 takes a free one.
+
+        When it runs already that is said, and its address returned. Raises MachineError when Java or the jars are
+        missing, the port is taken, or the broker does not come up.
+        """
+        said = progress or Silent()
+        with self._one_starter():
+            running = self.status()
+            if running.state == "running" and running.address is not None:
+                said.say(f"Kafka runs already at {running.address} (pid {running.pid})")
+                return running.address
+            if running.state == "silent":
+                self._stop_recorded()
+            return self._start(port or free_port(), said)
+
+    def stop(self) -> bool:
+        """Stop it and wait until it has ended; its data stays. False when it did not run."""
+        return self._stop_recorded()
+
+    def status(self) -> BrokerStatus:
+        """Whether it runs and answers; takes milliseconds when it does."""
+        recorded = self._recorded()
+        if recorded is None:
+            return BrokerStatus("stopped", None, None, self.log)
+        process, address = recorded
+        return BrokerStatus("running" if answers(address) else "silent", address, process.pid, self.log)
+
+    def _start(self, port: int, said: Progress) -> str:
+        _require_free(port)
+        jars = ensure_jars(said).kafka
+        controller_port = free_port()
+        address = f"{HOST}:{port}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        properties = broker_files.write(self.folder, self.log, port, controller_port)
+        said.say(f"Starting Kafka at {address}")
+        java = [str(find_java().executable), *_JVM_FLAGS, *broker_files.jvm_flags(self.folder)]
+        java += ["-cp", ":".join(map(str, jars))]
+        self._format(java, properties)
+        self._wait(self._spawn([*java, "kafka.Kafka", str(properties)], address), address)
+        said.say(f"Kafka answers at {address}")
+        return address
+
+    def _format(self, java: list[str], properties: Path) -> None:
+        """Give the data folder its cluster id, once."""
+        if (self.folder / "data" / "meta.properties").exists():
+            return
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise MachineError(f"Kafka's data folder {self.folder} could not be prepared: {done.stderr.strip()[-500:]}")
+
+    def _spawn(self, command: list[str], address: str) -> Process:
+        with self.log.open("ab") as log:
+            child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+            )
+        child.returncode = 0  # it is to outlive us: Popen must not warn that it still runs
+        process = Process.of(child.pid)
+        if process is None:
+            raise self._did_not_start()
+        process.save(self._record, address=address)
+        return process
+
+    def _wait(self, process: Process, address: str) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not answers(address):
+            if not process.is_alive():
+                raise self._did_not_start()
+            if time.monotonic() > deadline:
+                process.stop(STOP_GRACE_S)
+                raise StreamError(
+                    f"Kafka at {address} did not answer within {START_TIMEOUT_S:.0f} s; it was stopped.",
+                    hint=f"read {self.log}",
+                )
+            time.sleep(_POLL_S)
+
+    def _did_not_start(self) -> MachineError:
+        self._record.unlink(missing_ok=True)
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        why = [line for line in lines[-200:] if "ERROR" in line or "FATAL" in line or "Exception" in line]
+        return MachineError(f"Kafka ended while starting: {(why or lines or ['no reason'])[-1]}", hint=f"read {self.log}")
+
+    def _recorded(self) -> tuple[Process, str] | None:
+        """The process of `broker.json` and its address, if that very process still runs."""
+        try:
+            record = json.loads(self._record.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        process = Process(record["pid"], record["started"])
+        return (process, record["address"]) if process.is_alive() else None
+
+    def _stop_recorded(self) -> bool:
+        recorded = self._recorded()
+        if recorded is not None:
+            recorded[0].stop(STOP_GRACE_S)
+        self._record.unlink(missing_ok=True)
+        return recorded is not None
+
+    @contextmanager
+    def _one_starter(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "starting").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        return int(listener.getsockname()[1])
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            raise MachineError(
+                f"Port {port} of {HOST} is in use by another program ({error.strerror}).",
+                hint="hybrid kafka start --port N (0 takes a free one)",
+            ) from error

@@ -1,0 +1,84 @@
+"""Finds the Java that runs Spark and the local Kafka broker, and says what to install when there is none."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid.errors import MachineError
+
+JAVA_MIN = 17
+# Homebrew does not link its JDK into the PATH, and macOS answers `java` with a stub that only opens a dialog.
+_HOMEBREW = ("/opt/homebrew/opt/openjdk@17", "/usr/local/opt/openjdk@17", "/opt/homebrew/opt/openjdk")
+_ANSWER_S = 30
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that is new enough: its executable, its major version, and the folder for `JAVA_HOME`."""
+
+    executable: Path
+    version: int
+    home: Path
+
+
+def find_java(environ: Mapping[str, str] | None = None) -> Java:
+    """The Java of `JAVA_HOME`, else of the PATH.
+
+    Raises MachineError, with what to install, when there is none, or it does not start, or it is older than 17.
+    """
+    env = os.environ if environ is None else environ
+    executable = _candidate(env)
+    version = _major_version(executable)
+    if version < JAVA_MIN:
+        raise MachineError(
+            f"Java {version} at {executable} is too old: hybrid needs Java {JAVA_MIN} or newer.", hint=_install_hint()
+        )
+    return Java(executable, version, executable.resolve().parent.parent)
+
+
+def _candidate(env: Mapping[str, str]) -> Path:
+    home = env.get("JAVA_HOME")
+    if home:
+        executable = Path(home, "bin", "java")
+        if executable.is_file():
+            return executable
+        raise MachineError(
+            f"JAVA_HOME is {home}, but {executable} does not exist.",
+            hint="unset JAVA_HOME, or set it to the folder of a Java 17",
+        )
+    for folder in _HOMEBREW if sys.platform == "darwin" else ():
+        if Path(folder, "bin", "java").is_file():
+            return Path(folder, "bin", "java")
+    found = shutil.which("java", path=env.get("PATH", ""))
+    if found is None:
+        raise MachineError(f"Java was not found: hybrid needs Java {JAVA_MIN} or newer.", hint=_install_hint())
+    return Path(found)
+
+
+def _major_version(executable: Path) -> int:
+    try:
+        answer = subprocess.run(
+            [str(executable), "-version"], capture_output=True, text=True, timeout=_ANSWER_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MachineError(f"Java at {executable} does not start: {error}", hint=_install_hint()) from error
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if answer.returncode != 0 or match is None:
+        said = (answer.stderr + answer.stdout).strip().splitlines()
+        raise MachineError(
+            f"Java at {executable} does not say its version: {said[0] if said else 'no answer'}", hint=_install_hint()
+        )
+    return int(match[1])
+
+
+def _install_hint() -> str:
+    if sys.platform == "darwin":
+        return "brew install openjdk@17"
+    return "sudo apt-get install openjdk-17-jre-headless (Debian, Ubuntu), or any Java 17 or newer with JAVA_HOME set"

@@ -1,0 +1,73 @@
+"""A process that outlives us, known by its number *and* its start: numbers are given out again, starts are not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class Process:
+    """A running process: `started` is whatever the system says about its start, compared as text."""
+
+    pid: int
+    started: str
+
+    @classmethod
+    def of(cls, pid: int) -> Process | None:
+        """The process with this number, or None when there is none (one that ended and was not fetched is none)."""
+        started = _started(pid)
+        return None if started is None else cls(pid, started)
+
+    def is_alive(self) -> bool:
+        """Whether this very process still runs."""
+        return _started(self.pid) == self.started
+
+    def stop(self, grace_s: float) -> None:
+        """Ask it to end; after `grace_s` seconds make it end. A stranger under the same number is left alone."""
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            if not self.is_alive():
+                return
+            os.kill(self.pid, sign)
+            deadline = time.monotonic() + grace_s
+            while self.is_alive() and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+
+    def save(self, path: Path, **more: object) -> None:
+        """Write it, and what else belongs to it, as JSON; whoever reads sees all of it or nothing."""
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps({"pid": self.pid, "started": self.started, **more}), encoding="utf-8")
+        os.replace(part, path)
+
+
+def _started(pid: int) -> str | None:
+    _bury(pid)
+    if Path("/proc/self/stat").exists():
+        return _started_linux(pid)
+    answer = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
+    state, _, started = answer.stdout.strip().partition(" ")
+    return started.strip() if started and not state.startswith("Z") else None
+
+
+def _started_linux(pid: int) -> str | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()  # the name in parentheses may hold spaces
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _bury(pid: int) -> None:
+    """A child of ours that ended stays a zombie until it is asked for."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return

@@ -1,0 +1,209 @@
+"""Topics of a Kafka cluster: list, create, describe, produce. Every error of the client becomes a StreamError."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid.errors import ConflictError, StreamError
+from hybrid.progress import Progress, Silent
+
+if TYPE_CHECKING:
+    from kafka import KafkaProducer
+    from kafka.admin import KafkaAdminClient
+
+BOOTSTRAP_TIMEOUT_MS = 8_000
+_STEP_RECORDS = 10_000
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic: its name, its id (another one when it is recreated; 32 hex digits with dashes), partition numbers."""
+
+    name: str
+    id: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is produced. Without `partition` the key decides, without both the client; without a time it is now (ms)."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+def answers(brokers: str) -> bool:
+    """Whether a broker at `host:port` answers a request; False at once when nobody listens there."""
+    from kafka.errors import KafkaError
+
+    host, _, port = brokers.partition(",")[0].rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=1):
+            pass
+        with _client(brokers, timeout_ms=3_000) as admin:
+            return bool(admin.describe_cluster()["brokers"])
+    except (KafkaError, OSError):
+        return False
+
+
+def list_topics(brokers: str) -> list[Topic]:
+    """All topics by name, without Kafka's internal ones. Raises StreamError when the brokers cannot be reached."""
+    with _admin(brokers) as admin:
+        found = [_topic(one) for one in admin.describe_topics() if not one["is_internal"]]
+    return sorted(found, key=lambda topic: topic.name)
+
+
+def describe_topic(brokers: str, name: str) -> Topic | None:
+    """The topic, or None when it does not exist. Raises StreamError when the brokers cannot be reached."""
+    from kafka.errors import UnknownTopicOrPartitionError
+
+    with _admin(brokers) as admin:
+        try:
+            found = admin.describe_topics([name])
+        except UnknownTopicOrPartitionError:
+            return None
+    return next((_topic(one) for one in found if one["error_code"] == 0), None)
+
+
+def create_topic(brokers: str, name: str, partitions: int = 1) -> tuple[Topic, bool]:
+    """The topic, and whether it was created now; when this returns it can be produced to.
+
+    Raises ConflictError when it exists with another number of partitions, StreamError when Kafka refuses the name.
+    """
+    existing = describe_topic(brokers, name)
+    if existing is None:
+        with _admin(brokers) as admin:
+            admin.create_topics({name: {"num_partitions": partitions}}, wait_for_metadata=True)
+        return _required(brokers, name), True
+    if len(existing.partitions) != partitions:
+        raise ConflictError(f"Topic '{name}' exists already with {_partitions(existing)}, not {partitions}.")
+    return existing, False
+
+
+def produce(
+    brokers: str,
+    topic: str,
+    records: Iterable[bytes | Record],
+    progress: Progress | None = None,
+    *,
+    partition: int | None = None,
+) -> int:
+    """Produce in order with acks=all; how many records the brokers have acknowledged when it returns (all of them).
+
+    `bytes` is a record without a key. `partition` is for records that name none. Raises StreamError when the brokers
+    cannot be reached, the topic or partition does not exist, or a record is refused.
+    """
+    known = _required(brokers, topic)
+    _require_partition(brokers, known, partition)
+    with _errors(brokers), _producer(brokers) as producer:
+        count = _send(producer, topic, records, partition, progress or Silent())
+    return count
+
+
+def _send(
+    producer: KafkaProducer, topic: str, records: Iterable[bytes | Record], partition: int | None, said: Progress
+) -> int:
+    failures: list[BaseException] = []
+    count = 0
+    for given in records:
+        one = Record(given) if isinstance(given, bytes) else given
+        place = one.partition if one.partition is not None else partition
+        future = producer.send(topic, one.value, one.key, partition=place, timestamp_ms=one.timestamp_ms)
+        future.add_errback(failures.append)
+        count += 1
+        if failures:
+            break
+        if count % _STEP_RECORDS == 0:
+            said.step(f"Producing to {topic}", count, None)
+    producer.flush()
+    if failures:
+        raise failures[0]
+    if count >= _STEP_RECORDS:
+        said.step(f"Producing to {topic}", count, count)
+    return count
+
+
+def _required(brokers: str, name: str) -> Topic:
+    found = describe_topic(brokers, name)
+    if found is None:
+        raise StreamError(
+            f"Topic '{name}' does not exist at {brokers}. Create it: hybrid kafka topic create {name}",
+            hint=f"hybrid kafka topic create {name}",
+        )
+    return found
+
+
+def _require_partition(brokers: str, topic: Topic, partition: int | None) -> None:
+    if partition is not None and partition not in topic.partitions:
+        raise StreamError(
+            f"Topic '{topic.name}' at {brokers} has {_partitions(topic)}, counted from 0; "
+            f"there is no partition {partition}."
+        )
+
+
+def _partitions(topic: Topic) -> str:
+    count = len(topic.partitions)
+    return "1 partition" if count == 1 else f"{count} partitions"
+
+
+def _topic(described: dict[str, object]) -> Topic:
+    partitions = described["partitions"]
+    assert isinstance(partitions, list)
+    numbers = sorted(int(one["partition_index"]) for one in partitions)
+    return Topic(str(described["name"]), str(described["topic_id"]), tuple(numbers))
+
+
+@contextmanager
+def _producer(brokers: str) -> Iterator[KafkaProducer]:
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(
+        bootstrap_servers=brokers.split(","),
+        acks="all",
+        linger_ms=5,
+        bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS,
+    )
+    try:
+        yield producer
+    finally:
+        producer.close(timeout=10)
+
+
+@contextmanager
+def _admin(brokers: str) -> Iterator[KafkaAdminClient]:
+    with _errors(brokers), _client(brokers, BOOTSTRAP_TIMEOUT_MS) as admin:
+        yield admin
+
+
+@contextmanager
+def _client(brokers: str, timeout_ms: int) -> Iterator[KafkaAdminClient]:
+    from kafka.admin import KafkaAdminClient
+
+    admin = KafkaAdminClient(
+        bootstrap_servers=brokers.split(","), bootstrap_timeout_ms=timeout_ms, request_timeout_ms=timeout_ms
+    )
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+@contextmanager
+def _errors(brokers: str) -> Iterator[None]:
+    """Turns the client's errors into ours."""
+    from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
+
+    try:
+        yield
+    except (KafkaConnectionError, KafkaTimeoutError) as error:
+        raise StreamError(
+            f"Kafka at {brokers} cannot be reached: {error}", hint="hybrid kafka start, or --kafka HOST:PORT"
+        ) from error
+    except KafkaError as error:
+        raise StreamError(f"Kafka at {brokers} refused: {error}") from error

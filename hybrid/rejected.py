@@ -1,0 +1,40 @@
+"""Reads the rejected rows of a table: what could not be converted, with its coordinates. Part of the API's layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hybrid.table import columns
+
+
+def read_rejected(files: Sequence[str], limit: int) -> list[dict[str, Any]]:
+    """Rejected rows of these Parquet files by topic, partition, offset: at most `limit`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    wanted = [columns.TOPIC, columns.PARTITION, columns.OFFSET, columns.REASON, columns.RAW]
+    if not files:
+        return []
+    table = pa.concat_tables([pq.ParquetFile(path).read(columns=wanted) for path in files])
+    table = table.sort_by([(name, "ascending") for name in wanted[:3]]).slice(0, limit)
+    return [
+        {
+            "topic": row[columns.TOPIC],
+            "partition": row[columns.PARTITION],
+            "offset": row[columns.OFFSET],
+            "reason": row[columns.REASON],
+            "value": _text(row[columns.RAW]),
+        }
+        for row in table.to_pylist()
+    ]
+
+
+def _text(raw: bytes | None) -> str | None:
+    """The message as text; as `hex:` and its bytes where it is not UTF-8."""
+    if raw is None:
+        return None
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return "hex:" + raw.hex()

@@ -1,0 +1,178 @@
+"""A replacement job: files in, offline segments replaced or added, one commit that can be reverted.
+
+The sequence, and what a death in between leaves:
+  list and fingerprint the files                          nothing done
+  convert and stage the rows beside the halves            staged files, swept later; any wrong row ends the job here
+  plan: names, checks, markers, the difference            nothing done
+  take the OFFLINE lock; state overtaken? plan anew       nothing done
+  one Delta commit: segments and lineage entry            done, or not done
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError, SpecError, UsageError, suggestion
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.replace.csvfile import CsvFormat, warnings_of
+from hybrid.replace.files import DataFormat, InputFile, inspect, list_inputs
+from hybrid.replace.lineage import Lineage
+from hybrid.replace.plan import JobPlan, plan_job
+from hybrid.replace.report import JobReport, report_of, sentence_of_job, sentence_of_nothing
+from hybrid.replace.stage import Staged, stage
+from hybrid.replace.swap import Swap, commit_swap, require_offline, until_not_overtaken
+from hybrid.replace.targets import check_fixed_name
+from hybrid.spec.job_spec import JobSpec
+from hybrid.spec.table_config import TableSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What every step of one run needs."""
+
+    bench: Workbench
+    spec: TableSpec
+    layout: TableLayout
+    job: JobSpec
+    act_id: str
+    files: tuple[InputFile, ...]
+    folder: Path
+    dry_run: bool
+    append: bool
+    reason: str | None
+    user: str | None
+
+
+def run_job(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    job: JobSpec,
+    *,
+    dry_run: bool = False,
+    append: bool = False,
+    allow_empty: bool = False,
+    reason: str | None = None,
+    user: str | None = None,
+) -> JobReport:
+    """Puts the rows of the job's files in place of offline segments, or adds them as new ones.
+
+    `dry_run` shows the difference and touches nothing; `append` allows a new segment beside others of the same times;
+    `allow_empty` an input without rows. DataError names the first row that cannot be converted; ConflictError when
+    the rows would stand beside others of their times, or reach past the boundary. Nothing was changed in any of these.
+    """
+    require_offline(spec)
+    _check_table(spec, job)
+    check_fixed_name(job)
+    csv_format = CsvFormat.of(job.reader_configs, _multi_value(spec), job.source)
+    act_id = new_act_id("replace")
+    files = _inspect_all(bench, job, allow_empty)
+    with bench.staging(layout, act_id) as folder:
+        bench.progress.say(f"Reading {_files_shown(files)}.")
+        staged = stage(bench, spec, files, csv_format, folder / "rows")
+        if staged.is_empty and not (allow_empty or dry_run):
+            raise _empty(job, files)
+        run = _Run(bench, spec, layout, job, act_id, files, folder, dry_run, append, reason, user)
+        return until_not_overtaken(bench, spec, lambda: _attempt(run, staged))
+
+
+def _attempt(run: _Run, staged: Staged) -> JobReport:
+    run.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.spec.name}' holds.")
+    plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.append, folder=run.folder)
+    warnings = (*run.job.warnings, *_warnings(run.spec, run.job, staged))
+    names = (plan.segments_from, plan.segments_to)
+    if plan.is_nothing:
+        sentence = _nothing_sentence(run.job, plan)
+        return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=run.dry_run)
+    sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run)
+    if run.dry_run:
+        return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=True)
+    run.bench.progress.say(f"Swapping {len(plan.segments_to)} segment(s) of '{run.spec.name}' in.")
+    swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence), plan.rows)
+    version = commit_swap(run.bench, run.spec, run.layout, swap)
+    return report_of(
+        run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, warnings=warnings
+    )
+
+
+def _lineage(run: _Run, plan: JobPlan, sentence: str) -> Lineage:
+    return Lineage(
+        segments_from=plan.segments_from,
+        segments_to=plan.segments_to,
+        version_before=plan.base.version,
+        rows_before=plan.found.rows_before,
+        rows_after=plan.found.rows_after,
+        added=plan.found.added,
+        removed=plan.found.removed,
+        changed=plan.found.changed,
+        result=sentence,
+        reason=run.reason,
+        user=run.user,
+        source=str(run.job.source),
+        inputs=tuple(file.to_json() for file in run.files),
+        previous=plan.base.offline.last_lineage,
+    )
+
+
+def _check_table(spec: TableSpec, job: JobSpec) -> None:
+    if job.table_name != spec.name:
+        near = suggestion(job.table_name, [spec.name])
+        raise SpecError.at(job.source, "tableSpec.tableName", f"'{job.table_name}' is not table '{spec.name}'.{near}")
+
+
+def _inspect_all(bench: Workbench, job: JobSpec, allow_empty: bool) -> tuple[InputFile, ...]:
+    paths = list_inputs(job)
+    files = []
+    for number, path in enumerate(paths, 1):
+        files.append(inspect(path, DataFormat(job.data_format)))
+        bench.progress.step("checking input files", number, len(paths))
+    hollow = [file for file in files if not file.bytes]
+    if hollow and len(hollow) < len(files) and not allow_empty:
+        raise DataError(
+            f"{hollow[0].path} is empty (0 bytes) while others of the {len(files)} files hold rows; was it cut off?",
+            hint="Leave it out with excludeFileNamePattern, or say --yes to take it as a file without rows.",
+        )
+    return tuple(files)
+
+
+def _empty(job: JobSpec, files: Sequence[InputFile]) -> UsageError:
+    what = f"segment '{job.segment_name}'" if job.segment_name else "anything"
+    return UsageError(
+        f"{_files_shown(files)} hold{'s' * (len(files) == 1)} no rows; putting nothing in place of {what} needs --yes. "
+        "Nothing was changed.",
+        hint="hybrid job run ... --yes",
+    )
+
+
+def _warnings(spec: TableSpec, job: JobSpec, staged: Staged) -> list[str]:
+    found = warnings_of(job.reader_configs) if job.data_format == DataFormat.CSV else []
+    if staged.absent and not staged.is_empty:
+        names = ", ".join(f"'{name}'" for name in staged.absent)
+        found.append(f"No row of the input has column {names} of table '{spec.name}'; its default was written.")
+    hollow = [file.path for file in staged.files if not file.rows and not file.deletes]
+    if hollow and not staged.is_empty:
+        found.append(f"{len(hollow)} of {len(staged.files)} files hold no rows, e.g. {hollow[0]}.")
+    return found
+
+
+def _nothing_sentence(job: JobSpec, plan: JobPlan) -> str:
+    if plan.segments_to:
+        return sentence_of_nothing(plan.segments_to, plan.found)
+    what = f"segment '{job.segment_name}' does not exist" if job.segment_name else "no row gives a segment a name"
+    return f"Nothing to change: the input holds no rows and {what}."
+
+
+def _multi_value(spec: TableSpec) -> frozenset[str]:
+    return frozenset(field.name for field in spec.schema.fields if not field.single_value)
+
+
+def _files_shown(files: Sequence[InputFile]) -> str:
+    size = sum(file.bytes for file in files)
+    return f"{files[0].path} ({size} bytes)" if len(files) == 1 else f"{len(files)} files ({size} bytes)"

@@ -1,0 +1,120 @@
+"""JSON files: one object per line, or objects that span lines, or one array of objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from hybrid.replace.records import Problem, Record, Shape, Slice, at_line, check_text, text_lines
+
+_HEAD_BYTES = 64 * 1024
+
+
+def json_shape(path: Path) -> Shape:
+    """How objects lie in a file. Problem when it is not text."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    check_text(head)
+    if head.decode("utf-8-sig", errors="replace").lstrip()[:1] == "[":
+        return Shape.JSON_WHOLE
+    try:
+        first = list(islice((line for line, _ in text_lines(path) if line.strip()), 2))
+    except Problem:  # bad bytes in the first lines: the worker tells, with the line
+        return Shape.JSON_LINES
+    # A bad first line is a bad row of a file of lines when the second line is a row; else an object spans lines.
+    return Shape.JSON_LINES if not first or any(map(_is_object, first)) else Shape.JSON_WHOLE
+
+
+def read_lines(piece: Slice) -> Iterator[Record]:
+    """The objects of a slice of a file of lines; blank lines are none."""
+    left = piece.bytes
+    for line, (text, size) in enumerate(text_lines(piece.path, piece.start, piece.first), piece.first):
+        if left <= 0:
+            return
+        left -= size
+        if text.strip():
+            yield _record(_parsed(text, line), line, line)
+
+
+def read_whole(piece: Slice) -> Iterator[Record]:
+    """The objects of a file that is one array, or holds objects one after the other."""
+    text = "".join(line for line, _ in text_lines(piece.path))
+    position = _skip_blank(text, 0)
+    if text[position : position + 1] == "[":
+        return _array(text, position + 1)
+    return _sequence(text, position)
+
+
+def _sequence(text: str, position: int) -> Iterator[Record]:
+    row, line = 0, _Lines(text)
+    while position < len(text):
+        value, end = _raw_decode(text, position, row)
+        yield _record(value, row, line.at(position))
+        row, position = row + 1, _skip_blank(text, end)
+
+
+def _array(text: str, position: int) -> Iterator[Record]:
+    row, line = 0, _Lines(text)
+    position = _skip_blank(text, position)
+    if text[position : position + 1] == "]":
+        return
+    while True:
+        value, end = _raw_decode(text, position, row)
+        yield _record(value, row, line.at(position))
+        row, position = row + 1, _skip_blank(text, end)
+        if text[position : position + 1] == "]":
+            break
+        if text[position : position + 1] != ",":
+            raise Problem(
+                row, at_line(line.at(position)), "is not JSON: the array goes on without ',' or ends without ']'"
+            )
+        position = _skip_blank(text, position + 1)
+    if text[position + 1 :].strip():
+        raise Problem(row, at_line(line.at(position)), "is not JSON: something follows the array's end")
+
+
+class _Lines:
+    """Which line a rising position is on, from 0, counting every line end once."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._position, self._line = text, 0, 0
+
+    def at(self, position: int) -> int:
+        self._line += self._text.count("\n", self._position, position)
+        self._position = position
+        return self._line
+
+
+def _skip_blank(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t\r\n":
+        position += 1
+    return position
+
+
+def _raw_decode(text: str, position: int, row: int) -> tuple[object, int]:
+    try:
+        return json.JSONDecoder().raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        raise Problem(row, at_line(error.lineno - 1), f"is not JSON: {error.msg} at place {error.colno}") from error
+
+
+def _parsed(text: str, line: int) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Problem(line, at_line(line), f"is not JSON: {error.msg} at place {error.colno}") from error
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _record(value: object, position: int, line: int) -> Record:
+    if not isinstance(value, dict):
+        raise Problem(position, at_line(line), f"is not a JSON object: {json.dumps(value)[:100]}")
+    return Record(position, at_line(line), value)

@@ -1,0 +1,142 @@
+"""Lineage: what replacements and reverts did, read back from the OFFLINE half's log without a JVM.
+
+Every such commit carries its entry in the act's detail. The newest state points to the newest entry and every entry to
+the one before it, so a list costs one log entry per replacement, however many moves lie between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from hybrid.errors import NotFoundError
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, open_half, state_at
+from hybrid.spec.table_config import Half
+from hybrid.table.state import Act, LineagePointer, OfflineState
+
+
+class EntryState(StrEnum):
+    """REVERTED once a revert that itself stands has taken the entry back; ACTIVE otherwise."""
+
+    ACTIVE = "ACTIVE"
+    REVERTED = "REVERTED"
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """What is written down with a swap. `version_before` is the Delta version the replaced rows are read from.
+
+    `inputs` holds path, size in bytes and sha256 of each file read; `reverts` the id of the entry taken back.
+    """
+
+    segments_from: tuple[str, ...]
+    segments_to: tuple[str, ...]
+    version_before: int
+    rows_before: int
+    rows_after: int
+    added: int
+    removed: int
+    changed: int
+    result: str
+    reason: str | None = None
+    user: str | None = None
+    source: str | None = None
+    inputs: tuple[Mapping[str, object], ...] = ()
+    reverts: str | None = None
+    previous: LineagePointer | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """JSON as it stands in the act's detail."""
+        return {**vars(self), "previous": vars(self.previous) if self.previous else None}
+
+    @classmethod
+    def from_json(cls, doc: Mapping[str, Any]) -> Lineage:
+        """The inverse of `to_json`."""
+        lists = {name: tuple(doc[name]) for name in ("segments_from", "segments_to", "inputs")}
+        previous = LineagePointer(**doc["previous"]) if doc["previous"] else None
+        return cls(**{**doc, **lists, "previous": previous})
+
+
+@dataclass(frozen=True)
+class ReplacementEntry:
+    """A committed replacement (`kind` replace) or revert; `version` is its commit's Delta version."""
+
+    id: str
+    kind: str
+    created_at: str
+    version: int
+    state: EntryState
+    lineage: Lineage
+
+    @property
+    def result(self) -> str:
+        """The sentence that said what it did."""
+        return self.lineage.result
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was done, as its author put it."""
+        return self.lineage.reason
+
+    def to_json(self) -> dict[str, object]:
+        """One flat object: what lists and `show` print."""
+        lineage = self.lineage.to_json()
+        del lineage["previous"]
+        head = {"id": self.id, "kind": self.kind, "created_at": self.created_at, "state": self.state.value}
+        return {**head, "version": self.version, **lineage}
+
+
+def list_replacements(layout: TableLayout) -> list[ReplacementEntry]:
+    """Every replacement and revert that the log still holds, newest first. Needs no JVM."""
+    path = layout.half(Half.OFFLINE)
+    return entries_of(open_half(path))
+
+
+def show_replacement(layout: TableLayout, entry_id: str) -> ReplacementEntry:
+    """One entry by its id. NotFoundError when there is none."""
+    return find_entry(list_replacements(layout), entry_id)
+
+
+def find_entry(entries: list[ReplacementEntry], entry_id: str) -> ReplacementEntry:
+    """The entry of that id; NotFoundError names a close one."""
+    for entry in entries:
+        if entry.id == entry_id:
+            return entry
+    raise NotFoundError.named("Replacement", entry_id, [entry.id for entry in entries])
+
+
+def entries_of(half: HalfSnapshot) -> list[ReplacementEntry]:
+    """Entries up to this version, newest first, with the states that follow from the later ones."""
+    found: list[ReplacementEntry] = []
+    taken_back: set[str] = set()
+    for version, act in _acts(half.path, half.offline.last_lineage, half.version):
+        lineage = Lineage.from_json(act.detail)
+        state = EntryState.REVERTED if act.id in taken_back else EntryState.ACTIVE
+        if lineage.reverts and state is EntryState.ACTIVE:
+            taken_back.add(lineage.reverts)
+        found.append(ReplacementEntry(act.id, act.kind, act.at, version, state, lineage))
+    return found
+
+
+def _acts(path: Path, pointer: LineagePointer | None, newest: int) -> Iterator[tuple[int, Act]]:
+    while pointer is not None:
+        found = _resolve(path, pointer, newest)
+        if found is None:  # the log has been cleaned up to here
+            return
+        version, act = found
+        yield version, act
+        pointer, newest = Lineage.from_json(act.detail).previous, version - 1
+
+
+def _resolve(path: Path, pointer: LineagePointer, newest: int) -> tuple[int, Act] | None:
+    """The commit that a pointer means: the first own one from `not_before` on; only foreign ones lie between."""
+    for version in range(pointer.not_before, newest + 1):
+        state = state_at(path, version)
+        if state is not None:
+            assert isinstance(state, OfflineState)
+            return (version, state.act) if state.act.id == pointer.act else None
+    return None

@@ -1,0 +1,90 @@
+"""Records of input files, each with its place: what the readers of the formats give and the workers convert.
+
+Spark's own readers turn bad bytes into replacement characters, drop cells beyond the header and do not know line
+numbers; a correction needs the exact place of the first bad row, so Spark's workers read the files with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+_BOM = b"\xef\xbb\xbf"
+_NOT_TEXT = {
+    b"\xff\xfe": "is UTF-16; only UTF-8 is read. Convert it first",
+    b"\xfe\xff": "is UTF-16; only UTF-8 is read. Convert it first",
+    b"\x1f\x8b": "is compressed with gzip. Unpack it first",
+    b"PAR1": "is a Parquet file. Say dataFormat: 'parquet' in recordReaderSpec",
+}
+
+
+class Problem(Exception):
+    """A place in a file that cannot be read: `at` continues the file's name (`, line 4`), `position` orders places."""
+
+    def __init__(self, position: int, at: str, reason: str) -> None:
+        super().__init__(position, at, reason)
+        self.position, self.at, self.reason = position, at, reason
+
+
+class Record(NamedTuple):
+    """One row of a file as it is written there. `position` counts from 0 and rises with the row's place."""
+
+    position: int
+    at: str
+    values: Mapping[str, object]
+
+
+class Shape(StrEnum):
+    """How rows lie in a file. JSON_WHOLE is one array, or objects that span lines."""
+
+    JSON_LINES = "lines"
+    JSON_WHOLE = "whole"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A piece of a file that one worker reads. `first` is its first row or line, from 0.
+
+    `start` and `bytes` bound JSON lines; of a Parquet file `start` is the row group. Others are read whole.
+    """
+
+    path: Path
+    shape: Shape
+    first: int = 0
+    start: int = 0
+    bytes: int = 0
+
+
+def at_line(line: int) -> str:
+    """The place of a line that is counted from 0, as people count."""
+    return f", line {line + 1}"
+
+
+def text_lines(path: Path, start: int = 0, first_line: int = 0) -> Iterator[tuple[str, int]]:
+    """(line, its length in bytes) from byte `start` on, which begins line `first_line`. Problem when it is not UTF-8."""
+    with path.open("rb") as file:
+        file.seek(start)
+        for line, raw in enumerate(file, first_line):
+            if line == 0:
+                check_text(raw)
+            yield _utf8(raw.removeprefix(_BOM) if line == 0 else raw, line), len(raw)
+
+
+def check_text(head: bytes) -> None:
+    """Problem when the first bytes of a file say that it is something else than UTF-8 text."""
+    for magic, reason in _NOT_TEXT.items():
+        if head.startswith(magic):
+            raise Problem(0, "", reason)
+
+
+def _utf8(raw: bytes, line: int) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = f"byte 0x{raw[error.start]:02x} at place {error.start + 1} of the line"
+        raise Problem(line, at_line(line), f"is not UTF-8: {place}. Convert the file to UTF-8 first") from error

@@ -1,0 +1,103 @@
+"""What a job or a revert did, in numbers and in one sentence (R7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hybrid.replace.diff import Difference, Sample
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """`act` and `version` are None when nothing was committed: a dry run, or nothing differs.
+
+    `segments_from` were replaced by `segments_to`; a name in both kept its name. Rows and differences count as
+    `Difference` says.
+    """
+
+    table: str
+    act: str | None
+    version: int | None
+    segments_from: tuple[str, ...]
+    segments_to: tuple[str, ...]
+    rows_before: int
+    rows_after: int
+    added: int
+    removed: int
+    changed: int
+    sentence: str
+    changed_columns: Mapping[str, int] = field(default_factory=dict)
+    samples: tuple[Sample, ...] = ()
+    warnings: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    @property
+    def committed(self) -> bool:
+        """Whether anything was changed."""
+        return self.version is not None
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """Every segment that was replaced, written or removed."""
+        return tuple(dict.fromkeys([*self.segments_from, *self.segments_to]))
+
+    def to_json(self) -> dict[str, object]:
+        """One flat object."""
+        return {**vars(self), "samples": [vars(sample) for sample in self.samples]}
+
+
+def report_of(
+    table: str, names: tuple[tuple[str, ...], tuple[str, ...]], found: Difference, sentence: str, **more: object
+) -> JobReport:
+    """A report of a difference; `names` are the segments from and to, `more` the report's own fields."""
+    return JobReport(
+        table=table,
+        segments_from=names[0],
+        segments_to=names[1],
+        rows_before=found.rows_before,
+        rows_after=found.rows_after,
+        added=found.added,
+        removed=found.removed,
+        changed=found.changed,
+        changed_columns=found.changed_columns,
+        samples=found.samples,
+        sentence=sentence,
+        **{"act": None, "version": None, **more},  # type: ignore[arg-type]
+    )
+
+
+def sentence_of_job(segments_from: Sequence[str], segments_to: Sequence[str], found: Difference, dry_run: bool) -> str:
+    """What a job did, or would do."""
+    new = [name for name in segments_to if name not in segments_from]
+    verbs = ("Would replace", "would add", "Nothing was touched.") if dry_run else ("Replaced", "added", "")
+    parts = []
+    if segments_from:
+        parts.append(f"{verbs[0]} {shown(segments_from)}")
+    if new:
+        verb = verbs[1] if parts else verbs[1].capitalize()
+        parts.append(f"{verb} {shown(new)}")
+    return f"{' and '.join(parts)}: {numbers(found)}. {verbs[2]}".rstrip()
+
+
+def sentence_of_nothing(names: Sequence[str], found: Difference) -> str:
+    """Why a job changed nothing."""
+    holds = "already holds" if len(names) == 1 else "already hold"
+    these = "this 1 row" if found.rows_after == 1 else f"these {found.rows_after} rows"
+    return f"Nothing to change: {shown(names)} {holds} exactly {these}."
+
+
+def numbers(found: Difference) -> str:
+    """`7 rows before, 7 after; 0 added, 0 removed, 7 changed (amount 7)`."""
+    columns = ", ".join(f"{name} {count}" for name, count in found.changed_columns.items())
+    return (
+        f"{found.rows_before} row{'s' * (found.rows_before != 1)} before, {found.rows_after} after; "
+        f"{found.added} added, {found.removed} removed, {found.changed} changed{f' ({columns})' if columns else ''}"
+    )
+
+
+def shown(names: Sequence[str]) -> str:
+    """`segment 'x'`, or how many and the first and the last of them."""
+    if len(names) == 1:
+        return f"segment '{names[0]}'"
+    return f"{len(names)} segments '{names[0]}' to '{names[-1]}'"

@@ -1,0 +1,239 @@
+"""Reads a job's files in Spark's workers, converts every row with the table's one decoder and stages the rows as Parquet.
+
+Each slice also leaves one note: how many rows, their times, the columns it saw, or the first place that is wrong.
+The driver reads the notes, so a wrong row is named exactly and before anything is touched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError, suggestion
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.csvfile import CsvFormat, read_csv
+from hybrid.replace.files import InputFile
+from hybrid.replace.jsonfile import read_lines, read_whole
+from hybrid.replace.parquetfile import read_row_group
+from hybrid.replace.records import Problem, Record, Shape, Slice
+from hybrid.spec.table_config import TableSpec
+from hybrid.table import columns
+from hybrid.table.decode import Decoder, Rejected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+# Columns of staged rows beside the user's and OFFSET, OP, TIME: the file's number in the job, and a slice's note.
+FILE, NOTE = "_hy_file", "_hy_note"
+
+# Rows of the job are numbered by file, then by place in the file.
+_ROWS_PER_FILE_BITS = 40
+_BATCH_ROWS = 4096
+_TASKS_PER_CORE = 4
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """What a file gave: `rows` that are no delete markers, `deletes`, and the first and last time in ms."""
+
+    path: Path
+    rows: int
+    deletes: int
+    low: int | None
+    high: int | None
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A job's rows, converted: `frame` holds user columns, OFFSET, OP, TIME and FILE. `absent`: columns no row has."""
+
+    frame: DataFrame
+    files: tuple[StagedFile, ...]
+    absent: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows that are no delete markers."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the input holds nothing at all."""
+        return not any(file.rows or file.deletes for file in self.files)
+
+
+@dataclass
+class _Note:
+    """What one slice tells the driver; `problem` is (position, at, reason)."""
+
+    file: int
+    rows: int = 0
+    deletes: int = 0
+    low: int | None = None
+    high: int | None = None
+    seen: set[str] = field(default_factory=set)
+    problem: tuple[int, str, str] | None = None
+
+    def count(self, is_delete: bool, time_ms: int | None) -> None:
+        self.rows += not is_delete
+        self.deletes += is_delete
+        self.low, self.high = _least(self.low, time_ms), _greatest(self.high, time_ms)
+
+    def to_text(self) -> str:
+        return json.dumps({**vars(self), "seen": sorted(self.seen)})
+
+    @classmethod
+    def from_text(cls, text: str) -> _Note:
+        doc = json.loads(text)
+        return cls(**{**doc, "seen": set(doc["seen"]), "problem": tuple(doc["problem"]) if doc["problem"] else None})
+
+
+def stage(bench: Workbench, spec: TableSpec, files: Sequence[InputFile], csv_format: CsvFormat, folder: Path) -> Staged:
+    """Stages the rows of `files` in `folder`. DataError at the first row that cannot become a row of the table."""
+    pieces = [(number, piece) for number, file in enumerate(files) for piece in file.slices]
+    tasks = max(1, min(len(pieces), _TASKS_PER_CORE * bench.spark.sparkContext.defaultParallelism))
+    frame = bench.spark.range(0, len(pieces), 1, tasks).mapInArrow(_worker(spec, pieces, csv_format), _ddl(spec))
+    frame.write.parquet(str(folder))
+    for file in files:
+        file.check_unchanged()
+    staged = bench.spark.read.schema(_ddl(spec)).parquet(str(folder))
+    notes = [_Note.from_text(row[0]) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
+    _refuse_problems(files, notes)
+    seen = set().union(*(note.seen for note in notes))
+    absent = tuple(name for name in spec.schema.column_names if name not in seen)
+    return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), tuple(_by_file(files, notes)), absent)
+
+
+def _by_file(files: Sequence[InputFile], notes: Iterable[_Note]) -> Iterator[StagedFile]:
+    of_file: dict[int, list[_Note]] = defaultdict(list)
+    for note in notes:
+        of_file[note.file].append(note)
+    for number, file in enumerate(files):
+        low = high = None
+        for note in of_file[number]:
+            low, high = _least(low, note.low), _greatest(high, note.high)
+        rows, deletes = sum(note.rows for note in of_file[number]), sum(note.deletes for note in of_file[number])
+        yield StagedFile(file.path, rows, deletes, low, high)
+
+
+def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_Note]) -> None:
+    wrong = sorted((note.file, note.problem) for note in notes if note.problem is not None)
+    if not wrong:
+        return
+    number, (_, at, reason) = wrong[0]
+    others = sorted({files[file].path.name for file, _ in wrong[1:]} - {files[number].path.name})
+    more = f" There are wrong rows in {len(others)} further files, e.g. {others[0]}." if others else ""
+    raise DataError(
+        f"{files[number].path}{at}: {reason}.{more} Nothing was changed.",
+        hint="Correct the file and run the job again.",
+    )
+
+
+def _worker(
+    spec: TableSpec, pieces: Sequence[tuple[int, Slice]], csv_format: CsvFormat
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs in its workers, on the numbers of the slices."""
+
+    def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        converter = _Converter(spec)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _stage_slice(converter, *pieces[number], csv_format)
+
+    return convert
+
+
+def _stage_slice(
+    converter: _Converter, file: int, piece: Slice, csv_format: CsvFormat
+) -> Iterator[pa.RecordBatch]:
+    spec, note = converter.spec, _Note(file)
+    rows: list[tuple[object, ...]] = []
+    try:
+        for record in read_slice(piece, csv_format):
+            rows.append(converter.row(record, note))
+            if len(rows) == _BATCH_ROWS:
+                yield _batch(spec, rows)
+                rows = []
+    except Problem as problem:
+        note.problem = (problem.position, problem.at, problem.reason)
+    nothing = (None,) * len(spec.schema.fields)
+    yield _batch(spec, [*rows, (*nothing, None, None, None, file, note.to_text())])
+
+
+def read_slice(piece: Slice, csv_format: CsvFormat) -> Iterator[Record]:
+    """The records of a slice in their order. Problem at the first place that is not a record."""
+    try:
+        if piece.shape is Shape.JSON_LINES:
+            yield from read_lines(piece)
+        elif piece.shape is Shape.JSON_WHOLE:
+            yield from read_whole(piece)
+        elif piece.shape is Shape.CSV:
+            yield from read_csv(piece, csv_format)
+        else:
+            yield from read_row_group(piece)
+    except OSError as error:
+        raise Problem(piece.first, "", f"cannot be read: {error}") from error
+
+
+class _Converter:
+    """Records to staged rows, for one worker."""
+
+    def __init__(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self._decoder = Decoder(spec)
+        self._known = frozenset(spec.schema.column_names)
+        self._needed = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
+
+    def row(self, record: Record, note: _Note) -> tuple[object, ...]:
+        """A staged row. Problem when the record does not give one."""
+        self._check_columns(record)
+        found = self._decoder.convert(record.values)
+        if isinstance(found, Rejected):
+            raise Problem(record.position, record.at, found.reason)
+        note.seen.update(record.values)
+        note.count(found.is_delete, found.time_ms)
+        offset = (note.file << _ROWS_PER_FILE_BITS) + record.position
+        op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
+        return (*found.values, offset, op, found.time_ms, note.file, None)
+
+    def _check_columns(self, record: Record) -> None:
+        """A column outside the schema is most likely misspelt, and its right one would silently get the default."""
+        for name in record.values.keys() - self._known:
+            near = suggestion(name, self.spec.schema.column_names)
+            reason = f"column '{name}' is not in the schema of '{self.spec.name}'.{near}"
+            raise Problem(record.position, record.at, reason.removesuffix("."))
+        for name in self._needed:
+            if record.values.get(name) is None:
+                what = "time column" if name == self.spec.time_column else "primary key column"
+                raise Problem(record.position, record.at, f"{what} '{name}' has no value")
+
+
+def _batch(spec: TableSpec, rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    user = [pa.field(field.name, field.arrow_type()) for field in spec.schema.fields]
+    own = [(columns.OFFSET, pa.int64()), (columns.OP, pa.string()), (columns.TIME, pa.int64())]
+    schema = pa.schema([*user, *own, (FILE, pa.int32()), (NOTE, pa.string())])
+    arrays = [
+        pa.array(list(values), field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _ddl(spec: TableSpec) -> str:
+    own = [(columns.OFFSET, "bigint"), (columns.OP, "string"), (columns.TIME, "bigint"), (FILE, "int"), (NOTE, "string")]
+    user = [(field.name, field.spark_type) for field in spec.schema.fields]
+    return ", ".join(f"`{name}` {kind}" for name, kind in [*user, *own])
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+def _greatest(one: int | None, other: int | None) -> int | None:
+    return max((value for value in (one, other) if value is not None), default=None)

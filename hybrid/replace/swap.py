@@ -1,0 +1,110 @@
+"""The swap itself: rows in place of segments, with their lineage entry, in one commit under the OFFLINE lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hybrid.errors import OvertakenError, SpecError
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.lineage import Lineage
+from hybrid.replace.report import JobReport
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.coverage_sql import covered_sql
+from hybrid.table.state import LineagePointer, next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Swap:
+    """A planned swap: `kind` is replace or revert, `base` the OFFLINE version that it was planned on.
+
+    `rows` gives the stored rows that take the places of `lineage.segments_from`; it is told the Kafka timestamp that
+    rows arriving now carry.
+    """
+
+    act_id: str
+    kind: str
+    base: HalfSnapshot
+    lineage: Lineage
+    rows: Callable[[int], DataFrame]
+
+
+def commit_swap(bench: Workbench, spec: TableSpec, layout: TableLayout, swap: Swap) -> int:
+    """The version of the commit. OvertakenError when the half is no longer at the swap's base; nothing was changed."""
+    path, lineage = layout.half(Half.OFFLINE), swap.lineage
+    with bench.lock(layout, Half.OFFLINE):
+        current = open_half(path)
+        # Any other version, a foreign one too, may hold other rows than those the difference was shown for.
+        if current.version != swap.base.version:
+            raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
+        state = replace(
+            current.offline,
+            act=next_act(current.offline, swap.act_id, swap.kind, bench.now_iso(), lineage.to_json()),
+            last_lineage=LineagePointer(swap.act_id, current.version + 1),
+        )
+        frame = _laid_out(spec, swap.rows(_arrival_timestamp(spec, layout)))
+        places = tuple(dict.fromkeys([*lineage.segments_from, *lineage.segments_to])) if lineage.segments_from else ()
+        return commit_act(frame, path, state, planned=current.version, replacing=places)
+
+
+def until_not_overtaken(bench: Workbench, spec: TableSpec, attempt: Callable[[], JobReport]) -> JobReport:
+    """Plans anew each time another act comes first. OvertakenError when that does not end; nothing was changed."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return attempt()
+        except OvertakenError:
+            bench.progress.say(f"Another act on OFFLINE of '{spec.name}' came first; planning anew.")
+    raise OvertakenError(
+        f"Other acts on OFFLINE of table '{spec.name}' came first {_ATTEMPTS} times. Nothing was changed.",
+        hint="Run it again when they are done.",
+    )
+
+
+def require_offline(spec: TableSpec) -> None:
+    """SpecError when the table has no OFFLINE half."""
+    if Half.OFFLINE not in spec.halves:
+        raise SpecError(
+            f"Table '{spec.name}' has no OFFLINE half, so there is nothing to replace.",
+            hint="hybrid table create ... --config <its OFFLINE table config>",
+        )
+
+
+def stored_rows(bench: Workbench, half: HalfSnapshot) -> DataFrame:
+    """All stored rows of a pinned version."""
+    return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
+
+
+def visible_realtime_rows(
+    bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, offline: HalfSnapshot
+) -> DataFrame:
+    """The good rows of REALTIME that the boundary does not cover."""
+    rejected = columns.rejected_segment(spec.name)
+    rows = stored_rows(bench, realtime).where(f"{columns.SEGMENT} <> '{rejected}'")
+    return rows.where(f"NOT {covered_sql(offline.offline.boundary)}")
+
+
+def _laid_out(spec: TableSpec, rows: DataFrame) -> DataFrame:
+    """Each segment in one sorted file."""
+    from hybrid.replace.diff import quoted
+
+    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    order = [columns.SEGMENT, *spec.sort_columns, columns.TIME, *columns.ARRIVAL]
+    frame = rows.select(*wanted).repartition(columns.SEGMENT)
+    return frame.sortWithinPartitions(*(quoted(name) for name in order))
+
+
+def _arrival_timestamp(spec: TableSpec, layout: TableLayout) -> int:
+    """The highest Kafka timestamp committed so far, so that rows swapped in arrive after every offset committed."""
+    if Half.REALTIME not in spec.halves:
+        return 0
+    return open_half(layout.half(Half.REALTIME)).realtime.timestamp_max or 0

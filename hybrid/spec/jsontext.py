@@ -1,0 +1,84 @@
+"""JSON as text and back, the same in every process: strict, bounded in depth, numbers kept as they were written.
+
+A number with a point or exponent is read as `JsonFloat`, its text: so BIG_DECIMAL stays exact, and STRING and JSON
+columns show what was sent.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from datetime import date
+from decimal import Decimal
+from json.encoder import encode_basestring
+from typing import NoReturn
+
+# Deeper JSON is refused before it is parsed. Python's own limit depends on how deep the caller stands, so two engines
+# could disagree about the same bytes.
+DEPTH_MAX = 200
+
+# An unclosed string runs to the end, which keeps the scan linear on hostile text.
+_STRINGS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_NO_BRACKETS = re.compile(r"[^\[\]{}]+")
+
+
+class JsonFloat(str):
+    """The text of a JSON number that has a point or an exponent."""
+
+    __slots__ = ()
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=JsonFloat, parse_constant=_refuse_constant)
+
+
+def parse_json(text: str) -> object:
+    """The value of one JSON text. ValueError for what is not JSON, NaN and Infinity, and nesting beyond DEPTH_MAX."""
+    if text.count("[") + text.count("{") > DEPTH_MAX and depth(text) > DEPTH_MAX:
+        raise ValueError(f"it nests deeper than {DEPTH_MAX} levels")
+    value: object = _DECODER.decode(text)
+    return value
+
+
+def depth(text: str) -> int:
+    """How deep brackets nest outside of strings; never less than a parser of `text` would go."""
+    level = deepest = 0
+    for bracket in _NO_BRACKETS.sub("", _STRINGS.sub("", text)):
+        level += 1 if bracket in "[{" else -1
+        deepest = max(deepest, level)
+    return deepest
+
+
+def compact(value: object) -> str:
+    """Compact JSON text, keys in their order. TypeError for what JSON does not have, NaN and Infinity included."""
+    if type(value) is str:
+        return encode_basestring(value)
+    if isinstance(value, JsonFloat):
+        return str(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{encode_basestring(str(key))}:{compact(item)}" for key, item in value.items()]) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join([compact(item) for item in value]) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return str(value)
+    if isinstance(value, date):  # a datetime too
+        return encode_basestring(value.isoformat())
+    if isinstance(value, bytes):
+        return encode_basestring(value.hex())
+    raise TypeError(f"{type(value).__name__} has no JSON text")

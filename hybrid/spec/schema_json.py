@@ -1,0 +1,176 @@
+"""Reads Pinot's schema JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hybrid.errors import SpecError, suggestion
+from hybrid.spec.document import Section, shown
+from hybrid.spec.schema import FieldKind, FieldSpec, Schema
+from hybrid.spec.timeformat import TimeFormat
+from hybrid.spec.types import DataType
+from hybrid.spec.values import CONVERTERS, EPOCH, EXPECTED, INT_MIN, LONG_MIN
+
+_LISTS = {
+    "dimensionFieldSpecs": FieldKind.DIMENSION,
+    "metricFieldSpecs": FieldKind.METRIC,
+    "dateTimeFieldSpecs": FieldKind.DATE_TIME,
+}
+# Read and not used: they describe, or say the same again.
+_QUIET = {"description", "tags", "fieldType", "granularity", "sampleValue", "delimiter", "allowTrailingZeros"}
+_FIELD_KEYS = {"name", "dataType", "singleValueField", "defaultNullValue", "format", "notNull", *_QUIET}
+_SCHEMA_KEYS = {
+    "schemaName", "primaryKeyColumns", "enableColumnBasedNullHandling", "timeFieldSpec", "complexFieldSpecs",
+    "updatedByUser", "description", "tags", *_LISTS,
+}  # fmt: skip
+# They would change what is stored: to ignore them would store something else than the file says.
+_REFUSED = {
+    "transformFunction": "it would change the data",
+    "virtualColumnProvider": "the column would have no data",
+}
+_NO_METRIC = {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.JSON}
+# Delta and Parquet refuse these in names of columns.
+_BAD_CHARACTERS = re.compile(r"[ ,;{}()\n\t=\x00-\x1f]")
+
+
+def parse_schema(doc: dict[str, object], source: str) -> Schema:
+    """The schema in `doc`, which came from the file `source`. SpecError names the place of what is wrong."""
+    top = Section(doc, source)
+    _refuse_old_lists(top)
+    warnings = [*top.unknown(_SCHEMA_KEYS)]
+    null_handling = top.boolean("enableColumnBasedNullHandling")
+    fields: list[FieldSpec] = []
+    for section, kind in _field_sections(top):
+        field = _field(section, kind)
+        _check_new(field, fields, section)
+        fields.append(field)
+        warnings += _field_warnings(section, null_handling)
+    if not fields:
+        top.fail("dimensionFieldSpecs", "the schema has no column.")
+    name = top.text("schemaName")
+    return Schema(name, tuple(fields), _primary_key(top, fields), null_handling, tuple(warnings))
+
+
+def default_null(data_type: DataType, kind: FieldKind) -> object:
+    """The stored value that Pinot puts in place of a missing one."""
+    if kind is FieldKind.METRIC and data_type in _METRIC_NULLS:
+        return _METRIC_NULLS[data_type]
+    return _NULLS[data_type]
+
+
+_NULLS: dict[DataType, object] = {
+    DataType.INT: INT_MIN,
+    DataType.LONG: LONG_MIN,
+    DataType.FLOAT: float("-inf"),
+    DataType.DOUBLE: float("-inf"),
+    DataType.BIG_DECIMAL: CONVERTERS[DataType.BIG_DECIMAL](0),
+    DataType.BOOLEAN: False,
+    DataType.TIMESTAMP: EPOCH,
+    DataType.STRING: "null",
+    DataType.JSON: "null",
+    DataType.BYTES: b"",
+}
+_METRIC_NULLS: dict[DataType, object] = {
+    DataType.INT: 0,
+    DataType.LONG: 0,
+    DataType.FLOAT: 0.0,
+    DataType.DOUBLE: 0.0,
+}
+
+
+def _field_sections(top: Section) -> Iterator[tuple[Section, FieldKind]]:
+    for key, kind in _LISTS.items():
+        for section in top.sections(key):
+            yield section, kind
+
+
+def _field(section: Section, kind: FieldKind) -> FieldSpec:
+    name = _name(section)
+    data_type = DataType(section.choice("dataType", tuple(DataType), any_case=False))
+    single_value = section.boolean("singleValueField", default=True)
+    _check_kind(section, kind, data_type, single_value)
+    return FieldSpec(
+        name=name,
+        data_type=data_type,
+        kind=kind,
+        single_value=single_value,
+        default_null=_default(section, kind, data_type),
+        time_format=_time_format(section, data_type) if kind is FieldKind.DATE_TIME else None,
+        not_null=section.boolean("notNull"),
+    )
+
+
+def _name(section: Section) -> str:
+    name = section.text("name")
+    if name.lower().startswith("_hy_") or name.startswith("$"):
+        section.fail("name", f"'{name}' is refused: names beginning with '_hy_' or '$' are the system's own.")
+    if _BAD_CHARACTERS.search(name) or len(name) > 200:
+        section.fail(
+            "name", f"{shown(name)} is refused: a name holds no space, none of ',;{{}}()=', and 200 characters."
+        )
+    return name
+
+
+def _check_kind(section: Section, kind: FieldKind, data_type: DataType, single_value: bool) -> None:
+    if kind is not FieldKind.DIMENSION and not single_value:
+        section.fail("singleValueField", "false is refused: only a dimension can hold several values.")
+    if kind is FieldKind.METRIC and data_type in _NO_METRIC:
+        section.fail("dataType", f"'{data_type}' is no type of a metric. List the field under dimensionFieldSpecs.")
+    for key, reason in _REFUSED.items():
+        if section.has(key):
+            section.fail(key, f"{shown(section.doc[key])} cannot be honoured: {reason}. Remove the key.")
+
+
+def _default(section: Section, kind: FieldKind, data_type: DataType) -> object:
+    value = section.doc.get("defaultNullValue")
+    if value is None:
+        return default_null(data_type, kind)
+    try:
+        return CONVERTERS[data_type](value)
+    except (ValueError, ArithmeticError, TypeError, LookupError):
+        section.fail("defaultNullValue", f"{shown(value)} is not {EXPECTED[data_type]}.")
+
+
+def _time_format(section: Section, data_type: DataType) -> TimeFormat:
+    if section.doc.get("format") is None and data_type is DataType.TIMESTAMP:
+        return TimeFormat.parse("TIMESTAMP", section.source, section.at("format"), data_type)
+    return TimeFormat.parse(section.text("format"), section.source, section.at("format"), data_type)
+
+
+def _check_new(field: FieldSpec, fields: list[FieldSpec], section: Section) -> None:
+    twin = next((other.name for other in fields if other.name.lower() == field.name.lower()), None)
+    if twin is not None:
+        # Spark and DuckDB do not tell columns apart by case.
+        other = "" if twin == field.name else f" (as '{twin}': case does not count)"
+        section.fail("name", f"column '{field.name}' stands twice in the schema{other}. Remove one.")
+
+
+def _field_warnings(section: Section, null_handling: bool) -> Iterator[str]:
+    yield from section.unknown(_FIELD_KEYS | _REFUSED.keys())
+    if section.has("notNull") and not null_handling:
+        yield f"{section.source}: {section.at('notNull')}: has no effect without enableColumnBasedNullHandling."
+
+
+def _primary_key(top: Section, fields: list[FieldSpec]) -> tuple[str, ...]:
+    names = top.texts("primaryKeyColumns")
+    known = {field.name: field for field in fields}
+    for position, name in enumerate(names):
+        place = f"primaryKeyColumns[{position}]"
+        if name not in known:
+            near = suggestion(name, known)
+            top.fail(place, f"'{name}' is not a column of the schema.{near} Columns are: {', '.join(known)}.")
+        if not known[name].single_value:
+            top.fail(place, f"'{name}' holds several values and cannot be part of a primary key.")
+        if names.index(name) != position:
+            top.fail(place, f"'{name}' stands twice in the primary key.")
+    return names
+
+
+def _refuse_old_lists(top: Section) -> None:
+    if top.has("timeFieldSpec"):
+        hint = 'Write "dateTimeFieldSpecs": [{"name", "dataType", "format": "1:MILLISECONDS:EPOCH", "granularity"}].'
+        top.fail("timeFieldSpec", "Pinot's old time field is not supported; use dateTimeFieldSpecs.", hint=hint)
+    if top.has("complexFieldSpecs"):
+        message = "complex fields are not built yet. Use a JSON dimension."
+        raise SpecError.at(top.source, "complexFieldSpecs", message)

@@ -1,0 +1,191 @@
+"""Where the home folder is, and what each setting is and where it came from: flag, `HYBRID_*`, `hybrid.toml`, default.
+
+`<home>/hybrid.toml` holds settings at its top level, and a `[spark]` table: `master` and `driver_memory` are settings,
+every other key there is passed through to Spark as it is written (`"spark.sql.shuffle.partitions" = 8`).
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hybrid.errors import SpecError, suggestion
+
+HOME_NAME = ".hybrid"
+FILE_NAME = "hybrid.toml"
+Value = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Key:
+    """A setting: its name in `hybrid.toml` (`spark.master` is `master` under `[spark]`), default and meaning."""
+
+    name: str
+    default: Value
+    convert: Callable[[str], Value]
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable: `HYBRID_SPARK_MASTER`."""
+        return "HYBRID_" + self.name.replace(".", "_").upper()
+
+
+KEYS = (
+    Key("kafka", None, str, "Kafka brokers, host:port[,host:port]; without it, those of the table config"),
+    Key("server", None, str, "URL of a running server that is to do the work"),
+    Key("lock_timeout_s", 60.0, float, "how long an act waits for another act on the same half, seconds"),
+    Key("spark.master", "local[2]", str, "where Spark runs"),
+    Key("spark.driver_memory", "2g", str, "heap of Spark's driver"),
+)
+_BY_NAME = {key.name: key for key in KEYS}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One resolved setting; `source` is `flag`, the environment variable, the file, or `default`."""
+
+    name: str
+    value: Value
+    source: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting of one home. `spark` is what `[spark]` passes through; `warnings` name what was not understood."""
+
+    home: Path
+    home_source: str
+    values: tuple[Setting, ...]
+    spark: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def kafka(self) -> str | None:
+        """Default brokers, `host:port[,host:port]`, or None."""
+        return self._text("kafka")
+
+    @property
+    def server(self) -> str | None:
+        """URL of a running server, or None."""
+        return self._text("server")
+
+    @property
+    def lock_timeout_s(self) -> float:
+        """Seconds that an act waits for another one on the same half."""
+        return float(self._value("lock_timeout_s") or 0)
+
+    @property
+    def spark_master(self) -> str:
+        """Where Spark runs, `local[2]`."""
+        return self._text("spark.master") or "local[2]"
+
+    @property
+    def spark_driver_memory(self) -> str:
+        """Heap of Spark's driver, `2g`."""
+        return self._text("spark.driver_memory") or "2g"
+
+    @property
+    def warehouse(self) -> Path:
+        """Where the tables' halves lie."""
+        return self.home / "warehouse"
+
+    @property
+    def logs(self) -> Path:
+        """Where the logs lie."""
+        return self.home / "logs"
+
+    def _value(self, name: str) -> Value:
+        return next(one.value for one in self.values if one.name == name)
+
+    def _text(self, name: str) -> str | None:
+        value = self._value(name)
+        return None if value is None else str(value)
+
+
+def load_settings(
+    *,
+    home: Path | None = None,
+    flags: Mapping[str, str | None] | None = None,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Settings:
+    """Resolve the home folder and every setting; nothing is created.
+
+    `flags` are what the command line gave, by setting name; None there means not given. Raises SpecError when
+    `hybrid.toml` cannot be read or a value is not of its setting's type.
+    """
+    env = os.environ if environ is None else environ
+    folder, source = find_home(home, env, cwd or Path.cwd())
+    path = folder / FILE_NAME
+    written, passed, warnings = _read(path)
+    values = tuple(_resolve(key, flags or {}, env, written, path) for key in KEYS)
+    return Settings(folder, source, values, passed, warnings)
+
+
+def find_home(home: Path | None, environ: Mapping[str, str], cwd: Path) -> tuple[Path, str]:
+    """The home folder, absolute, and its source: flag, `HYBRID_HOME`, `.hybrid` here or above, else `.hybrid` here."""
+    if home is not None:
+        return (cwd / home.expanduser()).absolute(), "flag"
+    if environ.get("HYBRID_HOME"):
+        return (cwd / Path(environ["HYBRID_HOME"]).expanduser()).absolute(), "HYBRID_HOME"
+    for folder in (cwd, *cwd.parents):
+        if (folder / HOME_NAME).is_dir():
+            return (folder / HOME_NAME).absolute(), "found"
+    return (cwd / HOME_NAME).absolute(), "default"
+
+
+def _read(path: Path) -> tuple[dict[str, Value], dict[str, str], tuple[str, ...]]:
+    """What the file sets, what it passes through to Spark, and a warning for each key that is neither."""
+    try:
+        parsed = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}, {}, ()
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path} is not valid TOML: {error}") from error
+    spark = parsed.pop("spark", {})
+    if not isinstance(spark, dict):
+        raise SpecError.at(str(path), "spark", "must be a table: [spark]")
+    own = {f"spark.{name}": value for name, value in spark.items() if f"spark.{name}" in _BY_NAME}
+    passed = _flat({name: value for name, value in spark.items() if f"spark.{name}" not in _BY_NAME})
+    warnings = tuple(
+        f"{path}: '{name}' is not a setting and is not used.{suggestion(name, _BY_NAME)}"
+        for name in parsed
+        if name not in _BY_NAME
+    )
+    return {**parsed, **own}, passed, warnings
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
+    """Spark's keys have dots, so TOML reads an unquoted `spark.sql.x = 1` as nested tables."""
+    flat: dict[str, str] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = str(value).lower() if isinstance(value, bool) else str(value)
+    return flat
+
+
+def _resolve(
+    key: Key, flags: Mapping[str, str | None], env: Mapping[str, str], written: Mapping[str, Value], path: Path
+) -> Setting:
+    flag = flags.get(key.name)
+    if flag is not None:
+        return Setting(key.name, _converted(key, flag, "flag"), "flag", key.meaning)
+    if env.get(key.variable):
+        return Setting(key.name, _converted(key, env[key.variable], key.variable), key.variable, key.meaning)
+    if key.name in written:
+        return Setting(key.name, _converted(key, str(written[key.name]), str(path)), str(path), key.meaning)
+    return Setting(key.name, key.default, "default", key.meaning)
+
+
+def _converted(key: Key, text: str, source: str) -> Value:
+    try:
+        return key.convert(text)
+    except ValueError as error:
+        raise SpecError.at(source, key.name, f"'{text}' is not a number") from error

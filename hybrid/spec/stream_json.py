@@ -1,0 +1,120 @@
+"""Reads Pinot's streamConfigs: where live rows come from, and when a consuming segment is sealed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hybrid.spec.document import Section, shown
+from hybrid.spec.period import parse_period
+from hybrid.spec.table_config import StreamConfig
+
+_FLUSH = "realtime.segment.flush.threshold."
+_OFFSETS = {"smallest": "smallest", "earliest": "smallest", "largest": "largest", "latest": "largest"}
+_SIZES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+_ROWS_KEYS = (f"{_FLUSH}rows", f"{_FLUSH}size")
+_TIME_KEYS = (f"{_FLUSH}time",)
+_SIZE_KEYS = (f"{_FLUSH}segment.size", "realtime.segment.flush.desired.size")
+_RESET_KEYS = ("stream.kafka.consumer.prop.auto.offset.reset", "auto.offset.reset")
+_ISOLATION_KEYS = ("stream.kafka.consumer.prop.isolation.level", "stream.kafka.isolation.level")
+_USED = {
+    "streamType", "stream.kafka.topic.name", "stream.kafka.broker.list", "stream.kafka.decoder.class.name",
+    *_ROWS_KEYS, *_TIME_KEYS, *_SIZE_KEYS, *_RESET_KEYS, *_ISOLATION_KEYS,
+}  # fmt: skip
+# Class names, Zookeeper and how Pinot's servers divide their work: read and not used.
+_QUIET = {
+    "stream.kafka.consumer.type", "stream.kafka.consumer.factory.class.name", "stream.kafka.zk.broker.url",
+    "stream.kafka.hlc.zk.connect.string", "stream.kafka.hlc.bootstrap.server", "stream.kafka.hlc.group.id",
+    "stream.kafka.fetch.timeout.millis", "stream.kafka.connection.timeout.millis", "stream.kafka.idle.timeout.millis",
+    "stream.kafka.buffer.size", "stream.kafka.socket.timeout", "stream.kafka.fetcher.size",
+    "stream.kafka.fetcher.minBytes", "stream.kafka.consumer.prop.group.id", "stream.kafka.consumer.prop.client.id",
+    "realtime.segment.flush.autotune.initialRows", "realtime.segment.commit.timeoutSeconds",
+    "realtime.segment.serverUploadToDeepStore",
+}  # fmt: skip
+
+
+def find_stream(realtime: Section) -> Section:
+    """The section of the stream configs, in either of Pinot's places. SpecError when there is none, or several."""
+    old = realtime.section("tableIndexConfig").section("streamConfigs")
+    nested = realtime.section("ingestionConfig").section("streamIngestionConfig")
+    maps = list(nested.sections("streamConfigMaps"))
+    if len(maps) > 1 or (maps and old.doc):
+        nested.fail("streamConfigMaps", "a table reads one stream; several are not built yet. Keep one.")
+    found = maps[0] if maps else old
+    if not found.doc:
+        realtime.fail("tableIndexConfig.streamConfigs", "is missing: a REALTIME table says which stream it reads.")
+    return found
+
+
+def parse_stream(section: Section, brokers: str | None) -> StreamConfig:
+    """The stream of a REALTIME table; `brokers`, where given, stands in for the file's broker list."""
+    section.choice("streamType", ("kafka",), "kafka")
+    _check_decoder(section)
+    _check_isolation(section)
+    default = StreamConfig("", "")
+    return StreamConfig(
+        topic=section.text("stream.kafka.topic.name"),
+        brokers=brokers or section.text("stream.kafka.broker.list"),
+        offset_reset=_offset_reset(section),
+        flush_rows=_rows(section) or default.flush_rows,
+        flush_bytes=_bytes(section) or default.flush_bytes,
+        flush_ms=_millis(section) or default.flush_ms,
+    )
+
+
+def stream_warnings(section: Section) -> Iterator[str]:
+    """One warning for each key that has no effect."""
+    return section.unknown(_USED | _QUIET)
+
+
+def _given(section: Section, keys: tuple[str, ...]) -> str | None:
+    return next((key for key in keys if section.doc.get(key) not in (None, "")), None)
+
+
+def _check_decoder(section: Section) -> None:
+    key = "stream.kafka.decoder.class.name"
+    name = section.text(key, "JSONMessageDecoder")
+    if not name.endswith("JSONMessageDecoder"):
+        hint = "Send JSON and name org.apache.pinot.plugin.inputformat.json.JSONMessageDecoder."
+        section.fail(key, f"'{name}' cannot be honoured: messages are read as JSON only.", hint=hint)
+
+
+def _check_isolation(section: Section) -> None:
+    key = _given(section, _ISOLATION_KEYS)
+    if key and section.text(key) != "read_committed":
+        section.fail(key, f"{shown(section.doc[key])} cannot be honoured: rows of aborted transactions are never read.")
+
+
+def _offset_reset(section: Section) -> str:
+    key = _given(section, _RESET_KEYS)
+    if key is None:
+        return "largest"
+    text = section.text(key)
+    if text.lower() not in _OFFSETS:
+        section.fail(key, f"'{text}' cannot be honoured: use smallest (earliest) or largest (latest).")
+    return _OFFSETS[text.lower()]
+
+
+def _rows(section: Section) -> int:
+    key = _given(section, _ROWS_KEYS)
+    return section.whole(key, 0) if key else 0
+
+
+def _millis(section: Section) -> int:
+    key = _given(section, _TIME_KEYS)
+    if key is None:
+        return 0
+    text = str(section.doc[key]).strip()
+    if text.isascii() and text.isdigit():  # older files give plain milliseconds
+        return section.whole(key, 0)
+    return parse_period(section.doc[key], section.source, section.at(key))
+
+
+def _bytes(section: Section) -> int:
+    key = _given(section, _SIZE_KEYS)
+    if key is None:
+        return 0
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([BKMGT]?)B?", str(section.doc[key]).strip().upper())
+    if match is None:
+        section.fail(key, f"{shown(section.doc[key])} is not a size. Write it like '200M' or '1G'.")
+    return int(float(match[1]) * _SIZES[match[2]])

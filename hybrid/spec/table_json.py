@@ -1,0 +1,202 @@
+"""Reads Pinot's schema and table configs (REALTIME, OFFLINE or both) as one logical table.
+
+A key that is not implemented gives one warning; what would store other data than the file says is an error; hosts,
+tenants, replicas and indexes are read and not used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hybrid.errors import SpecError
+from hybrid.spec.document import Section, shown
+from hybrid.spec.schema import FieldKind, Schema
+from hybrid.spec.schema_json import parse_schema
+from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
+from hybrid.spec.table_config import Half, TableSpec, UpsertConfig
+from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
+from hybrid.spec.types import DataType
+from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move, parse_upsert, upsert_warnings
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
+_TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
+_BOUNDARY = "hybrid.boundary"
+
+Halves = Mapping[Half, Section]
+
+
+def parse_table(
+    schema_doc: dict[str, object],
+    schema_source: str,
+    configs: list[tuple[dict[str, object], str]],
+    brokers: str | None = None,
+) -> TableSpec:
+    """The table that a schema and its configs (document, source file) describe; `brokers` replaces the broker list.
+
+    SpecError names file, place and value of what is wrong; `warnings` of the result name the keys without effect.
+    """
+    schema = parse_schema(schema_doc, schema_source)
+    halves = _by_half(configs)
+    _check_honoured(halves)
+    time_column = _time_column(halves, schema)
+    upsert = _upsert(halves, schema, time_column)
+    realtime = halves.get(Half.REALTIME)
+    task = realtime.section("task").section("taskTypeConfigsMap") if realtime else None
+    return TableSpec(
+        name=_table_name(halves),
+        schema=schema,
+        halves=frozenset(halves),
+        time_column=time_column,
+        stream=parse_stream(find_stream(realtime), brokers) if realtime else None,
+        move=parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None,
+        upsert=upsert,
+        sort_columns=_sort_columns(halves, schema),
+        null_handling=_null_handling(halves, schema),
+        schema_doc=schema_doc,
+        realtime_doc=realtime.doc if realtime else None,
+        offline_doc=halves[Half.OFFLINE].doc if Half.OFFLINE in halves else None,
+        warnings=(*schema.warnings, *_warnings(halves)),
+    )
+
+
+def raw_table_name(name: str) -> str:
+    """A table's name without the suffix of a half: `orders_REALTIME` is `orders`."""
+    return name.removesuffix(f"_{Half.REALTIME}").removesuffix(f"_{Half.OFFLINE}")
+
+
+def _by_half(configs: list[tuple[dict[str, object], str]]) -> dict[Half, Section]:
+    halves: dict[Half, Section] = {}
+    for doc, source in configs:
+        top = Section(doc, source)
+        half = Half(top.choice("tableType", tuple(Half)))
+        if half in halves:
+            top.fail("tableType", f"{half} is already configured by {halves[half].source}. Give each half once.")
+        halves[half] = top
+    if not halves:
+        raise SpecError("A table needs a config: REALTIME, OFFLINE or both.", hint="Add --config FILE.")
+    return halves
+
+
+def _table_name(halves: Halves) -> str:
+    names = {}
+    for half, top in halves.items():
+        name = top.text("tableName")
+        raw = raw_table_name(name)
+        if name != raw and name != f"{raw}_{half}":
+            top.fail("tableName", f"'{name}' does not fit the tableType {half}. Write '{raw}'.")
+        if not _NAME.fullmatch(raw):
+            top.fail("tableName", f"{shown(raw)} is refused: a name has letters, digits and _, at most 100.")
+        names[raw] = top
+    first, *others = names
+    if others:
+        names[others[0]].fail("tableName", f"'{others[0]}' is not '{first}', as in {names[first].source}.")
+    return first
+
+
+def _time_column(halves: Halves, schema: Schema) -> str | None:
+    found: dict[str | None, Section] = {}
+    for top in halves.values():
+        section = top.section("segmentsConfig")
+        _check_schema_name(section, schema)
+        found[_time_column_of(section, schema)] = section
+    first, *others = found
+    if others:
+        other = found[others[0]]
+        other.fail("timeColumnName", f"{others[0]!r} is not {first!r}, as in {found[first].source}: both halves agree.")
+    return first
+
+
+def _time_column_of(section: Section, schema: Schema) -> str | None:
+    key = "timeColumnName"
+    if not section.has(key):
+        return None
+    field = column(section, key, section.text(key), schema)
+    if field.kind is not FieldKind.DATE_TIME:
+        times = ", ".join(f.name for f in schema.fields if f.kind is FieldKind.DATE_TIME) or "none"
+        message = f"'{field.name}' is a {field.kind} field; the time column is one of dateTimeFieldSpecs ({times})."
+        section.fail(key, message)
+    if field.data_type not in _TIME_TYPES:
+        section.fail(key, f"'{field.name}' is {field.data_type}; a time column is INT, LONG, STRING or TIMESTAMP.")
+    return field.name
+
+
+def _check_schema_name(section: Section, schema: Schema) -> None:
+    name = section.text("schemaName", schema.name)
+    if name != schema.name:
+        section.fail("schemaName", f"'{name}' is not the schema that was given, '{schema.name}'.")
+
+
+def _upsert(halves: Halves, schema: Schema, time_column: str | None) -> UpsertConfig | None:
+    found: list[tuple[Section, UpsertConfig | None]] = []
+    for half in (Half.REALTIME, Half.OFFLINE):
+        if half in halves and halves[half].has("upsertConfig"):
+            section = halves[half].section("upsertConfig")
+            found.append((section, parse_upsert(section, schema, time_column)))
+    if len(found) == 2 and found[0][1] != found[1][1]:
+        found[1][0].fail("mode", f"differs from {found[0][0].source}: upsert holds over both halves alike.")
+    return found[0][1] if found else None
+
+
+def _sort_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
+    """The offline half's where it has some, for only the move sorts; else the realtime half's."""
+    for half in (Half.OFFLINE, Half.REALTIME):
+        if half in halves and halves[half].section("tableIndexConfig").has("sortedColumn"):
+            section = halves[half].section("tableIndexConfig")
+            fields = [column(section, "sortedColumn", name, schema) for name in section.texts("sortedColumn")]
+            for field in fields:
+                if not field.single_value:
+                    section.fail("sortedColumn", f"'{field.name}' holds several values and cannot be sorted by.")
+            return tuple(field.name for field in fields)
+    return ()
+
+
+def _null_handling(halves: Halves, schema: Schema) -> bool:
+    key = "nullHandlingEnabled"
+    sections = [top.section("tableIndexConfig") for top in halves.values()]
+    given = {section.boolean(key): section for section in sections if section.doc.get(key) is not None}
+    if len(given) == 2:
+        given[False].fail(key, f"false is not true, as in {given[True].source}: both halves agree.")
+    return schema.null_handling or True in given
+
+
+def _check_honoured(halves: Halves) -> None:
+    for top in halves.values():
+        must_be_empty(top)
+        custom = top.section("metadata").section("customConfigs")
+        if custom.choice(_BOUNDARY, ("exact", "pinot"), "exact") == "pinot":
+            custom.fail(_BOUNDARY, "'pinot' is not built yet. Use \"exact\".")
+
+
+def _warnings(halves: Halves) -> Iterator[str]:
+    for half, top in halves.items():
+        for path, known in KEYS.items():
+            section = top
+            for part in filter(None, path.split(".")):
+                section = section.section(part)
+            yield from section.unknown(known)
+        yield from _retention_warning(top.section("segmentsConfig"))
+        yield from _custom_warnings(top.section("metadata").section("customConfigs"))
+        yield from upsert_warnings(top.section("upsertConfig"))
+        yield from _task_warnings(top.section("task").section("taskTypeConfigsMap"))
+        if half is Half.REALTIME:
+            yield from stream_warnings(find_stream(top))
+
+
+def _retention_warning(section: Section) -> Iterator[str]:
+    if section.has("retentionTimeValue") or section.has("retentionTimeUnit"):
+        place = section.at("retentionTimeUnit, retentionTimeValue")
+        yield f"{section.source}: {place}: retention is not built yet; nothing is dropped by age."
+
+
+def _custom_warnings(section: Section) -> Iterator[str]:
+    own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
+    yield from Section(own, section.source, section.path).unknown({_BOUNDARY})
+
+
+def _task_warnings(section: Section) -> Iterator[str]:
+    yield from section.unknown({MOVE_TASK, *TASKS})
+    for name in TASKS:
+        if name in section.doc:
+            yield f"{section.source}: {section.at(name)}: this task is not built yet and does not run."
+    yield from move_warnings(section.section(MOVE_TASK))

@@ -1,0 +1,131 @@
+"""Reads what belongs to merging rows: Pinot's upsertConfig and the realtime-to-offline task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hybrid.errors import suggestion
+from hybrid.spec.document import Section, shown
+from hybrid.spec.period import parse_period
+from hybrid.spec.schema import FieldSpec, Schema
+from hybrid.spec.table_config import MergeType, MoveConfig, UpsertConfig
+from hybrid.spec.types import DataType
+
+MOVE_TASK = "RealtimeToOfflineSegmentsTask"
+
+_UPSERT_KEYS = {
+    "mode", "comparisonColumn", "comparisonColumns", "deleteRecordColumn",
+    # How Pinot's servers keep their key maps; the answer is the same without.
+    "hashFunction", "enableSnapshot", "snapshot", "enablePreload", "preload", "consistencyMode", "metadataManagerClass",
+    "metadataManagerConfigs", "upsertViewRefreshIntervalMs", "newSegmentTrackingTimeMs",
+    "defaultPartialUpsertStrategy",
+}  # fmt: skip
+_MOVE_KEYS = {
+    "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "roundBucketTimePeriod",
+    # How Pinot's minions divide the work.
+    "tableMaxNumTasks", "maxNumRecordsPerTask", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
+    "allowDownloadFromServer", "enableReplaceSegments",
+}  # fmt: skip
+# In these types "higher" means the same to every engine.
+_COMPARABLE = {
+    DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE,
+    DataType.BIG_DECIMAL, DataType.TIMESTAMP, DataType.STRING,
+}  # fmt: skip
+
+
+def parse_upsert(section: Section, schema: Schema, time_column: str | None) -> UpsertConfig | None:
+    """FULL upsert, or None for an append table."""
+    if not section.doc:
+        return None
+    mode = section.choice("mode", ("FULL", "PARTIAL", "NONE"))
+    if mode == "NONE":
+        return None
+    if mode == "PARTIAL":
+        section.fail("mode", "'PARTIAL' is not built yet. Use FULL.")
+    if not schema.primary_key:
+        hint = f'Add "primaryKeyColumns": [...] to the schema {schema.name}.'
+        section.fail("mode", "upsert needs a primary key, and the schema has none.", hint=hint)
+    comparison = _comparison_column(section, schema, time_column)
+    return UpsertConfig(comparison, _delete_column(section, schema))
+
+
+def upsert_warnings(section: Section) -> Iterator[str]:
+    """One warning for each key that has no effect. What is off says nothing."""
+    return (warning for key in section.doc if section.has(key) for warning in _one(section, key, _UPSERT_KEYS))
+
+
+def parse_move(section: Section, upsert: bool) -> MoveConfig:
+    """The settings of the realtime-to-offline task."""
+    default = MoveConfig()
+    if section.has("roundBucketTimePeriod"):
+        message = f"{shown(section.doc['roundBucketTimePeriod'])} cannot be honoured yet: times are not rounded."
+        section.fail("roundBucketTimePeriod", f"{message} Remove the key.")
+    return MoveConfig(
+        bucket_ms=_period(section, "bucketTimePeriod", default.bucket_ms, low=1),
+        buffer_ms=_period(section, "bufferTimePeriod", default.buffer_ms, low=0),
+        merge_type=_merge_type(section, upsert),
+        max_records_per_segment=section.whole("maxNumRecordsPerSegment", default.max_records_per_segment, low=1),
+    )
+
+
+def move_warnings(section: Section) -> Iterator[str]:
+    """One warning for each key that has no effect."""
+    yield from section.unknown(_MOVE_KEYS | {"schedule"})
+    if section.has("schedule"):
+        yield f"{section.source}: {section.at('schedule')}: schedules are not built yet; run `hybrid move`."
+
+
+def column(section: Section, key: str, name: str, schema: Schema) -> FieldSpec:
+    """The field of the schema that `key` names. SpecError with the columns there are."""
+    field = schema.find(name)
+    if field is None:
+        near = suggestion(name, schema.column_names)
+        columns = ", ".join(schema.column_names)
+        section.fail(key, f"'{name}' is not a column of the schema '{schema.name}'.{near} Columns are: {columns}.")
+    return field
+
+
+def _one(section: Section, key: str, known: set[str]) -> Iterator[str]:
+    return Section({key: section.doc[key]}, section.source, section.path).unknown(known)
+
+
+def _comparison_column(section: Section, schema: Schema, time_column: str | None) -> str:
+    key = "comparisonColumns" if section.has("comparisonColumns") else "comparisonColumn"
+    names = section.texts(key) or ((time_column,) if time_column else ())
+    if not names:
+        section.fail(key, "is missing: without a time column, upsert needs to know which row is newer.")
+    if len(names) > 1:
+        section.fail(key, f"{shown(list(names))}: several comparison columns are not built yet. Name one.")
+    field = column(section, key, names[0], schema)
+    if field.data_type not in _COMPARABLE or not field.single_value:
+        section.fail(key, f"'{field.name}' is {field.data_type} and has no order. Name a number, TIMESTAMP or STRING.")
+    return field.name
+
+
+def _delete_column(section: Section, schema: Schema) -> str | None:
+    key = "deleteRecordColumn"
+    if not section.has(key):
+        return None
+    field = column(section, key, section.text(key), schema)
+    if field.data_type is not DataType.BOOLEAN or not field.single_value:
+        section.fail(key, f"'{field.name}' is {field.data_type}; a delete marker is a BOOLEAN column with one value.")
+    return field.name
+
+
+def _merge_type(section: Section, upsert: bool) -> MergeType:
+    if not section.has("mergeType"):
+        return MergeType.LATEST if upsert else MergeType.CONCAT
+    text = section.text("mergeType").lower()
+    if text not in (MergeType.CONCAT, MergeType.DEDUP):
+        section.fail("mergeType", f"'{text}' is not built yet; there are concat and dedup.")
+    return MergeType(text)
+
+
+def _period(section: Section, key: str, default: int, low: int) -> int:
+    value = section.doc.get(key)
+    if value is None:
+        return default
+    millis = parse_period(value, section.source, section.at(key))
+    if millis < low:
+        section.fail(key, f"{shown(value)} is too short: a bucket has a length. Write it like '2h'.")
+    return millis

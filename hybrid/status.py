@@ -1,0 +1,85 @@
+"""What a newcomer wants to see first of each table: rows, boundary, how far behind, what went wrong. No JVM.
+
+Part of the API's layer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid.errors import HybridError
+from hybrid.ingest.plan import missing_topic, plan_batch
+from hybrid.ingest.stream import view_topic
+from hybrid.spec.table_config import Half
+from hybrid.table.boundary import Boundary
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+    from hybrid.handle import Table
+
+_KAFKA_TIMEOUT_MS = 1500
+_NO_BOUND = 2**62
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """One table at a glance. `behind` counts offsets in Kafka that are not committed yet (None: not known).
+
+    `state` is OK, or what stops the table (a sentence); rows are those stored in each half.
+    """
+
+    table: str
+    state: str
+    offline_segments: int
+    offline_rows: int
+    realtime_segments: int
+    consuming_segments: int
+    realtime_rows: int
+    behind: int | None
+    rejected: int
+    boundary: Boundary | None
+    last_task: str | None
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing stops the table."""
+        return self.state == "OK"
+
+
+def status_of(home: Hybrid, table: Table) -> TableStatus:
+    """The status of one table."""
+    segments = table.segments()
+    states = Counter(segment.state for segment in segments)
+    behind, state = _lag(table)
+    runs = home.catalog.runs(table.name, limit=1)
+    return TableStatus(
+        table=table.name,
+        state=state,
+        offline_segments=states["OFFLINE"],
+        offline_rows=sum(segment.rows for segment in segments if segment.half == Half.OFFLINE),
+        realtime_segments=states["SEALED"] + states["CONSUMING"],
+        consuming_segments=states["CONSUMING"],
+        realtime_rows=sum(segment.rows for segment in segments if segment.half == Half.REALTIME),
+        behind=behind,
+        rejected=table.half(Half.REALTIME).realtime.rejected if Half.REALTIME in table.spec.halves else 0,
+        boundary=table.boundary(),
+        last_task=f"{runs[0].type} {runs[0].state}: {runs[0].result or ''}".rstrip(": ") if runs else None,
+    )
+
+
+def _lag(table: Table) -> tuple[int | None, str]:
+    """Offsets not ingested yet, and OK or what stops ingestion."""
+    stream = table.spec.stream
+    if stream is None:
+        return None, "OK"
+    try:
+        state = table.half(Half.REALTIME).realtime
+        view = view_topic(stream.brokers, stream.topic, _KAFKA_TIMEOUT_MS)
+        if view is None:
+            raise missing_topic(stream)
+        plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
+    except HybridError as error:
+        return None, str(error)
+    return sum(piece.end - piece.start for piece in plan.ranges), "OK"

@@ -1,0 +1,251 @@
+"""The one decoder: from a Kafka message, or a record of a file, to a row of the table, or to the reason why not.
+
+Spark's workers and the query's tail both use it, so it is pure and free of locale, clock and process settings: equal
+bytes give equal rows everywhere. It never raises on data. A `Decoder` is pickled as its TableSpec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+from hybrid.errors import DataError
+from hybrid.spec.jsontext import compact, parse_json
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.table_config import TableSpec
+from hybrid.spec.timeformat import MAX_MS, MIN_MS
+from hybrid.spec.types import DataType
+from hybrid.spec.values import CONVERTERS, EXPECTED, millis_of, to_timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VALUE_SHOWN_MAX = 100
+
+# What a converter raises when a value does not fit; RecursionError comes from records that were not parsed here.
+_UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
+_NEVER_NULL = "a row whose time is null is rejected"
+
+
+class Decoded(NamedTuple):
+    """A row: stored values in the schema's order, epoch ms of the time column (None: no such column), delete marker."""
+
+    values: tuple[object, ...]
+    time_ms: int | None
+    is_delete: bool
+
+
+class Rejected(NamedTuple):
+    """A message that is no row of this table; `reason` is a sentence with column, value and expected type."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Many messages, column by column. Every list has one entry per message; a rejected one has None but for its reason.
+
+    `columns` are in the schema's order.
+    """
+
+    columns: list[list[object]]
+    times_ms: list[int | None]
+    deletes: list[bool]
+    reasons: list[str | None]
+
+
+class _Column(NamedTuple):
+    """What decoding one field takes, looked up once. `required` is why a null is not taken, or None."""
+
+    name: str
+    convert: Callable[[object], object]
+    multiple: bool
+    null: object
+    required: str | None
+
+
+class Decoder:
+    """Decodes messages and converts records for one table."""
+
+    def __init__(self, spec: TableSpec) -> None:
+        self._spec = spec
+        self._columns = tuple(_column(spec, field) for field in spec.schema.fields)
+        names = spec.schema.column_names
+        self._known = frozenset(names)
+        self._time = names.index(spec.time_column) if spec.time_column else None
+        self._to_millis = _time_reader(spec)
+        delete = spec.upsert.delete_column if spec.upsert else None
+        self._delete = names.index(delete) if delete else None
+
+    def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec]]:
+        return Decoder, (self._spec,)
+
+    def decode(self, payload: bytes | None) -> Decoded | Rejected:
+        """The row in a message's value, which must be one JSON object in UTF-8."""
+        if payload is None:
+            return Rejected("The message has no value (a tombstone); a JSON object is expected.")
+        try:
+            record = parse_json(str(payload, "utf-8"))
+        except UnicodeDecodeError as error:
+            return Rejected(f"The message is not UTF-8: byte {error.start} does not fit.")
+        except (ValueError, RecursionError) as error:
+            return Rejected(f"The message is not one JSON object: {error}.")
+        if type(record) is not dict:
+            return Rejected(f"The message is not one JSON object but {_shown(record)}.")
+        return self.convert(record)
+
+    def convert(self, record: Mapping[str, object]) -> Decoded | Rejected:
+        """The row of a record that is already parsed: from JSON, CSV (texts) or Parquet (Python values)."""
+        values: list[object] = []
+        for name, convert, multiple, null, required in self._columns:
+            value = record.get(name)
+            if value is None:
+                if required:
+                    return Rejected(f"Column '{name}' is missing or null: {required}.")
+                values.append(null)
+                continue
+            try:
+                values.append(convert(value))
+            except _UNFIT:
+                return self._unfit(name, value, multiple)
+        return self._finish(values)
+
+    def decode_batch(self, payloads: Sequence[bytes | None]) -> Batch:
+        """The rows of many messages as columns."""
+        return _to_batch([self.decode(payload) for payload in payloads], len(self._columns))
+
+    def convert_batch(self, records: Sequence[Mapping[str, object]]) -> Batch:
+        """The rows of many parsed records as columns."""
+        return _to_batch([self.convert(record) for record in records], len(self._columns))
+
+    def unknown_columns(self, record: Mapping[str, object]) -> tuple[str, ...]:
+        """The keys of a record that the schema does not have, in the record's order. They are not stored."""
+        return tuple(key for key in record if key not in self._known)
+
+    def _finish(self, values: list[object]) -> Decoded | Rejected:
+        row = tuple(values)
+        is_delete = self._delete is not None and row[self._delete] is True
+        if self._time is None:
+            return Decoded(row, None, is_delete)
+        try:
+            return Decoded(row, self._to_millis(row[self._time]), is_delete)
+        except DataError as error:
+            return Rejected(f"Column '{self._columns[self._time].name}': {error}")
+
+    def _unfit(self, name: str, value: object, multiple: bool) -> Rejected:
+        field = self._spec.schema.find(name)
+        assert field is not None
+        if isinstance(value, (list, tuple)) and not multiple:
+            return Rejected(f"Column '{name}': {_shown(value)} is a list; the column holds one {field.data_type}.")
+        if field.time_format and isinstance(value, date):
+            return Rejected(f"Column '{name}': {_shown(value)} does not fit the format '{field.time_format.text}'.")
+        each = "Every element must be " if multiple else "It must be "
+        return Rejected(f"Column '{name}': {_shown(value)} does not fit. {each}{EXPECTED[field.data_type]}.")
+
+
+def arrow_schema(spec: TableSpec) -> pa.Schema:
+    """The Arrow schema of the user's columns, in the schema's order, all nullable."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(field.name, field.arrow_type()) for field in spec.schema.fields])
+
+
+def to_arrow(spec: TableSpec, columns: Sequence[Sequence[object]]) -> list[pa.Array]:
+    """Decoded columns as Arrow arrays of `arrow_schema`'s types."""
+    import pyarrow as pa
+
+    fields = zip(spec.schema.fields, columns, strict=True)
+    return [pa.array(values, type=field.arrow_type()) for field, values in fields]
+
+
+def _column(spec: TableSpec, field: FieldSpec) -> _Column:
+    keeps_null = spec.null_handling and not field.not_null
+    multiple = not field.single_value
+    default = [field.default_null] if multiple else field.default_null
+    one = _one_value(field)
+    convert = _many_values(one, field.default_null, keeps_null) if multiple else one
+    return _Column(field.name, convert, multiple, None if keeps_null else default, _why_required(spec, field.name))
+
+
+def _why_required(spec: TableSpec, name: str) -> str | None:
+    if name == spec.time_column:
+        return _NEVER_NULL
+    if name in spec.primary_key:
+        return "it is part of the primary key"
+    if spec.upsert and name == spec.upsert.comparison_column:
+        return "it decides which row of a key is newest"
+    return None
+
+
+def _one_value(field: FieldSpec) -> Callable[[object], object]:
+    convert = CONVERTERS[field.data_type]
+    form = field.time_format
+    if form is None:
+        return convert
+
+    def convert_time(value: object) -> object:
+        """Files know dates and instants; the column has a format of its own."""
+        return form.from_millis(millis_of(to_timestamp(value))) if isinstance(value, date) else convert(value)
+
+    # A TIMESTAMP column holds instants as they are, to the microsecond.
+    return convert if field.data_type is DataType.TIMESTAMP else convert_time
+
+
+def _many_values(one: Callable[[object], object], default: object, keeps_null: bool) -> Callable[[object], object]:
+    """A list of values; one value is a list of one. An empty list is a null, as in Pinot."""
+
+    def convert_all(value: object) -> object:
+        items = value if isinstance(value, (list, tuple)) else (value,)
+        if not items:
+            return None if keeps_null else [default]
+        return [default if item is None else one(item) for item in items]
+
+    return convert_all
+
+
+def _time_reader(spec: TableSpec) -> Callable[[object], int]:
+    field = spec.time_field
+    form = field.time_format if field else None
+    if form is None:
+        return _no_time
+    return _read_millis if form.is_millis and form.data_type is not DataType.TIMESTAMP else form.to_millis
+
+
+def _no_time(value: object) -> int:
+    raise DataError(f"{_shown(value)} is no time: the table has no time column.")
+
+
+def _read_millis(value: object) -> int:
+    """The short way for what nearly every table has."""
+    if type(value) is int and MIN_MS <= value <= MAX_MS:
+        return value
+    raise DataError(f"{_shown(value)} is not a time in epoch milliseconds in the years 1 to 9999.")
+
+
+def _to_batch(rows: list[Decoded | Rejected], width: int) -> Batch:
+    nothing = Decoded((None,) * width, None, False)
+    good = [row if type(row) is Decoded else nothing for row in rows]
+    return Batch(
+        columns=[list(column) for column in zip(*(row.values for row in good), strict=True)]
+        or [[] for _ in range(width)],
+        times_ms=[row.time_ms for row in good],
+        deletes=[row.is_delete for row in good],
+        reasons=[row.reason if type(row) is Rejected else None for row in rows],
+    )
+
+
+def _shown(value: object) -> str:
+    """A value as JSON in at most VALUE_SHOWN_MAX characters that UTF-8 can hold."""
+    try:
+        text = compact(value)
+    except (ValueError, TypeError, RecursionError):
+        text = _plain(value)
+    short = text if len(text) <= VALUE_SHOWN_MAX else text[: VALUE_SHOWN_MAX - 3] + "..."
+    return short.encode("utf-8", "backslashreplace").decode()
+
+
+def _plain(value: object) -> str:
+    """What JSON does not have: NaN and Infinity by name, anything else by its type, which is the same everywhere."""
+    return repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
