@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from hybrid.catalog.catalog import Catalog, RunRecord
     from hybrid.handle import Table
     from hybrid.query.engine import Explanation, QueryResult
-    from hybrid.replace.job import JobReport
+    from hybrid.replace.report import JobReport
     from hybrid.status import TableStatus
 
 
 def connect(home: str | Path | None = None, *, progress: Progress | None = None) -> Hybrid:
     """Opens a home (a folder with warehouse, catalog and logs); without one, `.hybrid` is searched upward."""
-    return Hybrid(load_settings(home=str(home) if home is not None else None), progress or Silent())
+    return Hybrid(load_settings(home=Path(home) if home is not None else None), progress or Silent())
 
 
 def wall_clock_ms() -> int:
@@ -113,17 +113,16 @@ class Hybrid:
 
     def layout(self, name: str) -> TableLayout:
         """Where a table's halves lie."""
-        return TableLayout(self.home / "warehouse" / name)
+        return TableLayout(self.settings.warehouse / name)
 
     def validate(self, files: TableFiles) -> TableSpec:
         """Reads the files of a table and checks them. Nothing is written, nobody is asked."""
-        from hybrid.spec.overrides import apply_set, load_json
+        from hybrid.spec.overrides import apply_sets, load_json
         from hybrid.spec.table_json import parse_table
 
         configs = [(load_json(path), str(path)) for path in files.configs]
-        for override in files.overrides:
-            apply_set([document for document, _ in configs], override)
-        return parse_table(load_json(files.schema), str(files.schema), configs, files.kafka)
+        changed = apply_sets(configs, list(files.overrides))
+        return parse_table(load_json(files.schema), str(files.schema), changed, files.kafka or self.settings.kafka)
 
     def create_table(self, files: TableFiles) -> Creation:
         """Creates a table: resolves where it starts in Kafka, lays its halves, records it.
@@ -191,15 +190,16 @@ class Hybrid:
         return [status_of(self, self.table(name)) for name in self.table_names()]
 
     def _start_spark(self) -> Any:
-        from hybrid.jvm.jars import spark_jars
+        from hybrid.jvm.jars import ensure_jars
         from hybrid.lake.spark import SparkSettings, spark_session
 
+        jars = ensure_jars(self.progress)
         self.progress.say("Starting Spark.")
         settings = SparkSettings(
-            jars=spark_jars(),
-            log_dir=self.home / "logs",
+            jars=jars.spark,
+            log_dir=self.settings.logs,
             master=self.settings.spark_master,
-            driver_memory=self.settings.driver_memory,
+            driver_memory=self.settings.spark_driver_memory,
             extra=self.settings.spark,
         )
         return spark_session(settings)

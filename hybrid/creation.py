@@ -10,9 +10,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, NotFoundError
 from hybrid.ingest.plan import start_offsets, topic_key
 from hybrid.ingest.stream import TopicView, view_topic
 from hybrid.lake.create import create_half
@@ -27,11 +28,19 @@ from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState
 def check_free(layout: TableLayout, spec: TableSpec) -> None:
     """ConflictError when the warehouse holds data under the table's name that no record speaks of."""
     for half in sorted(spec.halves):
-        if (layout.half(half) / "_delta_log").exists() and open_half(layout.half(half)).state.act.number > 0:
+        if _has_acted(layout.half(half)):
             raise ConflictError(
                 f"{layout.half(half)} holds data of an earlier table '{spec.name}'. Nothing was created.",
                 hint=f"Move {layout.root} away, or choose another table name.",
             )
+
+
+def _has_acted(half: Path) -> bool:
+    """Whether anything came after a half's creation. A creation that died before its first log entry left no table."""
+    try:
+        return open_half(half).state.act.number > 0
+    except NotFoundError:
+        return False
 
 
 def lay_halves(

@@ -12,6 +12,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.lake.workbench import new_act_id
 from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
 
@@ -19,11 +20,9 @@ if TYPE_CHECKING:
     from hybrid.api import Hybrid
     from hybrid.ingest.loop import IngestReport
     from hybrid.move.move import MoveReport
-    from hybrid.replace.job import JobReport, ReplacementEntry
+    from hybrid.replace.lineage import ReplacementEntry
+    from hybrid.replace.report import JobReport
     from hybrid.spec.job_spec import JobSpec
-
-# Pinot's name for the move, as table configs and `task run` have it.
-MOVE_TASK = "RealtimeToOfflineSegmentsTask"
 
 
 @dataclass(frozen=True)
@@ -94,16 +93,18 @@ class Table:
             return run_job(self._home.bench, self.spec, self.layout, job, dry_run=True, **options)
         with self._home.catalog.recorded(new_act_id("run"), self.name, job.job_type) as run:
             report = run_job(self._home.bench, self.spec, self.layout, job, **options)
-            run.ended(report.sentence, did_something=report.version is not None)
+            run.ended(report.sentence, did_something=report.committed)
         return report
 
-    def revert(self, replacement: str, **options: Any) -> JobReport:
+    def revert(self, replacement: str, *, dry_run: bool = False, **options: Any) -> JobReport:
         """Puts back what a replacement replaced, as a new commit."""
         from hybrid.replace.revert import revert
 
+        if dry_run:
+            return revert(self._home.bench, self.spec, self.layout, replacement, dry_run=True, **options)
         with self._home.catalog.recorded(new_act_id("run"), self.name, "revert") as run:
             report = revert(self._home.bench, self.spec, self.layout, replacement, **options)
-            run.ended(report.sentence, did_something=report.version is not None)
+            run.ended(report.sentence, did_something=report.committed)
         return report
 
     # What can be seen; no JVM
@@ -120,9 +121,15 @@ class Table:
 
     def replacements(self) -> list[ReplacementEntry]:
         """The lineage entries of replacements and reverts, newest first."""
-        from hybrid.replace.lineage import list_replacements
+        from hybrid.replace.lineage import entries_of
 
-        return list_replacements(self.layout)
+        return entries_of(self.half(Half.OFFLINE))
+
+    def replacement(self, entry_id: str) -> ReplacementEntry:
+        """One of them; NotFoundError, with a suggestion, when there is none of that id."""
+        from hybrid.replace.lineage import find_entry
+
+        return find_entry(self.replacements(), entry_id)
 
     def segments(self) -> list[Segment]:
         """All segments, offline ones first, each half by name."""

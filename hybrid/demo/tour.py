@@ -10,20 +10,22 @@ from pathlib import Path
 from hybrid.demo.recipes import LATER_EVENT, LATER_EVENTS, RECIPES, Step
 from hybrid.errors import MachineError
 from hybrid.jvm.broker import LocalBroker
+from hybrid.progress import Progress
 
 
-def play(recipe: str, home: Path, run: Callable[[Sequence[str]], None], say: Callable[[str], None]) -> None:
-    """Plays `recipe` in the fresh folder `home`. `run` runs the words of one command; `say` prints a line.
+def play(recipe: str, home: Path, run: Callable[[Sequence[str]], None], progress: Progress) -> None:
+    """Plays `recipe` in the fresh folder `home`. `run` runs the words of one command.
 
     The broker is stopped at the end, whatever happens. The home stays, to be looked at.
     """
+    say = progress.say
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     (home / LATER_EVENT).write_text(LATER_EVENTS.get(recipe, ""), encoding="utf-8")
     broker = LocalBroker(home)
     try:
         say("A local Kafka broker for this demo.")
-        address = broker.start(0, say)
+        address = broker.start(0, progress)
         places = {"kafka": address, "home": str(home), **{name: str(_files(name)) for name in ("data", "job_specs")}}
         steps = RECIPES[recipe]
         for number, step in enumerate(steps, 1):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hybrid.ingest.plan import BatchPlan, missing_topic, plan_batch, topic_key
+from hybrid.ingest.plan import BatchPlan, check_identity, missing_topic, plan_batch, topic_key
 from hybrid.ingest.read import VALUE_BYTES, assigners_for, decode_frame, read_ranges
 from hybrid.ingest.stream import view_topic
 from hybrid.lake.commit import commit_act
@@ -29,12 +29,16 @@ BATCH_OFFSETS_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class BatchReport:
-    """What a batch did: `rows` and `rejected` committed at `version`; `behind` offsets were left for the next one."""
+    """What a batch did: `rows` and `rejected` committed at `version`; `behind` offsets were left for the next one.
+
+    `sealed` counts segments that only their age has sealed, by an act of its own while nothing arrived.
+    """
 
     rows: int
     rejected: int
     behind: int
     version: int
+    sealed: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,10 +113,20 @@ def _commit_batch(
             timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces)),
             rejected=state.rejected + rejected,
         )
+        _check_still_the_topic(spec, after)
         committed = commit_act(frame.drop(VALUE_BYTES), layout.half(Half.REALTIME), after, planned=snapshot.version)
     finally:
         frame.unpersist()
     return BatchReport(rows, rejected, plan.behind, committed)
+
+
+def _check_still_the_topic(spec: TableSpec, after: RealtimeState) -> None:
+    """StreamError when the topic was recreated while it was read: the rows in hand may be the new one's."""
+    stream = stream_of(spec)
+    view = view_topic(stream.brokers, stream.topic)
+    if view is None:
+        raise missing_topic(stream)
+    check_identity(spec.name, after, view)
 
 
 def _seal_aged(bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot) -> BatchReport | None:
@@ -127,7 +141,7 @@ def _seal_aged(bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot:
     path = layout.half(Half.REALTIME)
     nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
     committed = commit_act(nothing, path, replace(state, act=act, consuming=kept), planned=snapshot.version)
-    return BatchReport(0, 0, 0, committed)
+    return BatchReport(0, 0, 0, committed, len(aged))
 
 
 def _aged(spec: TableSpec, state: RealtimeState, now_ms: int) -> set[PartitionKey]:

@@ -57,20 +57,24 @@ def _ingest(
     finished: Callable[[BatchReport | None], bool],
     **options: int,
 ) -> IngestReport:
-    rows = rejected = batches = 0
+    rows = rejected = batches = sealed = 0
     while True:
         report = run_batch(bench, spec, layout, **options)
         if report is not None:
             rows, rejected, batches = rows + report.rows, rejected + report.rejected, batches + 1
+            sealed += report.sealed
             bench.progress.step(f"ingesting '{spec.name}' (rows)", rows, rows + report.behind)
         if finished(report):
-            return IngestReport(rows, rejected, batches, _sentence(spec, rows, rejected, batches))
+            return IngestReport(rows, rejected, batches, _sentence(spec, rows, rejected, batches, sealed))
 
 
-def _sentence(spec: TableSpec, rows: int, rejected: int, batches: int) -> str:
+def _sentence(spec: TableSpec, rows: int, rejected: int, batches: int, sealed: int = 0) -> str:
     stream = stream_of(spec)
     if not batches:
         return f"Nothing to ingest: table '{spec.name}' has read everything in topic '{stream.topic}'."
+    if sealed and not rows and not rejected:
+        aged = "1 segment" if sealed == 1 else f"{sealed} segments"
+        return f"Sealed {aged} of '{spec.name}' at the time threshold; there was nothing new in topic '{stream.topic}'."
     kept = f"; {rejected} messages could not be read and are kept as rejected rows" if rejected else ""
     commits = "1 commit" if batches == 1 else f"{batches} commits"
     return f"Ingested {rows} rows from topic '{stream.topic}' into '{spec.name}' in {commits}{kept}."

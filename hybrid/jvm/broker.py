@@ -72,6 +72,12 @@ class LocalBroker:
         """Stop it and wait until it has ended; its data stays. False when it did not run."""
         return self._stop_recorded()
 
+    @property
+    def address(self) -> str | None:
+        """`127.0.0.1:port` of the broker when its process lives, whether it answers yet or not."""
+        recorded = self._recorded()
+        return None if recorded is None else recorded[1]
+
     def status(self) -> BrokerStatus:
         """Whether it runs and answers; takes milliseconds when it does."""
         recorded = self._recorded()
@@ -100,7 +106,8 @@ class LocalBroker:
         """Give the data folder its cluster id, once."""
         if (self.folder / "data" / "meta.properties").exists():
             return
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        number = uuid.uuid4().int >> 1  # without the top bit: an id that begins with '-' would be read as an option
+        cluster_id = base64.urlsafe_b64encode(number.to_bytes(16)).decode().rstrip("=")
         command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if done.returncode != 0:
@@ -119,12 +126,19 @@ class LocalBroker:
         return process
 
     def _wait(self, process: Process, address: str) -> None:
+        try:
+            self._until_it_answers(process, address)
+        except BaseException:  # also Ctrl-C: a start that was given up leaves nothing running
+            process.stop(STOP_GRACE_S)
+            self._record.unlink(missing_ok=True)
+            raise
+
+    def _until_it_answers(self, process: Process, address: str) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not answers(address):
             if not process.is_alive():
                 raise self._did_not_start()
             if time.monotonic() > deadline:
-                process.stop(STOP_GRACE_S)
                 raise StreamError(
                     f"Kafka at {address} did not answer within {START_TIMEOUT_S:.0f} s; it was stopped.",
                     hint=f"read {self.log}",
@@ -135,7 +149,9 @@ class LocalBroker:
         self._record.unlink(missing_ok=True)
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         why = [line for line in lines[-200:] if "ERROR" in line or "FATAL" in line or "Exception" in line]
-        return MachineError(f"Kafka ended while starting: {(why or lines or ['no reason'])[-1]}", hint=f"read {self.log}")
+        return MachineError(
+            f"Kafka ended while starting: {(why or lines or ['no reason'])[-1]}", hint=f"read {self.log}"
+        )
 
     def _recorded(self) -> tuple[Process, str] | None:
         """The process of `broker.json` and its address, if that very process still runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 BOOTSTRAP_TIMEOUT_MS = 8_000
 _STEP_RECORDS = 10_000
+_CONNECT_S = 5
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,11 @@ def answers(brokers: str) -> bool:
     """Whether a broker at `host:port` answers a request; False at once when nobody listens there."""
     from kafka.errors import KafkaError
 
-    host, _, port = brokers.partition(",")[0].rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=1):
-            pass
+        _require_listener(brokers)
         with _client(brokers, timeout_ms=3_000) as admin:
             return bool(admin.describe_cluster()["brokers"])
-    except (KafkaError, OSError):
+    except (KafkaError, OSError, StreamError):
         return False
 
 
@@ -76,6 +77,8 @@ def create_topic(brokers: str, name: str, partitions: int = 1) -> tuple[Topic, b
 
     Raises ConflictError when it exists with another number of partitions, StreamError when Kafka refuses the name.
     """
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise StreamError(f"'{name}' cannot be a topic: letters, digits, '.', '_', '-' of ASCII, at most 249.")
     existing = describe_topic(brokers, name)
     if existing is None:
         with _admin(brokers) as admin:
@@ -99,8 +102,7 @@ def produce(
     `bytes` is a record without a key. `partition` is for records that name none. Raises StreamError when the brokers
     cannot be reached, the topic or partition does not exist, or a record is refused.
     """
-    known = _required(brokers, topic)
-    _require_partition(brokers, known, partition)
+    _require_partition(brokers, _required(brokers, topic), partition)
     with _errors(brokers), _producer(brokers) as producer:
         count = _send(producer, topic, records, partition, progress or Silent())
     return count
@@ -132,10 +134,7 @@ def _send(
 def _required(brokers: str, name: str) -> Topic:
     found = describe_topic(brokers, name)
     if found is None:
-        raise StreamError(
-            f"Topic '{name}' does not exist at {brokers}. Create it: hybrid kafka topic create {name}",
-            hint=f"hybrid kafka topic create {name}",
-        )
+        raise StreamError(f"Topic '{name}' does not exist at {brokers}. Create it: hybrid kafka topic create {name}")
     return found
 
 
@@ -145,6 +144,27 @@ def _require_partition(brokers: str, topic: Topic, partition: int | None) -> Non
             f"Topic '{topic.name}' at {brokers} has {_partitions(topic)}, counted from 0; "
             f"there is no partition {partition}."
         )
+
+
+def _require_listener(brokers: str) -> None:
+    """Says at once what the client would say after many seconds: that nobody listens at any of the addresses."""
+    reasons = []
+    for address in brokers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise StreamError(f"'{address}' is no Kafka address: host:port[,host:port].")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+            return
+        except (OSError, OverflowError) as error:
+            reasons.append(getattr(error, "strerror", None) or str(error))
+    raise _unreachable(brokers, ", ".join(dict.fromkeys(reasons)))
+
+
+def _unreachable(brokers: str, reason: object) -> StreamError:
+    return StreamError(
+        f"Kafka at {brokers} cannot be reached: {reason}", hint="hybrid kafka start, or --kafka HOST:PORT"
+    )
 
 
 def _partitions(topic: Topic) -> str:
@@ -177,6 +197,7 @@ def _producer(brokers: str) -> Iterator[KafkaProducer]:
 
 @contextmanager
 def _admin(brokers: str) -> Iterator[KafkaAdminClient]:
+    _require_listener(brokers)
     with _errors(brokers), _client(brokers, BOOTSTRAP_TIMEOUT_MS) as admin:
         yield admin
 
@@ -202,8 +223,6 @@ def _errors(brokers: str) -> Iterator[None]:
     try:
         yield
     except (KafkaConnectionError, KafkaTimeoutError) as error:
-        raise StreamError(
-            f"Kafka at {brokers} cannot be reached: {error}", hint="hybrid kafka start, or --kafka HOST:PORT"
-        ) from error
+        raise _unreachable(brokers, error) from error
     except KafkaError as error:
         raise StreamError(f"Kafka at {brokers} refused: {error}") from error

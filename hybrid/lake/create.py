@@ -5,6 +5,7 @@ No rows are written, so no JVM is started: the empty table is laid by delta-rs, 
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,11 +37,16 @@ def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> No
                 "delta.enableExpiredLogCleanup": "false",
                 "delta.logRetentionDuration": window,
                 "delta.deletedFileRetentionDuration": window,
-                "delta.dataSkippingStatsColumns": ",".join(statistics_columns(spec, half)),
+                "delta.dataSkippingStatsColumns": ",".join(map(_identifier, statistics_columns(spec, half))),
             },
             commit_properties=CommitProperties(custom_metadata={"userMetadata": to_user_metadata(state)}),
         )
     failpoint("create", "after")
+
+
+def _identifier(name: str) -> str:
+    """A column's name as Delta parses it in a property: with backticks where it is more than a plain word."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name}`"
 
 
 def arrow_schema(spec: TableSpec, half: Half) -> pa.Schema:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from hybrid.errors import ConflictError
+from hybrid.jvm.process import Process
 
 _POLL_S = 0.05
 _ORPHAN_GRACE_S = 5.0
@@ -32,10 +32,24 @@ def half_lock(path: Path, *, jvm_pid: int | None, timeout_s: float, waiting: Cal
         try:
             _await_orphan(_read_holder(file), own_jvm=jvm_pid)
             _write_holder(file, jvm_pid)
-            yield
+            try:
+                yield
+            except Exception as error:
+                if not _lost_sight(error):
+                    _write_holder(file, None)
+                raise
             _write_holder(file, None)
         finally:
             fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _lost_sight(error: Exception) -> bool:
+    """Whether the JVM may go on with a commit that we no longer see: the connection to it broke.
+
+    So it is after an interrupt (a BaseException), too. After any other error the call has come back: a holder that
+    lives on with other work must not be taken for an orphan, and its JVM ended.
+    """
+    return isinstance(error, OSError) or type(error).__name__ == "Py4JNetworkError"
 
 
 def _acquire(file: IO[str], path: Path, timeout_s: float, waiting: Callable[[str], None]) -> None:
@@ -48,7 +62,7 @@ def _acquire(file: IO[str], path: Path, timeout_s: float, waiting: Callable[[str
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 raise ConflictError(
-                    f"Another process (pid {_read_holder(file).get('pid', '?')}) has acted on {path.stem} of table "
+                    f"Another process{_holder_words(file)} has acted on {path.stem} of table "
                     f"'{path.parent.name}' for over {timeout_s:g} s. Nothing was changed.",
                     hint="Run it again when the other is done, or set a longer lock_timeout_s.",
                 ) from None
@@ -58,48 +72,35 @@ def _acquire(file: IO[str], path: Path, timeout_s: float, waiting: Callable[[str
             time.sleep(_POLL_S)
 
 
-def _read_holder(file: IO[str]) -> dict[str, object]:
+def _holder_words(file: IO[str]) -> str:
+    python = _read_holder(file).get("python")
+    return f" (pid {python.pid})" if python else ""
+
+
+def _read_holder(file: IO[str]) -> dict[str, Process]:
+    """The last holder's Python process and JVM; empty when nobody held it, or the holder died while it wrote."""
     file.seek(0)
     try:
         found = json.loads(file.read() or "{}")
-    except ValueError:  # the holder died while it wrote
+        return {name: Process(**process) for name, process in found.items()}
+    except (ValueError, TypeError, AttributeError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _write_holder(file: IO[str], jvm_pid: int | None) -> None:
     file.seek(0)
     file.truncate()
-    if jvm_pid is not None:
-        json.dump({"pid": os.getpid(), "jvm": jvm_pid, "jvm_started": _started(jvm_pid)}, file)
+    holders = {"python": Process.of(os.getpid()), "jvm": Process.of(jvm_pid) if jvm_pid is not None else None}
+    json.dump({name: vars(process) for name, process in holders.items() if process is not None}, file)
     file.flush()
 
 
-def _await_orphan(holder: dict[str, object], own_jvm: int | None) -> None:
+def _await_orphan(holder: dict[str, Process], own_jvm: int | None) -> None:
     """Waits until the JVM of a holder that died is gone; ends it after a grace period."""
-    pid = holder.get("jvm")
-    if not isinstance(pid, int) or pid == own_jvm:
+    jvm = holder.get("jvm")
+    if jvm is None or jvm.pid == own_jvm:
         return
     deadline = time.monotonic() + _ORPHAN_GRACE_S
-    while _started(pid) == holder.get("jvm_started") is not None:
-        if time.monotonic() >= deadline:
-            os.kill(pid, signal.SIGKILL)
+    while jvm.is_alive() and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-
-
-def _started(pid: int) -> str | None:
-    """When a process began, in a form that tells it from a later one of the same number; None when there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return _started_by_ps(pid) if not Path("/proc/self").exists() else None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in {"Z", "X"} else fields[19]
-
-
-def _started_by_ps(pid: int) -> str | None:
-    """The same where there is no /proc (macOS)."""
-    import subprocess
-
-    found = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return found.stdout.strip() or None
+    jvm.stop(_ORPHAN_GRACE_S)

@@ -71,7 +71,7 @@ def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
     try:
         return HalfSnapshot(path, DeltaTable(str(path), version=version))
     except TableNotFoundError as error:
-        raise NotFoundError(f"There is no Delta table at {path}.", hint="hybrid doctor") from error
+        raise NotFoundError(f"There is no Delta table at {path}.") from error
     except DeltaError as error:
         raise DataError(f"{path}: the Delta log cannot be read at version {version or 'newest'}: {error}") from error
 
@@ -105,7 +105,7 @@ def _user_metadata(path: Path, version: int) -> str | None:
         text = _log_entry(path, version).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
-    for line in text.splitlines():
+    for line in text.split("\n"):  # not splitlines(): JSON may hold U+2028 and its like as they are
         if line.startswith('{"commitInfo"'):
             found = json.loads(line)["commitInfo"].get("userMetadata")
             return found if isinstance(found, str) else None

@@ -36,12 +36,11 @@ def merge(rows: DataFrame, spec: TableSpec, config: MoveConfig) -> DataFrame:
     if config.merge_type is MergeType.CONCAT:
         return rows.withColumn(LOW, time).withColumn(HIGH, time)
     if config.merge_type is MergeType.DEDUP:
-        keys = list(spec.schema.column_names)
-        order = [F.col(name).asc_nulls_first() for name in columns.ARRIVAL]
+        # Of equal rows the last that arrived stays: on an upsert table an earlier one may lose a tie that it wins.
+        keys, deciding = spec.schema.column_names, columns.ARRIVAL
     else:
-        keys = list(spec.primary_key)
-        order = [F.col(name).desc_nulls_last() for name in winning_order(spec)]
-    return _first_of_each(rows, [BUCKET, *keys], order)
+        keys, deciding = spec.primary_key, winning_order(spec)
+    return _first_of_each(rows, [BUCKET, *keys], [quoted(name).desc_nulls_last() for name in deciding])
 
 
 def split(rows: DataFrame, config: MoveConfig, bucket_rows_max: int) -> DataFrame:
@@ -56,11 +55,18 @@ def split(rows: DataFrame, config: MoveConfig, bucket_rows_max: int) -> DataFram
     return rows.withColumn(SPLIT, F.floor(position / config.max_records_per_segment).cast("int"))
 
 
+def quoted(name: str) -> Column:
+    """A column by its exact name, dots and all."""
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
 def _first_of_each(rows: DataFrame, keys: list[str], order: list[Column]) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    same = Window.partitionBy(*keys)
+    same = Window.partitionBy(*(quoted(name) for name in keys))
     place = "_hy_place"
     return (
         rows.withColumn(place, F.row_number().over(same.orderBy(*order)))

@@ -18,7 +18,7 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, split, with_bucket
+from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, quoted, split, with_bucket
 from hybrid.move.plan import MovePlan, Waiting, plan_move, reason_for_nothing, utc
 from hybrid.spec.table_config import Half, MoveConfig, TableSpec
 from hybrid.table import columns
@@ -195,14 +195,15 @@ def _frame(bench: Workbench, spec: TableSpec, staged: DataFrame, named: Sequence
     from pyspark.sql import functions as F
 
     pairs = [(segment.bucket, segment.split, segment.name) for segment in named]
-    names = bench.spark.createDataFrame(pairs, "bucket bigint, part int, name string")
+    bucket, part = "_hy_named_bucket", "_hy_named_split"  # a user's columns may have any name without our prefix
+    names = bench.spark.createDataFrame(pairs, f"{bucket} bigint, {part} int, {columns.SEGMENT} string")
     joined = staged.drop(columns.SEGMENT).join(
-        F.broadcast(names), F.col(BUCKET).eqNullSafe(F.col("bucket")) & (F.col(SPLIT) == F.col("part"))
+        F.broadcast(names), F.col(BUCKET).eqNullSafe(F.col(bucket)) & (F.col(SPLIT) == F.col(part))
     )
-    order = [*spec.sort_columns, columns.TIME, *columns.ARRIVAL]
+    order = [columns.SEGMENT, *spec.sort_columns, columns.TIME, *columns.ARRIVAL]
     wanted = [name for name, _ in physical_columns(spec, Half.OFFLINE)]
-    frame = joined.withColumn(columns.SEGMENT, F.col("name")).select(*wanted)
-    return frame.repartition(columns.SEGMENT).sortWithinPartitions(columns.SEGMENT, *order)
+    frame = joined.select(*(quoted(name) for name in wanted))
+    return frame.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in order))
 
 
 def _nothing(boundary: Boundary, sentence: str, dry_run: bool) -> MoveReport:

@@ -1,4 +1,4 @@
-"""CSV files, as Pinot's CSVRecordReaderConfig describes them. Every cell is text; the table's schema gives it a type."""
+"""CSV files, as Pinot's CSVRecordReaderConfig describes them. Every cell is text; the schema gives it a type."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import Any
 from hybrid.errors import SpecError
 from hybrid.replace.records import Problem, Record, Slice, text_lines
 
-_ESCAPED = {"\\t": "\t", "\\|": "|"}
-_IMPLEMENTED = (
-    "delimiter",
-    "multiValueDelimiter",
-    "header",
-    "skipHeader",
-    "quoteCharacter",
-    "escapeCharacter",
-    "nullStringValue",
-    "ignoreSurroundingSpaces",
-)
+# What Pinot's `fileFormat` names mean: Commons CSV's formats.
+_FILE_FORMATS: dict[str, dict[str, Any]] = {
+    "DEFAULT": {},
+    "EXCEL": {},
+    "RFC4180": {},
+    "TDF": {"delimiter": "\t"},
+    "MYSQL": {"delimiter": "\t", "quote": None, "escape": "\\", "null": "\\N"},
+}
 
 
 @dataclass(frozen=True)
@@ -31,43 +28,36 @@ class CsvFormat:
     multi_value_delimiter: str = ";"
     columns: tuple[str, ...] = ()
     skip_header: bool = False
-    quote: str = '"'
+    quote: str | None = '"'
     escape: str | None = None
     null: str | None = None
-    strip: bool = True
     multi_value: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, configs: Mapping[str, Any], multi_value: frozenset[str], source: str) -> CsvFormat:
+    def of(cls, configs: Mapping[str, str], multi_value: frozenset[str], source: str) -> CsvFormat:
         """The format that a job spec's reader `configs` give; `multi_value` names the columns whose cells are split."""
-        delimiter = _character(configs, "delimiter", ",", source)
+        name = configs.get("fileFormat", "DEFAULT").upper()
+        if name not in _FILE_FORMATS:
+            known = ", ".join(_FILE_FORMATS)
+            raise SpecError.at(source, "recordReaderSpec.configs.fileFormat", f"'{name}' is not one of {known}.")
+        named = _FILE_FORMATS[name]
+        delimiter = configs.get("delimiter", named.get("delimiter", ","))
         return cls(
             delimiter=delimiter,
-            multi_value_delimiter=_character(configs, "multiValueDelimiter", ";", source),
-            columns=_columns(configs.get("header"), delimiter),
-            skip_header=_flag(configs, "skipHeader", False),
-            quote=_character(configs, "quoteCharacter", '"', source),
-            escape=_character(configs, "escapeCharacter", "", source) or None,
-            null=str(configs["nullStringValue"]) if "nullStringValue" in configs else None,
-            strip=_flag(configs, "ignoreSurroundingSpaces", True),
+            multi_value_delimiter=configs.get("multiValueDelimiter", ";"),
+            columns=tuple(part.strip() for part in configs["header"].split(delimiter)) if "header" in configs else (),
+            skip_header=configs.get("skipHeader", "false").lower() == "true",
+            quote=named.get("quote", '"'),
+            escape=named.get("escape"),
+            null=configs.get("nullStringValue", named.get("null")),
             multi_value=multi_value,
         )
 
     def value(self, column: str, cell: str) -> object:
         """What a cell holds: None when it is empty, a list in a multi-value column, text otherwise."""
-        text = cell.strip() if self.strip else cell
-        if text == "" or text == self.null:
+        if cell in {"", self.null}:
             return None
-        return text.split(self.multi_value_delimiter) if column in self.multi_value else text
-
-
-def warnings_of(configs: Mapping[str, Any]) -> list[str]:
-    """One warning for each setting that is read and not used."""
-    return [
-        f"recordReaderSpec.configs.{key} is not implemented and was ignored."
-        for key in configs
-        if key not in _IMPLEMENTED
-    ]
+        return cell.split(self.multi_value_delimiter) if column in self.multi_value else cell
 
 
 def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
@@ -87,7 +77,7 @@ def _dialect(form: CsvFormat) -> dict[str, Any]:
         "delimiter": form.delimiter,
         "quotechar": form.quote,
         "escapechar": form.escape,
-        "skipinitialspace": form.strip,
+        "quoting": csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE,
         "strict": True,
     }
 
@@ -115,19 +105,3 @@ def _header(rows: Iterator[tuple[int, list[str]]], form: CsvFormat) -> Sequence[
     if not header:
         raise Problem(0, "", "has no header line")
     return header
-
-
-def _columns(header: object, delimiter: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in str(header).split(delimiter)) if header else ()
-
-
-def _flag(configs: Mapping[str, Any], key: str, default: bool) -> bool:
-    return str(configs.get(key, default)).lower() == "true"
-
-
-def _character(configs: Mapping[str, Any], key: str, default: str, source: str) -> str:
-    text = str(configs.get(key, default))
-    text = _ESCAPED.get(text, text)
-    if len(text) > 1 or (default and not text):
-        raise SpecError.at(source, f"recordReaderSpec.configs.{key}", f"'{text}' is not one character.")
-    return text

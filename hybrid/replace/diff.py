@@ -58,13 +58,13 @@ def difference(spec: TableSpec, before: DataFrame, after: DataFrame) -> Differen
         _sum(F.when(weight != 0, 1)).alias("differing"),
     ).first()
     assert counts is not None
-    rows = {"rows_before": counts["rows_before"], "rows_after": counts["rows_after"]}
+    rows = (counts["rows_before"], counts["rows_after"])
     if counts["differing"] == 0:
-        return Difference(**rows, identical=True)
+        return Difference(*rows, identical=True)
     if spec.schema.primary_key:
         return _by_key(spec, before, after, rows)
     samples = _multiset_samples(spec, groups.where(is_row & (weight != 0)))
-    return Difference(**rows, added=counts["added"], removed=counts["removed"], samples=samples)
+    return Difference(*rows, added=counts["added"], removed=counts["removed"], samples=samples)
 
 
 def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
@@ -88,7 +88,7 @@ def _multiset_samples(spec: TableSpec, differing: DataFrame) -> tuple[Sample, ..
     return tuple(Sample("added", None, row) if more > 0 else Sample("removed", row, None) for more, row in found)
 
 
-def _by_key(spec: TableSpec, before: DataFrame, after: DataFrame, rows: Mapping[str, int]) -> Difference:
+def _by_key(spec: TableSpec, before: DataFrame, after: DataFrame, rows: tuple[int, int]) -> Difference:
     from pyspark.sql import functions as F
 
     old, new = latest(spec, before).alias("old"), latest(spec, after).alias("new")
@@ -110,7 +110,7 @@ def _by_key(spec: TableSpec, before: DataFrame, after: DataFrame, rows: Mapping[
     added, removed, altered, *per_column = counts
     per_name = {name: count for name, count in zip(differs, per_column, strict=True) if count}
     samples = _key_samples(joined.where(come | gone | changed)) if added or removed or altered else ()
-    return Difference(**rows, added=added, removed=removed, changed=altered, changed_columns=per_name, samples=samples)
+    return Difference(*rows, added=added, removed=removed, changed=altered, changed_columns=per_name, samples=samples)
 
 
 def _key_samples(differing: DataFrame) -> tuple[Sample, ...]:
@@ -123,11 +123,13 @@ def _key_samples(differing: DataFrame) -> tuple[Sample, ...]:
 
 
 def latest(spec: TableSpec, rows: DataFrame) -> DataFrame:
-    """(`_hy_key`, `row`) of the winning row of each key, as structs; a key whose winner is a delete marker is absent."""
+    """(`_hy_key`, `row`), as structs: the winning row of each key. A key whose winner is a delete marker is absent."""
     from pyspark.sql import functions as F
 
     picked = F.struct(F.struct(*_user(spec)).alias("row"), F.col(columns.OP).alias("op"))
-    best = rows.groupBy(key_struct(spec).alias(_KEY)).agg(F.max_by(picked, F.struct(*order_columns(spec))).alias("best"))
+    best = rows.groupBy(key_struct(spec).alias(_KEY)).agg(
+        F.max_by(picked, F.struct(*order_columns(spec))).alias("best")
+    )
     return best.where(F.col("best.op") == columns.OP_ROW).select(_KEY, F.col("best.row").alias("row"))
 
 

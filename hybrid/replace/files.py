@@ -1,10 +1,9 @@
-"""The input files of a job: which there are, what they are known by afterwards, and how they are cut for the workers."""
+"""The input files of a job: which there are, what they are known by afterwards, and how workers share them."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -52,17 +51,14 @@ class InputFile:
 
 
 def list_inputs(job: JobSpec) -> list[Path]:
-    """The job's files, sorted by path. DataError naming folder, pattern and near misses when there is none."""
-    folder = job.input_dir
-    if folder.is_file():
-        return [folder]
-    if not folder.is_dir():
-        near = suggestion(folder.name, _names(folder.parent))
-        raise DataError(f"{job.source}: the input folder {folder} does not exist.{near}", hint="--input DIR")
-    candidates = sorted(_walk(folder, job.search_recursively))
-    found = [path for path in candidates if job.matches(path) and not (job.include is None and _is_hidden(path))]
+    """The job's files, sorted by path. DataError naming folder, pattern and near misses when there is none.
+
+    Markers and checksums that writers leave beside their data (`_SUCCESS`, `.part-0.crc`) count only when a pattern
+    names them.
+    """
+    found = [path for path in job.input_files() if job.include or not path.name.startswith((".", "_"))]
     if not found:
-        raise _nothing_found(job, candidates)
+        raise _nothing_found(job)
     return found
 
 
@@ -107,32 +103,15 @@ def _lines(path: Path) -> tuple[str, Sequence[Slice]]:
     return digest.hexdigest(), slices
 
 
-def _walk(folder: Path, recursively: bool) -> Iterator[Path]:
-    if not recursively:
-        yield from (path for path in folder.iterdir() if path.is_file())
-        return
-    for root, _, names in os.walk(folder):
-        yield from (Path(root, name) for name in names)
-
-
-def _is_hidden(path: Path) -> bool:
-    """Markers and checksums that writers leave beside their data (`_SUCCESS`, `.part-0.crc`)."""
-    return path.name.startswith((".", "_"))
-
-
-def _nothing_found(job: JobSpec, candidates: Sequence[Path]) -> DataError:
+def _nothing_found(job: JobSpec) -> DataError:
+    there = sorted(path.name for path in job.input_dir.rglob("*") if path.is_file())
+    if not there:
+        return DataError(f"{job.source}: the input folder '{job.input_dir}' holds no files.", hint="--input DIR")
     wanted = job.include or "any file"
     left_out = f" without '{job.exclude}'" if job.exclude else ""
-    if not candidates:
-        return DataError(f"{job.source}: the input folder {job.input_dir} holds no files.", hint="--input DIR")
-    near = suggestion(wanted.rsplit("/", 1)[-1], [path.name for path in candidates])
-    shown = ", ".join(f"'{path.name}'" for path in candidates[:3])
-    more = f" and {len(candidates) - 3} more" if len(candidates) > 3 else ""
+    near = suggestion(wanted.rsplit("/", 1)[-1], there)
+    shown = ", ".join(f"'{name}'" for name in there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
     return DataError(
-        f"{job.source}: no file in {job.input_dir} matches '{wanted}'{left_out}; there are {shown}{more}.{near}",
+        f"{job.source}: no file in '{job.input_dir}' matches '{wanted}'{left_out}; there are {shown}.{near}",
         hint="Change includeFileNamePattern, or give another folder: --input DIR",
     )
-
-
-def _names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()] if folder.is_dir() else []

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError, SpecError, UsageError, suggestion
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.replace.csvfile import CsvFormat, warnings_of
+from hybrid.replace.csvfile import CsvFormat
 from hybrid.replace.files import DataFormat, InputFile, inspect, list_inputs
-from hybrid.replace.lineage import Lineage
+from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.plan import JobPlan, plan_job
 from hybrid.replace.report import JobReport, report_of, sentence_of_job, sentence_of_nothing
 from hybrid.replace.stage import Staged, stage
@@ -29,8 +28,7 @@ from hybrid.replace.targets import check_fixed_name
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+__all__ = ["JobReport", "ReplacementEntry", "run_job"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def run_job(
 def _attempt(run: _Run, staged: Staged) -> JobReport:
     run.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.spec.name}' holds.")
     plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.append, folder=run.folder)
-    warnings = (*run.job.warnings, *_warnings(run.spec, run.job, staged))
+    warnings = (*run.job.warnings, *_warnings(run.spec, staged))
     names = (plan.segments_from, plan.segments_to)
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan)
@@ -97,9 +95,7 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
     run.bench.progress.say(f"Swapping {len(plan.segments_to)} segment(s) of '{run.spec.name}' in.")
     swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence), plan.rows)
     version = commit_swap(run.bench, run.spec, run.layout, swap)
-    return report_of(
-        run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, warnings=warnings
-    )
+    return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, warnings=warnings)
 
 
 def _lineage(run: _Run, plan: JobPlan, sentence: str) -> Lineage:
@@ -115,7 +111,7 @@ def _lineage(run: _Run, plan: JobPlan, sentence: str) -> Lineage:
         result=sentence,
         reason=run.reason,
         user=run.user,
-        source=str(run.job.source),
+        source=run.job.source,
         inputs=tuple(file.to_json() for file in run.files),
         previous=plan.base.offline.last_lineage,
     )
@@ -151,8 +147,8 @@ def _empty(job: JobSpec, files: Sequence[InputFile]) -> UsageError:
     )
 
 
-def _warnings(spec: TableSpec, job: JobSpec, staged: Staged) -> list[str]:
-    found = warnings_of(job.reader_configs) if job.data_format == DataFormat.CSV else []
+def _warnings(spec: TableSpec, staged: Staged) -> list[str]:
+    found = []
     if staged.absent and not staged.is_empty:
         names = ", ".join(f"'{name}'" for name in staged.absent)
         found.append(f"No row of the input has column {names} of table '{spec.name}'; its default was written.")

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from hybrid.replace.records import Problem, Record, Shape, Slice, at_line, check_text, text_lines
+from hybrid.spec.jsontext import parse_json
 
 _HEAD_BYTES = 64 * 1024
 
@@ -35,7 +36,7 @@ def read_lines(piece: Slice) -> Iterator[Record]:
             return
         left -= size
         if text.strip():
-            yield _record(_parsed(text, line), line, line)
+            yield _record(text, line, line)
 
 
 def read_whole(piece: Slice) -> Iterator[Record]:
@@ -48,31 +49,27 @@ def read_whole(piece: Slice) -> Iterator[Record]:
 
 
 def _sequence(text: str, position: int) -> Iterator[Record]:
-    row, line = 0, _Lines(text)
+    row, lines = 0, _Lines(text)
     while position < len(text):
-        value, end = _raw_decode(text, position, row)
-        yield _record(value, row, line.at(position))
+        end = _end_of_value(text, position, row)
+        yield _record(text[position:end], row, lines.at(position))
         row, position = row + 1, _skip_blank(text, end)
 
 
 def _array(text: str, position: int) -> Iterator[Record]:
-    row, line = 0, _Lines(text)
+    row, lines = 0, _Lines(text)
     position = _skip_blank(text, position)
-    if text[position : position + 1] == "]":
-        return
-    while True:
-        value, end = _raw_decode(text, position, row)
-        yield _record(value, row, line.at(position))
+    while row > 0 or text[position : position + 1] != "]":
+        end = _end_of_value(text, position, row)
+        yield _record(text[position:end], row, lines.at(position))
         row, position = row + 1, _skip_blank(text, end)
         if text[position : position + 1] == "]":
             break
         if text[position : position + 1] != ",":
-            raise Problem(
-                row, at_line(line.at(position)), "is not JSON: the array goes on without ',' or ends without ']'"
-            )
+            raise Problem(row, at_line(lines.at(position)), "is not JSON: the array goes on without ',' or has no ']'")
         position = _skip_blank(text, position + 1)
     if text[position + 1 :].strip():
-        raise Problem(row, at_line(line.at(position)), "is not JSON: something follows the array's end")
+        raise Problem(row, at_line(lines.at(position)), "is not JSON: something follows the end of the array")
 
 
 class _Lines:
@@ -93,28 +90,30 @@ def _skip_blank(text: str, position: int) -> int:
     return position
 
 
-def _raw_decode(text: str, position: int, row: int) -> tuple[object, int]:
+def _end_of_value(text: str, position: int, row: int) -> int:
     try:
-        return json.JSONDecoder().raw_decode(text, position)
+        return json.JSONDecoder().raw_decode(text, position)[1]
     except json.JSONDecodeError as error:
         raise Problem(row, at_line(error.lineno - 1), f"is not JSON: {error.msg} at place {error.colno}") from error
+    except RecursionError as error:
+        raise Problem(row, at_line(text.count("\n", 0, position)), "is not JSON: it nests too deep") from error
 
 
-def _parsed(text: str, line: int) -> object:
+def _record(text: str, position: int, line: int) -> Record:
+    """The object in `text`, parsed as the decoder parses messages."""
     try:
-        return json.loads(text)
+        value = parse_json(text)
     except json.JSONDecodeError as error:
-        raise Problem(line, at_line(line), f"is not JSON: {error.msg} at place {error.colno}") from error
+        raise Problem(position, at_line(line), f"is not JSON: {error.msg} at place {error.colno}") from error
+    except (ValueError, RecursionError) as error:
+        raise Problem(position, at_line(line), f"is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Problem(position, at_line(line), f"is not a JSON object: {text.strip()[:100]}")
+    return Record(position, at_line(line), value)
 
 
 def _is_object(line: str) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
+        return isinstance(parse_json(line), dict)
+    except (ValueError, RecursionError):
         return False
-
-
-def _record(value: object, position: int, line: int) -> Record:
-    if not isinstance(value, dict):
-        raise Problem(position, at_line(line), f"is not a JSON object: {json.dumps(value)[:100]}")
-    return Record(position, at_line(line), value)

@@ -66,7 +66,7 @@ def at_line(line: int) -> str:
 
 
 def text_lines(path: Path, start: int = 0, first_line: int = 0) -> Iterator[tuple[str, int]]:
-    """(line, its length in bytes) from byte `start` on, which begins line `first_line`. Problem when it is not UTF-8."""
+    """(line, its bytes) from byte `start` on, where line `first_line` begins. Problem when it is not UTF-8."""
     with path.open("rb") as file:
         file.seek(start)
         for line, raw in enumerate(file, first_line):

@@ -1,4 +1,4 @@
-"""Reads a job's files in Spark's workers, converts every row with the table's one decoder and stages the rows as Parquet.
+"""Reads a job's files in Spark's workers, converts each row with the table's one decoder and stages it as Parquet.
 
 Each slice also leaves one note: how many rows, their times, the columns it saw, or the first place that is wrong.
 The driver reads the notes, so a wrong row is named exactly and before anything is touched.
@@ -129,7 +129,7 @@ def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_Note]) -> None
     others = sorted({files[file].path.name for file, _ in wrong[1:]} - {files[number].path.name})
     more = f" There are wrong rows in {len(others)} further files, e.g. {others[0]}." if others else ""
     raise DataError(
-        f"{files[number].path}{at}: {reason}.{more} Nothing was changed.",
+        f"{files[number].path}{at}: {reason.rstrip('.')}.{more} Nothing was changed.",
         hint="Correct the file and run the job again.",
     )
 
@@ -143,14 +143,13 @@ def _worker(
         converter = _Converter(spec)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from _stage_slice(converter, *pieces[number], csv_format)
+                file, piece = pieces[number]
+                yield from _stage_slice(converter, file, piece, csv_format)
 
     return convert
 
 
-def _stage_slice(
-    converter: _Converter, file: int, piece: Slice, csv_format: CsvFormat
-) -> Iterator[pa.RecordBatch]:
+def _stage_slice(converter: _Converter, file: int, piece: Slice, csv_format: CsvFormat) -> Iterator[pa.RecordBatch]:
     spec, note = converter.spec, _Note(file)
     rows: list[tuple[object, ...]] = []
     try:
@@ -219,16 +218,15 @@ def _batch(spec: TableSpec, rows: Sequence[tuple[object, ...]]) -> pa.RecordBatc
     user = [pa.field(field.name, field.arrow_type()) for field in spec.schema.fields]
     own = [(columns.OFFSET, pa.int64()), (columns.OP, pa.string()), (columns.TIME, pa.int64())]
     schema = pa.schema([*user, *own, (FILE, pa.int32()), (NOTE, pa.string())])
-    arrays = [
-        pa.array(list(values), field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
-    ]
+    arrays = [pa.array(list(values), field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _ddl(spec: TableSpec) -> str:
-    own = [(columns.OFFSET, "bigint"), (columns.OP, "string"), (columns.TIME, "bigint"), (FILE, "int"), (NOTE, "string")]
+    hidden = dict(columns.HIDDEN)
+    own = [(name, hidden[name]) for name in (columns.OFFSET, columns.OP, columns.TIME)]
     user = [(field.name, field.spark_type) for field in spec.schema.fields]
-    return ", ".join(f"`{name}` {kind}" for name, kind in [*user, *own])
+    return ", ".join(f"`{name}` {kind}" for name, kind in [*user, *own, (FILE, "int"), (NOTE, "string")])
 
 
 def _least(one: int | None, other: int | None) -> int | None:

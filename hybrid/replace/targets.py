@@ -1,4 +1,4 @@
-"""Which segments a job writes and which it replaces: names by the job spec, checked against what the half holds. Pure."""
+"""Which segments a job writes and which it replaces: names by the job spec, checked against what the half holds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ def refuse_overlap(targets: Sequence[Target], existing: Sequence[DataFile]) -> N
         if target.name in replaced or target.low is None or target.high is None:
             continue
         beside = sorted(
-            {file.segment for file in existing if file.segment not in replaced and _overlaps(file, target.low, target.high)}
+            {
+                file.segment
+                for file in existing
+                if file.segment not in replaced and _overlaps(file, target.low, target.high)
+            }
         )
         if beside:
             raise ConflictError(
@@ -84,7 +88,7 @@ def _fixed(name: str, files: Sequence[StagedFile]) -> Target:
 def _simple_name(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> str:
     """`[prefix_]table_min_max[_postfix]_sequence`."""
     times = [time_text(time_value(spec, time)) for time in (file.low, file.high) if time is not None]
-    parts = [job.prefix, spec.name, *times, job.postfix, str(sequence)]
+    parts = [job.name_prefix, spec.name, *times, job.name_postfix, str(sequence)]
     return "_".join(part for part in parts if part)
 
 
@@ -95,4 +99,6 @@ def time_value(spec: TableSpec, time_ms: int) -> object:
 
 
 def _bad_name(job: JobSpec, path: str, name: str) -> SpecError:
-    return SpecError.at(job.source, path, f"'{name}' cannot be a segment's name: letters, digits, '_', '-' and '.' only.")
+    return SpecError.at(
+        job.source, path, f"'{name}' cannot be a segment's name: letters, digits, '_', '-' and '.' only."
+    )

@@ -97,14 +97,14 @@ class Section:
         for word in known:
             if word == text or (any_case and word.lower() == text.lower()):
                 return word
-        near = suggestion(text.upper(), {word.upper(): word for word in known})
+        near = suggestion(text, known) or suggestion(text.upper(), known)
         self.fail(key, f"'{text}' is not known.{near} Known are: {', '.join(known)}.")
 
     def unknown(self, known: Collection[str]) -> Iterator[str]:
         """One warning for each key that nobody reads."""
         for key in self.doc:
             if key not in known:
-                near = suggestion(key, known)
+                near = suggestion(str(key), known)  # YAML has keys that are no texts
                 yield f"{self.source}: {self.at(key)}: this key is not implemented and has no effect.{near}"
 
 

@@ -1,7 +1,7 @@
 """Where the home folder is, and what each setting is and where it came from: flag, `HYBRID_*`, `hybrid.toml`, default.
 
 `<home>/hybrid.toml` holds settings at its top level, and a `[spark]` table: `master` and `driver_memory` are settings,
-every other key there is passed through to Spark as it is written (`"spark.sql.shuffle.partitions" = 8`).
+every other key there is passed through to Spark (`sql.shuffle.partitions = 8`, with or without `spark.` in front).
 """
 
 from __future__ import annotations
@@ -167,7 +167,8 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
         if isinstance(value, dict):
             flat.update(_flat(value, f"{prefix}{name}."))
         else:
-            flat[f"{prefix}{name}"] = str(value).lower() if isinstance(value, bool) else str(value)
+            full = f"{prefix}{name}" if f"{prefix}{name}".startswith("spark.") else f"spark.{prefix}{name}"
+            flat[full] = str(value).lower() if isinstance(value, bool) else str(value)
     return flat
 
 

@@ -19,7 +19,8 @@ KEYS: dict[str, frozenset[str]] = {
     "": frozenset({
         "tableName", "tableType", "segmentsConfig", "tenants", "tableIndexConfig", "metadata", "routing", "task",
         "upsertConfig", "dedupConfig", "ingestionConfig", "connectors", "fieldConfigList",
-        "instanceAssignmentConfigMap", "instancePartitionsMap", "segmentAssignmentConfigMap", "tunerConfigs", "isDimTable", "dimensionTableConfig",
+        "instanceAssignmentConfigMap", "instancePartitionsMap", "segmentAssignmentConfigMap",
+        "tunerConfigs", "isDimTable", "dimensionTableConfig",
         "description", "tags",
     }),
     "segmentsConfig": frozenset({

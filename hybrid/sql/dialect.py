@@ -10,10 +10,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.tokens import TokenType
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import TokenType
 
 # Calls whose arguments have a grammar of their own, so that a plain list of arguments would not read them.
 _OWN_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY", "STRING_AGG", "LISTAGG")
+
+# Only as typed calls do these keep their IGNORE NULLS.
+_IGNORE_NULLS = ("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
 
 
 class PinotReader(DuckDB):
@@ -27,14 +31,18 @@ class PinotReader(DuckDB):
             sign: kind for sign, kind in DuckDB.Tokenizer.SINGLE_TOKENS.items() if sign not in {"$", "#"}
         }
         VAR_SINGLE_TOKENS: ClassVar[set[str]] = {"$"}
+        # None of these is run; without the list they are words like others, and the error can say where they stand.
+        COMMANDS: ClassVar[set[TokenType]] = set()
 
-    class Parser(DuckDB.Parser):
+    class Parser(DuckDBParser):
         """Every function call stays as it was written."""
 
-        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
+            name: build for name, build in DuckDBParser.FUNCTIONS.items() if name in _IGNORE_NULLS
+        }
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-            name: parse for name, parse in DuckDB.Parser.FUNCTION_PARSERS.items() if name in _OWN_GRAMMAR
+            name: parse for name, parse in DuckDBParser.FUNCTION_PARSERS.items() if name in _OWN_GRAMMAR
         }
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-            name: parse for name, parse in DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name in {"CASE", "ANY"}
+            name: parse for name, parse in DuckDBParser.NO_PAREN_FUNCTION_PARSERS.items() if name in {"CASE", "ANY"}
         }

@@ -45,7 +45,7 @@ class Rejected(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Many messages, column by column. Every list has one entry per message; a rejected one has None but for its reason.
+    """Many messages, column by column. Every list has one entry per message; a rejected one has only a reason.
 
     `columns` are in the schema's order.
     """
@@ -248,4 +248,4 @@ def _shown(value: object) -> str:
 
 def _plain(value: object) -> str:
     """What JSON does not have: NaN and Infinity by name, anything else by its type, which is the same everywhere."""
-    return repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
+    return repr(value) if isinstance(value, float) else f"a value of type {type(value).__name__}"

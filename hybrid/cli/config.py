@@ -1,0 +1,30 @@
+"""`hybrid config`: the settings and their sources."""
+
+from __future__ import annotations
+
+import click
+
+from hybrid.cli.command import Cli, HybridGroup, pass_cli
+
+
+@click.group(cls=HybridGroup)
+def config() -> None:
+    """The settings: flag, then HYBRID_*, then hybrid.toml in the home folder, then the default."""
+
+
+@config.command()
+@pass_cli
+def show(cli: Cli) -> None:
+    """Every setting, its value, and where it came from."""
+    settings = cli.settings
+    rows: list[dict[str, object]] = [
+        {"name": "home", "value": str(settings.home), "source": settings.home_source, "meaning": "home folder"}
+    ]
+    rows += [
+        {"name": one.name, "value": one.value, "source": one.source, "meaning": one.meaning} for one in settings.values
+    ]
+    rows += [
+        {"name": name, "value": value, "source": str(settings.home / "hybrid.toml"), "meaning": "passed to Spark"}
+        for name, value in settings.spark.items()
+    ]
+    cli.emit(rows, ["name", "value", "source", "meaning"])

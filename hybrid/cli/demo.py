@@ -1,0 +1,30 @@
+"""`hybrid demo`: plays a recipe end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.demo.recipes import RECIPES
+from hybrid.errors import MachineError
+
+
+@click.command(cls=HybridCommand)
+@click.argument("recipe", type=click.Choice(sorted(RECIPES)), default="orders")
+@pass_cli
+def demo(cli: Cli, recipe: str) -> None:
+    """Play a recipe end to end, in a home and with a broker of its own: each command, and what it gives."""
+    from hybrid.demo.tour import play
+
+    play(recipe, cli.home / "demo" / recipe, _run, cli.progress)
+
+
+def _run(command: Sequence[str]) -> None:
+    """One command in this process, so that one Spark session serves the whole tour."""
+    from hybrid.cli.main import run
+
+    code = run(command)
+    if code:
+        raise MachineError(f"The demo stopped: `hybrid {' '.join(command)}` ended with exit code {code}.")

@@ -1,0 +1,114 @@
+"""`hybrid kafka`: the local broker, its topics, and producing to any broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+import click
+
+from hybrid.cli.command import Cli, HybridGroup, pass_cli
+
+UNHEALTHY = 3
+_kafka_option = click.option("--kafka", "brokers", metavar="ADDR", help="Brokers, host:port (default: the local one).")
+
+
+@click.group(cls=HybridGroup)
+def kafka() -> None:
+    """The local Kafka broker, its topics, and producing to a topic."""
+
+
+@kafka.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="0 takes a free one.")
+@pass_cli
+def start(cli: Cli, port: int) -> None:
+    """Start the local broker; returns when it answers."""
+    from hybrid.jvm.broker import LocalBroker
+
+    broker = LocalBroker(cli.home)
+    broker.start(port, cli.progress)
+    _emit_status(cli)
+
+
+@kafka.command()
+@pass_cli
+def stop(cli: Cli) -> None:
+    """Stop the local broker; its data stays."""
+    from hybrid.jvm.broker import LocalBroker
+
+    cli.say("Kafka stopped" if LocalBroker(cli.home).stop() else "Kafka was not running")
+
+
+@kafka.command()
+@pass_cli
+def status(cli: Cli) -> int:
+    """Whether the local broker runs and answers (exit code 3 when not)."""
+    return 0 if _emit_status(cli) == "running" else UNHEALTHY
+
+
+@kafka.group()
+def topic() -> None:
+    """The topics."""
+
+
+@topic.command("list")
+@_kafka_option
+@pass_cli
+def list_(cli: Cli, brokers: str | None) -> None:
+    """All topics, without Kafka's own."""
+    from hybrid.jvm.topics import list_topics
+
+    rows = [
+        {"name": one.name, "partitions": len(one.partitions), "id": one.id}
+        for one in list_topics(_brokers(cli, brokers))
+    ]
+    cli.emit(rows, ["name", "partitions", "id"])
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(1, 10_000), default=1, show_default=True)
+@_kafka_option
+@pass_cli
+def create(cli: Cli, name: str, partitions: int, brokers: str | None) -> None:
+    """Create a topic; nothing to do when it exists with as many partitions."""
+    from hybrid.jvm.topics import create_topic
+
+    made, is_new = create_topic(_brokers(cli, brokers), name, partitions)
+    cli.say(f"Topic '{name}' created" if is_new else f"Topic '{name}' exists already")
+    cli.emit({"name": made.name, "partitions": len(made.partitions), "id": made.id})
+
+
+@kafka.command()
+@click.argument("topic")
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--partition", type=click.IntRange(0), help="Produce to this partition.")
+@_kafka_option
+@pass_cli
+def produce(cli: Cli, topic: str, file: IO[bytes], partition: int | None, brokers: str | None) -> None:
+    """Produce each line of FILE (or of standard input) as one message; empty lines are skipped."""
+    from hybrid.jvm import topics
+
+    count = topics.produce(_brokers(cli, brokers), topic, _lines(file), cli.progress, partition=partition)
+    cli.say(f"{count} {'message' if count == 1 else 'messages'} produced to topic '{topic}'")
+    if cli.is_machine_read:
+        cli.emit({"topic": topic, "produced": count})
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    return (line for raw in file if (line := raw.rstrip(b"\r\n")).strip())
+
+
+def _brokers(cli: Cli, given: str | None) -> str:
+    """The flag, else the setting, else the local broker if it runs, else where it would run."""
+    from hybrid.jvm.broker import DEFAULT_PORT, HOST, LocalBroker
+
+    return given or cli.settings.kafka or LocalBroker(cli.home).address or f"{HOST}:{DEFAULT_PORT}"
+
+
+def _emit_status(cli: Cli) -> str:
+    from hybrid.jvm.broker import LocalBroker
+
+    now = LocalBroker(cli.home).status()
+    cli.emit({"state": now.state, "address": now.address, "pid": now.pid, "log": str(now.log)})
+    return now.state

@@ -1,0 +1,119 @@
+"""`hybrid`: finds the noun, runs it, and turns what it raises into a message, a hint and an exit code.
+
+Start-up time counts: nothing heavy is imported here, and a noun's module only when that noun is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from hybrid.cli.command import Cli, HybridGroup, Noun
+from hybrid.errors import HybridError
+
+NOUNS = {
+    "setup": Noun("hybrid.cli.setup:setup", "Fetch the jars that Spark and Kafka need, once."),
+    "doctor": Noun("hybrid.cli.doctor:doctor", "Check this machine and the tables; say what is wrong."),
+    "demo": Noun("hybrid.cli.demo:demo", "Play a recipe end to end."),
+    "status": Noun("hybrid.cli.status:status", "Every table at a glance."),
+    "logs": Noun("hybrid.cli.logs:logs", "What happened, newest last."),
+    "config": Noun("hybrid.cli.config:config", "The settings, and where each came from."),
+    "kafka": Noun("hybrid.cli.kafka:kafka", "The local Kafka broker."),
+    "serve": Noun("hybrid.cli.serve:serve", "The server: HTTP, console, scheduler."),
+    "table": Noun("hybrid.cli.table:table", "Create, change, look at and drop tables."),
+    "ingest": Noun("hybrid.cli.ingest:ingest", "Kafka -> realtime segments."),
+    "move": Noun("hybrid.cli.move:move", "Realtime -> offline."),
+    "task": Noun("hybrid.cli.task:task", "Run upkeep tasks, and see what they did."),
+    "query": Noun("hybrid.cli.query:query", "Ask, in Pinot's SQL."),
+    "segment": Noun("hybrid.cli.segment:segment", "The segments of a table."),
+    "boundary": Noun("hybrid.cli.boundary:boundary", "The boundary between the halves."),
+    "job": Noun("hybrid.cli.job:job", "Run an ingestion job spec."),
+    "replacement": Noun("hybrid.cli.replacement:replacement", "What replaced what, and back."),
+    "backfill": Noun("hybrid.cli.backfill:backfill", "Correct many buckets, in steps."),
+    "connector": Noun("hybrid.cli.connector:connector", "The connectors of a table."),
+    "flow": Noun("hybrid.cli.flow:flow", "Run a flow file."),
+    "rejected": Noun("hybrid.cli.rejected:rejected", "Rows that could not be read, and their replay."),
+    "admin": Noun("hybrid.cli.admin:admin", "Pinot's own command lines."),
+}
+INTERRUPTED = 130
+
+
+@click.group(cls=HybridGroup, nouns=NOUNS, context_settings={"help_option_names": ["-h", "--help"]})
+def hybrid() -> None:
+    """One table, two halves: fresh rows from Kafka, cheap and correctable history, one answer."""
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command line; the exit code. Everything a command raises ends here, as words on stderr."""
+    cli = Cli()
+    logging.basicConfig(handlers=[_HomeLog(cli)], level=logging.WARNING, force=True)
+    try:
+        result = hybrid.main(list(args), prog_name="hybrid", obj=cli, standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except HybridError as error:
+        _complain(cli, str(error), error.hint)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        cli.say(error.format_message())
+        return 2
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "hybrid"
+        _complain(cli, error.format_message(), f"{path} --help")
+        return 2
+    except click.ClickException as error:
+        _complain(cli, error.format_message(), None)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        cli.say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone (`| head`); nobody is left to tell, and Python must not try at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:  # the one place where anything at all may arrive: it is logged, and said
+        log = _log_traceback(cli)
+        _complain(cli, f"Unexpected {type(error).__name__}: {error}", f"this is a bug; the traceback is in {log}")
+        return 1
+
+
+def _complain(cli: Cli, message: str, hint: str | None) -> None:
+    if cli.verbose:
+        cli.say(traceback.format_exc().rstrip())
+    cli.say(f"error: {message}")
+    if hint:
+        cli.say(f"hint: {hint}")
+
+
+def _log_traceback(cli: Cli) -> Path | str:
+    try:
+        logging.getLogger("hybrid").exception("Unexpected error; arguments: %s", sys.argv[1:])
+        return cli.settings.logs / "hybrid.log"
+    except (HybridError, OSError):
+        return "no log, because the home folder cannot be used (run again with -v)"
+
+
+class _HomeLog(logging.Handler):
+    """Writes to `<home>/logs/hybrid.log`, opened with the first record: the home is not known before, nor needed."""
+
+    def __init__(self, cli: Cli) -> None:
+        super().__init__()
+        self._cli = cli
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append one record."""
+        folder = self._cli.settings.logs
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "hybrid.log").open("a", encoding="utf-8") as log:
+            log.write(self.format(record) + "\n")

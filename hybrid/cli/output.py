@@ -1,0 +1,190 @@
+"""What a command prints: results on stdout as table, JSON, JSON lines or CSV; messages and progress on stderr."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shutil
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TextIO
+
+FORMATS = ("table", "json", "jsonl", "csv")
+Row = Mapping[str, object]
+
+_LINE_S = 5.0  # off a terminal: at most one progress line in so many seconds
+_REDRAW_S = 0.1
+_BAR_CHARS = 24
+_COLUMN_MIN = 8
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {9: "\\t", 10: "\\n", 13: "\\r"}
+
+
+def emit(
+    data: Row | Sequence[Row], columns: Sequence[str] | None = None, fmt: str = "table", stream: TextIO | None = None
+) -> None:
+    """Print a list of rows, or one object, as `fmt`. `columns` gives names and order; else those of the first row.
+
+    A table fits the width of a terminal; elsewhere it is neither wrapped nor shortened. JSON is one array for a list
+    and one object for an object, and keeps keys that are not among `columns`.
+    """
+    out = stream or sys.stdout
+    rows = [data] if isinstance(data, Mapping) else list(data)
+    names = list(columns) if columns is not None else list(rows[0]) if rows else []
+    if fmt == "json":
+        print(json.dumps(json_value(data if isinstance(data, Mapping) else rows), ensure_ascii=False), file=out)
+    elif fmt == "jsonl":
+        for row in rows:
+            print(json.dumps(json_value(row), ensure_ascii=False), file=out)
+    elif fmt == "csv":
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([text(row.get(name)) for name in names] for row in rows)
+    elif isinstance(data, Mapping):
+        _print_object(data, names, out)
+    else:
+        _print_table(rows, names, out)
+    out.flush()
+
+
+def text(value: object) -> str:
+    """A value in a table or CSV cell: None is empty, bytes are hex, times ISO 8601, a float its shortest decimal."""
+    match json_value(value):
+        case None:
+            return ""
+        case bool() as flag:
+            return "true" if flag else "false"
+        case dict() | list() as nested:
+            return json.dumps(nested, ensure_ascii=False)
+        case plain:
+            return str(plain)
+
+
+def json_value(value: object) -> object:
+    """A value as JSON can hold it: bytes as hex, BIG_DECIMAL and not-a-number as strings, times as ISO 8601."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        case Decimal():
+            return format(value, "f")
+        case bytes() | bytearray() | memoryview():
+            return bytes(value).hex()
+        case datetime():
+            return _instant(value)
+        case date():
+            return value.isoformat()
+        case Mapping():
+            return {str(name): json_value(one) for name, one in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [json_value(one) for one in value]
+    return str(value)
+
+
+def _instant(value: datetime) -> str:
+    if value.utcoffset() is None:
+        return value.isoformat()
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _print_object(row: Row, names: list[str], out: TextIO) -> None:
+    wide = max((_width(name) for name in names), default=0)
+    for name in names:
+        print(f"{_padded(name, wide)}  {text(row.get(name)).translate(_CONTROL)}".rstrip(), file=out)
+
+
+def _print_table(rows: list[Row], names: list[str], out: TextIO) -> None:
+    cells = [[text(row.get(name)).translate(_CONTROL) for name in names] for row in rows]
+    widths = [max([_width(name), *(_width(line[at]) for line in cells)]) for at, name in enumerate(names)]
+    right = [_is_number(rows, name) for name in names]
+    if out.isatty():
+        widths = _fitted(widths, shutil.get_terminal_size().columns)
+    for line in [names, ["-" * wide for wide in widths], *cells] if names else []:
+        shown = zip(line, widths, right, strict=True)
+        print("  ".join(_padded(_shortened(one, wide), wide, at) for one, wide, at in shown).rstrip(), file=out)
+
+
+def _is_number(rows: list[Row], name: str) -> bool:
+    values = [row.get(name) for row in rows if row.get(name) is not None]
+    return bool(values) and all(isinstance(one, int | float | Decimal) and not isinstance(one, bool) for one in values)
+
+
+def _fitted(widths: list[int], width_max: int) -> list[int]:
+    """Take from the widest column until all fit, but leave each readable."""
+    fitted = list(widths)
+    while sum(fitted) + 2 * (len(fitted) - 1) > width_max and max(fitted) > _COLUMN_MIN:
+        fitted[fitted.index(max(fitted))] -= 1
+    return fitted
+
+
+def _shortened(cell: str, wide: int) -> str:
+    if _width(cell) <= wide:
+        return cell
+    while _width(cell) > wide - 1:
+        cell = cell[:-1]
+    return cell + "…"
+
+
+def _padded(cell: str, wide: int, right: bool = False) -> str:
+    space = " " * max(0, wide - _width(cell))
+    return space + cell if right else cell + space
+
+
+def _width(cell: str) -> int:
+    """Columns on a terminal: East Asian wide characters take two."""
+    if cell.isascii():
+        return len(cell)
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in cell if not unicodedata.combining(one))
+
+
+class TerminalProgress:
+    """Progress on stderr: a bar on a terminal; elsewhere milestone lines, and few of them."""
+
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream or sys.stderr
+        self._clock = clock
+        self._drawn = False
+        self._label = ""
+        self._shown_at = clock()
+
+    def say(self, message: str) -> None:
+        """A milestone or a warning, on a line of its own."""
+        self._erase()
+        print(message, file=self._stream, flush=True)
+
+    def step(self, label: str, done: int, total: int | None) -> None:
+        """`done` of `total` units of `label`; a stretch ends when `done == total`."""
+        ended = done == total
+        pause_s = _REDRAW_S if self._stream.isatty() else _LINE_S
+        if label == self._label and not ended and self._clock() - self._shown_at < pause_s:
+            return
+        if label != self._label and not self._stream.isatty() and not ended:
+            self._label, self._shown_at = label, self._clock()  # short stretches get one line, at their end
+            return
+        self._label, self._shown_at = label, self._clock()
+        if self._stream.isatty() and not ended:
+            self._draw(f"{label} {_bar(done, total)}")
+        else:
+            self.say(f"{label}: {done}" if ended or total is None else f"{label}: {done} of {total}")
+
+    def _draw(self, line: str) -> None:
+        width = shutil.get_terminal_size().columns
+        print(f"\r\x1b[K{line[: width - 1]}", end="", file=self._stream, flush=True)
+        self._drawn = True
+
+    def _erase(self) -> None:
+        if self._drawn:
+            print("\r\x1b[K", end="", file=self._stream)
+            self._drawn = False
+
+
+def _bar(done: int, total: int | None) -> str:
+    if not total:
+        return str(done)
+    full = _BAR_CHARS * done // total
+    return f"[{'#' * full}{'.' * (_BAR_CHARS - full)}] {done}/{total}"

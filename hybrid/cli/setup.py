@@ -1,0 +1,28 @@
+"""`hybrid setup`: Java is there, the jars are there."""
+
+from __future__ import annotations
+
+import click
+
+from hybrid.cli.command import Cli, HybridCommand, pass_cli
+
+
+@click.command(cls=HybridCommand)
+@click.option("--verify", is_flag=True, help="Hash every jar again.")
+@pass_cli
+def setup(cli: Cli, verify: bool) -> None:
+    """Check Java, and fetch the jars that Spark and Kafka need, once. Afterwards no network is needed."""
+    from hybrid.jvm.jars import ensure_jars, jar_folder
+    from hybrid.jvm.java import find_java
+
+    java = find_java()
+    jars = ensure_jars(cli.progress, verify=verify)
+    cli.emit(
+        {
+            "java": str(java.executable),
+            "java_version": java.version,
+            "jars": len(jars.spark) + len(jars.kafka),
+            "folder": str(jar_folder()),
+            "verified": verify,
+        }
+    )

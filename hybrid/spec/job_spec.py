@@ -1,0 +1,248 @@
+"""Reads Pinot's ingestion job spec (YAML): which files become which segment of which table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from hybrid.errors import NotFoundError, SpecError
+from hybrid.spec.document import Section, shown
+from hybrid.spec.path_patterns import PatternError, compile_path_pattern
+from hybrid.spec.templates import fill, names_in
+
+JOB_TYPES = (
+    "SegmentCreation", "SegmentTarPush", "SegmentUriPush", "SegmentMetadataPush",
+    "SegmentCreationAndTarPush", "SegmentCreationAndUriPush", "SegmentCreationAndMetadataPush",
+)  # fmt: skip
+DATA_FORMATS = ("json", "csv", "parquet")
+NAME_TYPES = ("fixed", "simple")
+
+_NAME_KEYS = {
+    "fixed": {"segment.name"},
+    "simple": {"segment.name.prefix", "segment.name.postfix"},
+}
+_CSV_KEYS = {"delimiter", "header", "multiValueDelimiter", "skipHeader", "fileFormat", "nullStringValue"}
+_QUIET_TOP = {
+    "executionFrameworkSpec", "outputDirURI", "overwriteOutput", "segmentCreationJobParallelism", "pinotFSSpecs",
+    "pinotClusterSpecs", "cleanUpOutputDir", "authToken", "tlsSpec", "createMetadataTarGz",
+}  # fmt: skip
+# By path of the section: the keys that are read, or are deployment. Only what is used is filled with variables.
+_USED = {
+    "": {
+        "jobType", "inputDirURI", "includeFileNamePattern", "excludeFileNamePattern", "searchRecursively",
+        "recordReaderSpec", "tableSpec", "segmentNameGeneratorSpec", "pushJobSpec",
+    },
+    "recordReaderSpec": {"dataFormat", "configs"},
+    "tableSpec": {"tableName"},
+    "segmentNameGeneratorSpec": {"type", "configs"},
+    "pushJobSpec": {"pushAttempts"},
+}  # fmt: skip
+_QUIET = {
+    "": _QUIET_TOP,
+    "recordReaderSpec": {"className", "configClassName"},
+    "tableSpec": {"schemaURI", "tableConfigURI"},
+    "segmentNameGeneratorSpec": set(),
+    "pushJobSpec": {
+        "pushRetryIntervalMillis", "pushParallelism", "copyToDeepStoreForMetadataPush", "segmentUriPrefix",
+        "segmentUriSuffix",
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """One ingestion job. `source` is the spec's file, `input_dir` an absolute folder (or one file).
+
+    `segment_name` is set for the name type `fixed`; `name_prefix` and `name_postfix` belong to `simple`.
+    """
+
+    source: str
+    job_type: str
+    input_dir: Path
+    table_name: str
+    data_format: str
+    include: str | None = None
+    exclude: str | None = None
+    search_recursively: bool = True
+    reader_configs: Mapping[str, str] = field(default_factory=dict)
+    segment_name_type: str = "simple"
+    segment_name: str | None = None
+    name_prefix: str | None = None
+    name_postfix: str | None = None
+    push_attempts: int = 1
+    warnings: tuple[str, ...] = ()
+
+    def matches(self, relative_path: str, absolute_path: str) -> bool:
+        """Whether the job reads the file. Patterns see the whole path, as in Pinot, or the part below `input_dir`."""
+        include, exclude = self._patterns
+        if not self.search_recursively and "/" in relative_path:
+            return False
+        paths = (absolute_path, relative_path)
+        if include and not any(include.fullmatch(path) for path in paths):
+            return False
+        return not (exclude and any(exclude.fullmatch(path) for path in paths))
+
+    def input_files(self) -> list[Path]:
+        """The files that the job reads, in the order of their paths. NotFoundError when the input does not exist."""
+        if self.input_dir.is_file():
+            return [self.input_dir] if self.matches(self.input_dir.name, self.input_dir.as_posix()) else []
+        if not self.input_dir.is_dir():
+            message = f"Input folder '{self.input_dir}' of {self.source} does not exist."
+            raise NotFoundError(message, hint="Give another with --input DIR.")
+        files = (path for path in sorted(self.input_dir.rglob("*")) if path.is_file())
+        return [path for path in files if self.matches(path.relative_to(self.input_dir).as_posix(), path.as_posix())]
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+        include = compile_path_pattern(self.include) if self.include else None
+        return include, compile_path_pattern(self.exclude) if self.exclude else None
+
+
+def load_job_spec(path: str | Path, variables: Mapping[str, str], input_dir: str | None = None) -> JobSpec:
+    """The job in the YAML file `path`, its `${name}`s filled from `variables`.
+
+    `input_dir` stands in for inputDirURI; relative paths start at the spec's folder. SpecError names place and value of
+    what is wrong, NotFoundError a missing file.
+    """
+    file = Path(path)
+    doc = _load_yaml(file)
+    return parse_job_spec(doc, str(path), file.absolute().parent, variables, input_dir)
+
+
+def parse_job_spec(
+    doc: dict[str, object], source: str, folder: Path, variables: Mapping[str, str], input_dir: str | None = None
+) -> JobSpec:
+    """The job in `doc`; see `load_job_spec`. `folder` is where relative paths start."""
+    used = _used_part(doc, source, input_dir is not None)
+    top = Section(_filled(used, variables, source), source)
+    names = top.section("segmentNameGeneratorSpec")
+    name_type = names.choice("type", NAME_TYPES, "simple")
+    configs = names.section("configs")
+    reader = top.section("recordReaderSpec")
+    return JobSpec(
+        source=source,
+        job_type=top.choice("jobType", JOB_TYPES),
+        input_dir=_input_dir(top, folder, input_dir),
+        table_name=top.section("tableSpec").text("tableName"),
+        data_format=reader.choice("dataFormat", DATA_FORMATS),
+        include=_pattern(top, "includeFileNamePattern"),
+        exclude=_pattern(top, "excludeFileNamePattern"),
+        search_recursively=top.boolean("searchRecursively", default=True),
+        reader_configs=_reader_configs(reader),
+        segment_name_type=name_type,
+        segment_name=configs.text("segment.name") if name_type == "fixed" else None,
+        name_prefix=configs.text("segment.name.prefix", "") or None,
+        name_postfix=configs.text("segment.name.postfix", "") or None,
+        push_attempts=top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
+        warnings=(*_key_warnings(doc, source, name_type), *_variable_warnings(doc, variables, source)),
+    )
+
+
+def _load_yaml(path: Path) -> dict[str, object]:
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        _refuse_twins(yaml.compose(text, Loader=yaml.SafeLoader), str(path))
+        doc = yaml.safe_load(text)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"File '{path}' does not exist.") from error
+    except OSError as error:
+        raise SpecError(f"{path}: the file cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path}: byte {error.start} is not UTF-8.") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise SpecError(f"{path}: this is not YAML: {' '.join(str(error).split())}.") from error
+    if not isinstance(doc, dict):
+        raise SpecError(f"{path}: the file holds {shown(doc)}; a job spec is expected.")
+    return doc
+
+
+def _refuse_twins(node: Any, source: str) -> None:
+    """YAML itself lets the last of two equal keys win; what the first says would be lost without a word."""
+    seen: set[str] = set()
+    for item in getattr(node, "value", ()) if getattr(node, "id", "") in {"mapping", "sequence"} else ():
+        key, value = item if isinstance(item, tuple) else (None, item)
+        name = str(key.value) if key is not None else None
+        if name is not None and name in seen:
+            raise SpecError.at(source, name, f"stands twice, again on line {key.start_mark.line + 1}.")
+        seen.update([name] if name is not None else [])
+        _refuse_twins(value, source)
+
+
+def _used_part(doc: dict[str, object], source: str, has_input: bool) -> dict[str, object]:
+    """Only the keys that count: a variable in another one need not be set."""
+    top = Section(doc, source)
+    used = {key: doc[key] for key in _USED[""] if key in doc}
+    for path in filter(None, _USED):
+        section = top.section(path).doc
+        used[path] = {key: section[key] for key in _USED[path] if key in section}
+    if has_input:
+        used.pop("inputDirURI", None)
+    return used
+
+
+def _filled(used: dict[str, object], variables: Mapping[str, str], source: str) -> dict[str, object]:
+    filled = fill(used, variables, source, "")
+    assert isinstance(filled, dict)
+    return filled
+
+
+def _input_dir(top: Section, folder: Path, input_dir: str | None) -> Path:
+    text = input_dir if input_dir is not None else top.text("inputDirURI")
+    uri = urlsplit(text)
+    if uri.scheme == "file":
+        if uri.netloc not in {"", "localhost"}:
+            top.fail("inputDirURI", f"'{text}' names another host. Write file:///folder.")
+        text = unquote(uri.path)
+    elif "://" in text:
+        hint = "Copy the files to this machine and give --input DIR."
+        top.fail("inputDirURI", f"'{text}' cannot be read: only local folders are, with file:// or without.", hint=hint)
+    return (folder / Path(text).expanduser()).resolve()
+
+
+def _pattern(top: Section, key: str) -> str | None:
+    text = top.text(key, "")
+    if not text:
+        return None
+    try:
+        compile_path_pattern(text)
+    except PatternError as error:
+        top.fail(key, f"'{text}' is not a pattern: {error}. Write it like 'glob:**/*.json' or 'regex:.*\\.json'.")
+    return text
+
+
+def _reader_configs(reader: Section) -> dict[str, str]:
+    configs = reader.section("configs")
+    for key in ("delimiter", "multiValueDelimiter"):
+        value = configs.doc.get(key)
+        if value is not None and len(str(value)) != 1:
+            configs.fail(key, f"{shown(value)} is not one character.")
+    return {
+        str(key): str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in configs.doc.items()
+        if value is not None
+    }
+
+
+def _key_warnings(doc: dict[str, object], source: str, name_type: str) -> Iterator[str]:
+    top = Section(doc, source)
+    for path, used in _USED.items():
+        section = top.section(path) if path else top
+        yield from section.unknown(used | _QUIET[path])
+    yield from top.section("segmentNameGeneratorSpec").section("configs").unknown(_NAME_KEYS[name_type])
+    reader = top.section("recordReaderSpec")
+    known = _CSV_KEYS if str(reader.doc.get("dataFormat")).lower() == "csv" else set()
+    yield from reader.section("configs").unknown(known)
+
+
+def _variable_warnings(doc: dict[str, object], variables: Mapping[str, str], source: str) -> Iterator[str]:
+    used = set(names_in(doc))
+    for name in variables:
+        if name not in used:
+            yield f"{source}: --var {name}: the file has no ${{{name}}}."

@@ -1,0 +1,83 @@
+"""Small constructors of SQL nodes, and what an expression holds as far as it can be told without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from hybrid.spec.types import DataType
+
+# The types of the columns of the tables in a statement, by lower-case name. A name with two types is not in it.
+ColumnTypes = Mapping[str, DataType]
+
+_TEMPORAL_CALLS = frozenset(
+    ("make_timestamp_ms", "make_timestamp", "to_timestamp", "strptime", "make_date", "today", "epoch_ms", "time_bucket")
+)
+_TEMPORAL_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "DATE", "DATETIME", "TIMESTAMPNTZ")
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """`name(arguments)`."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def number(value: float) -> exp.Expr:
+    """A number; a negative one in parentheses, so that it can stand anywhere."""
+    return exp.Literal.number(value) if value >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-value)))
+
+
+def text(value: str) -> exp.Literal:
+    """A string literal."""
+    return exp.Literal.string(value)
+
+
+def cast(value: exp.Expr, kind: str) -> exp.Cast:
+    """`CAST(value AS kind)`, by DuckDB's name of the type."""
+    return exp.Cast(this=value, to=exp.DataType.build(kind, dialect="duckdb"))
+
+
+def literal_text(node: exp.Expr) -> str | None:
+    """The text of a string literal, or None."""
+    return node.name if isinstance(node, exp.Literal) and node.is_string else None
+
+
+def literal_number(node: exp.Expr) -> float | None:
+    """The value of a number literal (signed, or quoted as Pinot allows), or None."""
+    if isinstance(node, exp.Neg):
+        inner = literal_number(node.this)
+        return None if inner is None else -inner
+    if not isinstance(node, exp.Literal):
+        return None
+    try:
+        return float(node.name)
+    except ValueError:
+        return None
+
+
+def is_temporal(node: exp.Expr, types: ColumnTypes) -> bool:
+    """Whether an expression is surely a date or a timestamp, and not epoch milliseconds."""
+    if isinstance(node, exp.Paren):
+        return is_temporal(node.this, types)
+    if isinstance(node, exp.Column):
+        return types.get(node.name.lower()) is DataType.TIMESTAMP
+    if isinstance(node, exp.Cast):
+        return node.to.sql("duckdb").split("(")[0].split(" ")[0].upper() in _TEMPORAL_TYPES
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _TEMPORAL_CALLS
+    return isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp)
+
+
+def as_timestamp(node: exp.Expr, types: ColumnTypes) -> exp.Expr:
+    """The expression as a timestamp (UTC); a number is epoch milliseconds."""
+    return node if is_temporal(node, types) else call("make_timestamp_ms", cast(node, "BIGINT"))
+
+
+def as_millis(node: exp.Expr, types: ColumnTypes) -> exp.Expr:
+    """The expression as epoch milliseconds."""
+    return call("epoch_ms", node) if is_temporal(node, types) else cast(node, "BIGINT")
+
+
+def arguments(node: exp.Anonymous) -> Sequence[exp.Expr]:
+    """The arguments of a call."""
+    return list(node.expressions)

@@ -1,0 +1,126 @@
+"""Which values a statement can need of a table reference: the comparisons with constants that its WHERE joins by AND.
+
+A row for which one of these is not true cannot be in the answer, so a file whose statistics rule it out need not be
+read. Only what is certain is used: anything else leaves the file in.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from hybrid.sql.calls import literal_number, literal_text
+from hybrid.sql.tables import TableRef
+
+Constant = int | float | str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`column op value`; op is one of `< <= > >= = in`. For `in`, `values` holds all; else one."""
+
+    column: str
+    op: str
+    values: tuple[Constant, ...]
+
+    def possible(self, low: object, high: object) -> bool:
+        """Whether a value between `low` and `high` (either may be unknown: None) can satisfy it."""
+        return any(_possible(self.op, value, low, high) for value in self.values)
+
+
+_OPS: dict[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "="}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_TESTS: dict[str, Callable[..., bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+def comparisons_on(ref: TableRef, columns: Sequence[str]) -> list[Comparison]:
+    """The certain comparisons on the reference's `columns` (the table's own spelling)."""
+    select = ref.node.find_ancestor(exp.Select)
+    if select is None or not _direct(ref, select):
+        return []
+    where = select.args.get("where")
+    known = {name.lower(): name for name in columns}
+    alone = _only_source(select)
+    found: list[Comparison] = []
+    for condition in _conjuncts(where.this) if where else ():
+        found.extend(_comparison(condition, ref.alias.lower(), known, alone))
+    return found
+
+
+def _direct(ref: TableRef, select: exp.Select) -> bool:
+    """Whether the reference stands plainly in this SELECT's FROM, and no join looks for the *nearest* of its rows."""
+    joins = [join for join in select.args.get("joins") or ()]
+    if any((join.args.get("method") or "").upper() in {"ASOF", "POSITIONAL"} for join in joins):
+        return False
+    if ref.node.args.get("sample") or select.args.get("sample") or ref.node.args.get("joins"):
+        return False
+    from_ = select.args.get("from_")
+    return ref.node.parent in (from_, *joins)
+
+
+def _only_source(select: exp.Select) -> bool:
+    return not (select.args.get("joins") or select.args.get("laterals"))
+
+
+def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    node = node.unnest()
+    if isinstance(node, exp.And):
+        yield from _conjuncts(node.this)
+        yield from _conjuncts(node.expression)
+    else:
+        yield node
+
+
+def _comparison(node: exp.Expr, alias: str, known: dict[str, str], alone: bool) -> Iterator[Comparison]:
+    def column(side: exp.Expr) -> str | None:
+        side = side.unnest()
+        if not isinstance(side, exp.Column) or (side.table.lower() != alias and (side.table or not alone)):
+            return None
+        return known.get(side.name.lower())
+
+    if type(node) in _OPS:
+        yield from _two_sided(_OPS[type(node)], node.this, node.expression, column)
+    elif isinstance(node, exp.Between):
+        yield from _two_sided(">=", node.this, node.args["low"], column)
+        yield from _two_sided("<=", node.this, node.args["high"], column)
+    elif isinstance(node, exp.In) and node.expressions:
+        name, values = column(node.this), [constant(item) for item in node.expressions]
+        certain = tuple(value for value in values if value is not None)
+        if name and len(certain) == len(values):
+            yield Comparison(name, "in", certain)
+
+
+def _two_sided(
+    op: str, left: exp.Expr, right: exp.Expr, column: Callable[[exp.Expr], str | None]
+) -> Iterator[Comparison]:
+    for side, other, directed in ((left, right, op), (right, left, _MIRRORED[op])):
+        name, value = column(side), constant(other)
+        if name and value is not None:
+            yield Comparison(name, directed, (value,))
+
+
+def constant(node: exp.Expr) -> Constant | None:
+    """The value of a literal; whole numbers exactly, as integers. None for anything that is computed."""
+    node = node.unnest()
+    text = literal_text(node)
+    if text is not None:
+        return text
+    value = literal_number(node)
+    if value is None:
+        return None
+    sign, literal = (-1, node.this.unnest()) if isinstance(node, exp.Neg) else (1, node)
+    return sign * int(literal.name) if literal.name.isdigit() else value
+
+
+def _possible(op: str, value: Constant, low: object, high: object) -> bool:
+    if op in {"=", "in"}:
+        return _possible("<=", value, low, high) and _possible(">=", value, low, high)
+    bound = low if op in {"<", "<="} else high
+    if isinstance(value, str) != isinstance(bound, str) or not isinstance(bound, int | float | str):
+        return True  # unknown, or of another type: DuckDB will convert, we do not
+    return isinstance(bound, bool) or _TESTS[op](bound, value)

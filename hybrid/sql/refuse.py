@@ -1,0 +1,45 @@
+"""What a statement may not hold, though it parses: everything that is no plain reading of tables.
+
+This is the first of three fences. The second is DuckDB's own parser over the rewritten statement (query/guard), the
+third the connection, which has no access to anything but the files of the tables (query/connection).
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from hybrid.errors import QueryError
+from hybrid.sql.statement import PARSE_ERROR
+
+_REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
+    (exp.Into, "SELECT INTO writes; only reading is possible here"),
+    (exp.DDL, "Only reading is possible here"),
+    (exp.DML, "Only reading is possible here"),
+    (exp.Command, "Only reading is possible here"),
+    (exp.Lock, "FOR UPDATE locks; only reading is possible here"),
+    (exp.Placeholder, "Parameters are not supported; write the value"),
+    (exp.Parameter, "Parameters are not supported; write the value"),
+    (exp.SessionParameter, "Settings cannot be read here"),
+    (exp.Pivot, "PIVOT is not supported; use CASE or FILTER"),
+    (exp.MatchRecognize, "MATCH_RECOGNIZE is not supported"),
+    (exp.Describe, "DESCRIBE is not supported in a query"),
+    (exp.Summarize, "SUMMARIZE is not supported in a query"),
+    (exp.PositionalColumn, "Columns are named, not numbered"),
+    (exp.CurrentUser, "Sessions cannot be asked here"),
+    (exp.CurrentRole, "Sessions cannot be asked here"),
+    (exp.CurrentCatalog, "Sessions cannot be asked here"),
+    (exp.SessionUser, "Sessions cannot be asked here"),
+)
+_SOURCES = (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)
+
+
+def refuse_hostile(tree: exp.Query) -> None:
+    """QueryError (150) when the statement holds what is not plain reading."""
+    for node in tree.walk():
+        for kind, message in _REFUSED:
+            if isinstance(node, kind) and not isinstance(node, exp.Query):
+                raise QueryError(f"{message}: '{node.sql('duckdb')[:60]}'.", pinot_code=PARSE_ERROR)
+        if isinstance(node, exp.From | exp.Join) and not isinstance(node.this, _SOURCES):
+            raise QueryError(f"A table is expected after FROM: '{node.sql('duckdb')[:60]}'.", pinot_code=PARSE_ERROR)
+        if isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Subquery | exp.Unnest):
+            raise QueryError("Only tables can stand in FROM; a function cannot.", pinot_code=PARSE_ERROR)

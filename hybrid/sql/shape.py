@@ -1,0 +1,96 @@
+"""What the outside of a statement looks like: names of the result's columns, the default LIMIT, `*`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.types import DataType
+from hybrid.sql.functions import is_aggregate_call
+from hybrid.sql.tables import TableRef
+
+DEFAULT_LIMIT = 10
+
+
+def outermost_select(tree: exp.Query) -> exp.Select:
+    """The SELECT that names the result's columns: the first one of a set operation."""
+    node: exp.Expr = tree
+    while not isinstance(node, exp.Select):
+        node = node.this
+    return node
+
+
+def name_columns(tree: exp.Query) -> None:
+    """Names unnamed results as Pinot does, by their text: `sum(amount)`, `count(*)`. Before functions are rewritten."""
+    select = outermost_select(tree)
+    named = [_named(item) for item in select.expressions]
+    select.set("expressions", named)
+
+
+def _named(item: exp.Expr) -> exp.Expr:
+    if isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases) or item.find(exp.Star) is item:
+        return item
+    if isinstance(item, exp.Anonymous) and item.name.lower() in {"columns", "unnest"}:
+        return item
+    text = item.sql("duckdb", normalize_functions="lower")
+    return exp.alias_(item, text, quoted=True)
+
+
+def has_default_limit(tree: exp.Query) -> bool:
+    """Whether Pinot's default LIMIT holds: none is given, and the result is not one row of aggregates by nature."""
+    if tree.args.get("limit") or tree.args.get("fetch"):
+        return False
+    return not (isinstance(tree, exp.Select) and _is_one_row(tree))
+
+
+def set_limit(tree: exp.Query, rows_max: int) -> exp.Query:
+    """The statement with an outermost LIMIT."""
+    limited: exp.Query = tree.limit(rows_max, copy=False)
+    return limited
+
+
+def _is_one_row(select: exp.Select) -> bool:
+    if select.args.get("group") or select.args.get("distinct"):
+        return False
+    return bool(select.expressions) and all(_is_aggregated(item.unalias(), select) for item in select.expressions)
+
+
+def _is_aggregated(item: exp.Expr, select: exp.Select) -> bool:
+    """Whether an aggregate of `select` itself (no window, no subquery's) stands in the expression."""
+    found = [node for node in item.find_all(exp.Anonymous, exp.GroupConcat) if is_aggregate_call(node)]
+    return any(node.find_ancestor(exp.Window, exp.Select) is select for node in found)
+
+
+def hide_virtual(refs: Sequence[TableRef]) -> None:
+    """Takes the virtual columns, which a relation carries when they are used, out of `*` and `alias.*`."""
+    for ref in refs:
+        select = ref.node.find_ancestor(exp.Select)
+        if select is None or not ref.virtual:
+            continue
+        for item in select.expressions:
+            star = item.this if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) else item
+            is_of = not isinstance(item, exp.Column) or item.table.lower() == ref.alias.lower()
+            if isinstance(star, exp.Star) and is_of:
+                _exclude(star, sorted(ref.virtual))
+
+
+def _exclude(star: exp.Star, names: Sequence[str]) -> None:
+    excluded = list(star.args.get("except_") or [])
+    known = {item.name for item in excluded}
+    excluded += [exp.to_identifier(name, quoted=True) for name in names if name not in known]
+    star.set("except_", excluded)
+
+
+def stored_types(tree: exp.Query, fields: Mapping[str, FieldSpec]) -> list[DataType | None]:
+    """The data type of each result column that is a table's column as it is stored; None for all others.
+
+    `*` makes the rest unknown, unless it stands alone. What this is for: JSON is text to DuckDB, and JSON to clients.
+    """
+    found: list[DataType | None] = []
+    for item in outermost_select(tree).expressions:
+        column = item.unalias()
+        field = fields.get(column.name.lower()) if isinstance(column, exp.Column) else None
+        found.append(field.data_type if field else None)
+    return found

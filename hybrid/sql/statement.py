@@ -1,0 +1,174 @@
+"""Reads one statement: `SET k = v;` prefixes, `EXPLAIN PLAN FOR`, the SELECT, a trailing `OPTION(k = v)`.
+
+What cannot be read is a QueryError with Pinot's code 150 that names line, column and the text near it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from hybrid.errors import QueryError
+from hybrid.sql.dialect import PinotReader
+
+PARSE_ERROR = 150
+_NEAR_CHARS_MAX = 30
+_HINT = "Only SELECT is understood here, with SET and EXPLAIN PLAN FOR before it and OPTION(...) behind it."
+
+# sqlglot warns of what it leaves out; what matters of it is refused by name in `refuse`.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A parsed statement. `options` are from SET and OPTION, by lower-case name; `tree` may be changed by its owner."""
+
+    tree: exp.Query
+    text: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    explain: bool = False
+
+
+def parse_statement(sql: str) -> Statement:
+    """The one statement in `sql`. QueryError (150) when it is none, more than one, or no SELECT."""
+    parts = [part for part in _split(_tokens(sql)) if part]
+    options: dict[str, str] = {}
+    while parts and _word(parts[0][0]) == "SET":
+        options.update(_setting(sql, parts.pop(0)))
+    if not parts:
+        raise QueryError("There is no statement to run.", pinot_code=PARSE_ERROR, hint=_HINT)
+    if len(parts) > 1:
+        raise error_at(sql, parts[1][0].start, "One statement at a time: a second one begins")
+    body, trailing = _cut_option(sql, parts[0])
+    options.update(trailing)
+    explain = _is_explain(body)
+    if explain:
+        body = body[3:]
+    return Statement(_parse(sql, body), sql, options, explain)
+
+
+def error_at(sql: str, position: int, message: str, hint: str | None = None) -> QueryError:
+    """`message`, then where: line, column (from 1) and the text at `position` (characters from the start)."""
+    line, column = sql.count("\n", 0, position) + 1, position - (sql.rfind("\n", 0, position) + 1) + 1
+    near = sql[position : position + _NEAR_CHARS_MAX].split("\n")[0].rstrip()
+    where = f"near '{near}'" if near else "at the end"
+    return QueryError(f"{message} at line {line}, column {column}, {where}.", pinot_code=PARSE_ERROR, hint=hint)
+
+
+def _tokens(sql: str) -> list[Token]:
+    try:
+        return PinotReader().tokenize(sql)
+    except TokenError as error:
+        position = _unclosed(sql)
+        what = "A quote or a comment is not closed" if position is not None else f"This cannot be read ({error})"
+        raise error_at(sql, position or 0, what) from None
+
+
+def _unclosed(sql: str) -> int | None:
+    """Where a quote or comment opens that is never closed."""
+    position = 0
+    while position < len(sql):
+        opened = next((mark for mark in ("--", "/*", "'", '"') if sql.startswith(mark, position)), None)
+        if opened is None:
+            position += 1
+            continue
+        closing = {"--": "\n", "/*": "*/"}.get(opened, opened)
+        end = sql.find(closing, position + len(opened))
+        if end < 0:
+            return None if opened == "--" else position
+        position = end + len(closing)
+    return None
+
+
+def _split(tokens: list[Token]) -> list[list[Token]]:
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def _word(token: Token) -> str:
+    return token.text.upper() if token.token_type not in {TokenType.STRING, TokenType.IDENTIFIER} else ""
+
+
+def _setting(sql: str, tokens: list[Token]) -> dict[str, str]:
+    words = [token.text for token in tokens[1:]]
+    if len(words) < 3 or words[1] != "=":
+        raise error_at(sql, tokens[0].start, "SET is written `SET name = value;`; this is not")
+    return {words[0].lower(): "".join(words[2:])}
+
+
+def _cut_option(sql: str, tokens: list[Token]) -> tuple[list[Token], dict[str, str]]:
+    """The statement without its trailing OPTION(...), and what stands there."""
+    starts = [
+        place
+        for place, token in enumerate(tokens[:-1])
+        if _word(token) == "OPTION" and place and tokens[place + 1].token_type == TokenType.L_PAREN
+    ]
+    if not starts or tokens[-1].token_type != TokenType.R_PAREN:
+        return tokens, {}
+    inside = tokens[starts[-1] + 2 : -1]
+    if any(token.token_type in {TokenType.L_PAREN, TokenType.R_PAREN} for token in inside):
+        return tokens, {}
+    options: dict[str, str] = {}
+    for pair in "".join("," if token.token_type == TokenType.COMMA else token.text for token in inside).split(","):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise error_at(sql, tokens[starts[-1]].start, "OPTION is written `OPTION(name = value)`; this is not")
+        options[name.lower()] = value
+    return tokens[: starts[-1]], options
+
+
+def _is_explain(tokens: list[Token]) -> bool:
+    return [_word(token) for token in tokens[:3]] == ["EXPLAIN", "PLAN", "FOR"]
+
+
+def _parse(sql: str, tokens: list[Token]) -> exp.Query:
+    if not tokens:
+        raise error_at(sql, len(sql), "A SELECT is expected")
+    if _word(tokens[0]) not in {"SELECT", "WITH", "FROM", "("}:
+        raise error_at(sql, tokens[0].start, f"A statement must be a SELECT; '{tokens[0].text}' is not run", _HINT)
+    try:
+        trees = PinotReader().parser().parse(tokens, sql)
+    except ParseError as error:
+        raise _parse_error(sql, error) from None
+    except RecursionError:
+        raise QueryError("The statement is nested too deeply.", pinot_code=PARSE_ERROR) from None
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Query):
+        raise error_at(sql, tokens[0].start, "A statement must be a SELECT; this is not one", _HINT)
+    return tree
+
+
+def _parse_error(sql: str, error: ParseError) -> QueryError:
+    found = error.errors[0] if error.errors else {}
+    line, column = found.get("line"), found.get("col")
+    reason = _in_words(str(found.get("description") or ""))
+    if line is None or column is None:
+        return QueryError(f"The statement cannot be read: {reason}.", pinot_code=PARSE_ERROR)
+    starts = [0, *(place + 1 for place, sign in enumerate(sql) if sign == "\n")]
+    # sqlglot gives the end of a token, and names the last one when the text ends too early.
+    end = starts[min(line, len(starts)) - 1] + column
+    if not sql[end:].strip(" \t\n;"):
+        unexpected = reason.startswith("this is not expected")
+        return error_at(sql, end - len(str(found.get("highlight"))) if unexpected else end, f"Cannot read it: {reason}")
+    return error_at(sql, max(0, end - len(str(found.get("highlight") or " "))), f"Cannot read it: {reason}")
+
+
+def _in_words(reason: str) -> str:
+    """What sqlglot says, for people who do not know its classes."""
+    if reason.startswith("Required keyword"):
+        return "something is missing"
+    if reason.startswith("Expecting ") or reason.startswith("Expected "):
+        return f"'{reason.split(' ', 1)[1].rstrip('.')}' is expected"
+    if "Unexpected token" in reason:
+        return "this is not expected"
+    return reason.rstrip(".") or "this is not SQL"

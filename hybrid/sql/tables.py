@@ -1,0 +1,166 @@
+"""Finds the tables a statement reads: which table and half each reference means, and what it uses of it.
+
+A name means a CTE where one of that name is in scope, as DuckDB resolves it; else a table of ours; else it is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from hybrid.errors import QueryError, suggestion
+from hybrid.spec.table_config import Half
+from hybrid.sql.statement import PARSE_ERROR
+
+NO_SUCH_TABLE = 190
+# Names of the relations that stand for table references. No user name may begin with it.
+RESERVED = "_hy_"
+VIRTUAL = ("$segmentName", "$partition", "$offset", "$docId", "$hostName")
+_BY_LOWER = {name.lower(): name for name in VIRTUAL}
+
+
+@dataclass
+class TableRef:
+    """One reference to a table. `half` None is the whole table; `alias` names it in its SELECT.
+
+    `relation` is the name that stands for it in the rewritten statement; `virtual` the virtual columns used of it.
+    """
+
+    table: str
+    half: Half | None
+    alias: str
+    relation: str
+    node: exp.Table
+    virtual: set[str] = field(default_factory=set)
+
+    @property
+    def written(self) -> str:
+        """The name as it stands in SQL: `orders` or `orders_OFFLINE`."""
+        return self.table if self.half is None else f"{self.table}_{self.half}"
+
+
+def resolve_tables(tree: exp.Query, names: Collection[str]) -> list[TableRef]:
+    """Every table reference of `tree`, in the order of the text; each is put under its relation's name.
+
+    QueryError 190 for a table that does not exist, 150 for what is no plain table name.
+    """
+    _refuse_reserved(tree)
+    found = [node for node in tree.find_all(exp.Table, bfs=False) if not _is_cte(node)]
+    refs = [_resolve(node, place, names) for place, node in enumerate(found)]
+    for ref in refs:
+        _put_relation(ref)
+    _spread_virtual(tree, refs)
+    return refs
+
+
+def _refuse_reserved(tree: exp.Query) -> None:
+    for node in tree.find_all(exp.CTE, exp.TableAlias, exp.Table):
+        name = node.alias_or_name if isinstance(node, exp.CTE) else node.name
+        if name.lower().startswith(RESERVED):
+            raise QueryError(f"Names that begin with '{RESERVED}' are reserved: '{name}'.", pinot_code=PARSE_ERROR)
+
+
+def _resolve(node: exp.Table, place: int, names: Collection[str]) -> TableRef:
+    if not isinstance(node.this, exp.Identifier) or not node.name:
+        raise QueryError(
+            f"Only tables can stand in FROM; '{node.sql()}' is a function.",
+            pinot_code=PARSE_ERROR,
+            hint="UNNEST of a multi-value column is the one exception.",
+        )
+    if node.args.get("catalog") or (node.db and node.db.lower() != "default"):
+        raise QueryError(f"Table '{_qualified(node)}' does not exist: {_KNOWN_PLAIN}", pinot_code=NO_SUCH_TABLE)
+    table, half = _table_and_half(node.name, names)
+    alias = node.alias or node.name
+    return TableRef(table, half, alias, f"{RESERVED}rel_{place}", node)
+
+
+_KNOWN_PLAIN = "tables are named without a catalog or schema."
+
+
+def _qualified(node: exp.Table) -> str:
+    return ".".join(part.name for part in node.parts)
+
+
+def _table_and_half(name: str, names: Collection[str]) -> tuple[str, Half | None]:
+    plain = _known(name, names)
+    if plain is not None:
+        return plain, None
+    for half in Half:
+        stem = name[: -len(half.value) - 1]
+        table = _known(stem, names) if name.upper().endswith(f"_{half.value}") else None
+        if table is not None:
+            return table, half
+    raise QueryError(f"Table '{name}' does not exist.{suggestion(name, _spellings(names))}", pinot_code=NO_SUCH_TABLE)
+
+
+def _spellings(names: Collection[str]) -> list[str]:
+    return [*names, *(f"{name}_{half}" for name in names for half in Half)]
+
+
+def _known(name: str, names: Collection[str]) -> str | None:
+    """The table of that name; without regard to case when no name is equal."""
+    return name if name in names else next((known for known in names if known.lower() == name.lower()), None)
+
+
+def _put_relation(ref: TableRef) -> None:
+    """Puts the reference under its relation's name; its alias, joins and samples stay."""
+    ref.node.set("this", exp.to_identifier(ref.relation, quoted=True))
+    ref.node.set("db", None)
+    if not ref.node.alias:
+        ref.node.set("alias", exp.TableAlias(this=exp.to_identifier(ref.alias, quoted=True)))
+
+
+def _is_cte(node: exp.Table) -> bool:
+    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+        return False
+    return any(name.lower() == node.name.lower() for name in _ctes_in_scope(node))
+
+
+def _ctes_in_scope(node: exp.Expr) -> Iterator[str]:
+    """The CTE names that a reference at `node` can mean: of every WITH around it, those that come before it."""
+    inside: exp.Expr = node
+    around = node.parent
+    while around is not None:
+        clause = inside if isinstance(inside, exp.With) else around.args.get("with_")
+        if isinstance(clause, exp.With):
+            yield from _visible(clause, node)
+        inside, around = around, around.parent
+
+
+def _visible(clause: exp.With, node: exp.Expr) -> Iterator[str]:
+    for cte in clause.expressions:
+        within = any(parent is cte for parent in _parents(node))
+        if not within or clause.args.get("recursive"):
+            yield cte.alias
+        if within:
+            return
+
+
+def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
+    parent = node.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
+
+
+def _spread_virtual(tree: exp.Query, refs: list[TableRef]) -> None:
+    """Tells each reference which virtual columns are used of it, and spells them as we do."""
+    for column in list(tree.find_all(exp.Column)):
+        name = _BY_LOWER.get(column.name.lower())
+        if name is None:
+            continue
+        column.set("this", exp.to_identifier(name, quoted=True))
+        for ref in _sources(column, refs):
+            ref.virtual.add(name)
+
+
+def _sources(column: exp.Column, refs: list[TableRef]) -> list[TableRef]:
+    """The references that a virtual column can be of: of the nearest SELECT around it that has a fitting one."""
+    for select in (parent for parent in _parents(column) if isinstance(parent, exp.Select)):
+        here = [ref for ref in refs if ref.node.find_ancestor(exp.Select) is select]
+        fitting = [ref for ref in here if not column.table or ref.alias.lower() == column.table.lower()]
+        if fitting:
+            return fitting
+    return []

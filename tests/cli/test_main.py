@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from hybrid.cli import main as cli_main
+from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.cli.main import NOUNS, hybrid, run
+from hybrid.errors import ConflictError
+
+HEAVY = ("pyspark", "delta", "duckdb", "deltalake", "kafka", "pyarrow", "pandas", "sqlalchemy", "sqlglot", "yaml")
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch) -> list[Cli]:
+    """A command `probe` that keeps its Cli, and raises or returns what it is told."""
+    seen: list[Cli] = []
+
+    @click.command(cls=HybridCommand)
+    @click.argument("does", default="0")
+    @pass_cli
+    def probe(cli: Cli, does: str) -> int:
+        seen.append(cli)
+        if does == "conflict":
+            raise ConflictError("Somebody else acts.", hint="wait")
+        if does == "bug":
+            raise RuntimeError("oh")
+        if does == "interrupt":
+            raise KeyboardInterrupt
+        return int(does)
+
+    monkeypatch.setitem(hybrid.commands, "probe", probe)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--home", "HOME", "--json", "-v", "--server", "http://x", "probe"],
+        ["probe", "--home", "HOME", "--json", "-v", "--server", "http://x"],
+        ["--json", "probe", "0", "-v", "--home", "HOME", "--server", "http://x"],
+    ],
+)
+def test_global_options_before_and_after(probe: list[Cli], home: Path, args: list[str]) -> None:
+    assert run([str(home) if arg == "HOME" else arg for arg in args]) == 0
+    cli = probe[0]
+    assert (cli.home, cli.format, cli.verbose, cli.settings.server) == (home, "json", True, "http://x")
+
+
+def test_every_command_takes_the_global_options(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for args in (["config", "show"], ["kafka", "topic", "list"], ["kafka", "start"], ["setup"]):
+        assert run([*args, "--home", str(home), "--format", "csv", "-v", "--help"]) == 0
+        assert "Global options" in capsys.readouterr().out
+
+
+def test_the_option_nearest_to_the_end_wins(probe: list[Cli]) -> None:
+    run(["--json", "probe", "--format", "csv"])
+    assert probe[0].format == "csv"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["probe", "3"], 3, ""),
+        (["probe", "conflict"], 4, "error: Somebody else acts.\nhint: wait\n"),
+        (["probe", "interrupt"], 130, "\ninterrupted\n"),
+        (["probe", "--nope"], 2, "error: No such option '--nope'. Did you mean '--home'?\nhint: hybrid probe --help\n"),
+        (["prob"], 2, "error: No such command 'prob'. Did you mean 'probe'?\nhint: hybrid --help\n"),
+    ],
+)
+def test_exit_codes_and_words(
+    probe: list[Cli], capsys: pytest.CaptureFixture[str], args: list[str], code: int, says: str
+) -> None:
+    assert run(args) == code
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", says)
+
+
+def test_a_bug_is_logged(probe: list[Cli], home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["probe", "bug", "--home", str(home)]) == 1
+    log = home / "logs" / "hybrid.log"
+    said = capsys.readouterr().err
+    assert "error: Unexpected RuntimeError: oh" in said and str(log) in said and "Traceback" not in said
+    assert "Traceback" in log.read_text()
+
+
+def test_v_shows_the_traceback(probe: list[Cli], capsys: pytest.CaptureFixture[str]) -> None:
+    run(["probe", "conflict", "-v"])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_version_and_bare_call(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("hybrid 0.")
+    assert run([]) == 2
+    assert "Commands:" in capsys.readouterr().err
+
+
+def test_every_noun_that_exists_loads() -> None:
+    for name, noun in NOUNS.items():
+        if noun.exists:
+            assert isinstance(noun.load(), click.Command), name
+
+
+def test_start_up_imports_nothing_heavy() -> None:
+    code = f"import sys, hybrid.cli.main; sys.exit(' '.join(m for m in {HEAVY!r} if m in sys.modules) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_imports_no_noun() -> None:
+    code = (
+        "import sys; from hybrid.cli.main import run; run(['--help']);"
+        "sys.exit(' '.join(m for m in sys.modules if m.startswith('hybrid.cli.')) )"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert set(done.stderr.split()) == {"hybrid.cli.main", "hybrid.cli.command", "hybrid.cli.output"}
+
+
+def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-c", f"import {cli_main.__name__} as m; m.main()", "config", "show"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_config_show(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("HYBRID_KAFKA", "k:1")
+    assert run(["config", "show", "--json", "--home", str(home)]) == 0
+    shown = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (shown["kafka"]["value"], shown["kafka"]["source"]) == ("k:1", "HYBRID_KAFKA")
+    assert (shown["home"]["value"], shown["home"]["source"]) == (str(home), "flag")
+    assert not home.exists()

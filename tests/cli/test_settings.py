@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hybrid.errors import SpecError
+from hybrid.spec.settings import Settings, load_settings
+
+
+def load(home: Path, toml: str = "", env: dict[str, str] | None = None, **flags: str | None) -> Settings:
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "hybrid.toml").write_text(toml)
+    return load_settings(home=home, flags=flags, environ=env or {})
+
+
+def test_flag_then_environment_then_file_then_default(home: Path) -> None:
+    toml = 'kafka = "file:1"\n[spark]\nmaster = "local[4]"\n'
+    env = {"HYBRID_KAFKA": "env:1"}
+    found = load(home, toml, env, kafka="flag:1")
+    assert (found.kafka, found.spark_master, found.spark_driver_memory) == ("flag:1", "local[4]", "2g")
+    assert load(home, toml, env, kafka=None).kafka == "env:1"
+    assert load(home, toml).kafka == "file:1"
+    sources = {one.name: one.source for one in load(home, toml, env).values}
+    assert sources["kafka"] == "HYBRID_KAFKA"
+    assert sources["spark.master"] == str(home / "hybrid.toml")
+    assert sources["lock_timeout_s"] == "default"
+
+
+def test_spark_section_is_passed_through(home: Path) -> None:
+    toml = '[spark]\nsql.shuffle.partitions = 8\n"spark.ui.enabled" = true\ndriver_memory = "4g"\n'
+    found = load(home, toml)
+    assert found.spark == {"spark.sql.shuffle.partitions": "8", "spark.ui.enabled": "true"}
+    assert found.spark_driver_memory == "4g"
+
+
+def test_unknown_key_is_a_warning_with_a_suggestion(home: Path) -> None:
+    (warning,) = load(home, 'kafak = "x:1"').warnings
+    assert "'kafak' is not a setting" in warning and "Did you mean 'kafka'?" in warning
+
+
+@pytest.mark.parametrize("toml", ["kafka = ", "spark = 1"])
+def test_a_broken_file_is_named(home: Path, toml: str) -> None:
+    with pytest.raises(SpecError, match=r"hybrid\.toml"):
+        load(home, toml)
+
+
+def test_a_wrong_number_names_its_source(home: Path) -> None:
+    with pytest.raises(SpecError, match="HYBRID_LOCK_TIMEOUT_S: lock_timeout_s: 'soon' is not a number"):
+        load(home, env={"HYBRID_LOCK_TIMEOUT_S": "soon"})
+    assert load(home, "lock_timeout_s = 5").lock_timeout_s == 5.0
+
+
+def test_home_is_searched_upward(tmp_path: Path) -> None:
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert load_settings(environ={}, cwd=below).home == below / ".hybrid"
+    (tmp_path / ".hybrid").mkdir()
+    found = load_settings(environ={}, cwd=below)
+    assert (found.home, found.home_source) == (tmp_path / ".hybrid", "found")
+    assert load_settings(environ={"HYBRID_HOME": "h"}, cwd=below).home == below / "h"
+    assert load_settings(home=Path("../x"), environ={"HYBRID_HOME": "h"}, cwd=below).home_source == "flag"

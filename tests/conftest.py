@@ -1,0 +1,43 @@
+"""Fixtures for every test: a home folder of its own, and one real Kafka broker for the session."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hybrid.jvm.broker import LocalBroker
+from hybrid.jvm.topics import create_topic
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the user has in the environment must not change what a test sees (the jar cache is shared on purpose)."""
+    for name in ("HYBRID_HOME", "HYBRID_SERVER", "HYBRID_KAFKA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder that does not exist yet."""
+    return tmp_path / ".hybrid"
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real Kafka broker; stopped at the end of the session. Mark tests that use it with `kafka`."""
+    local = LocalBroker(tmp_path_factory.mktemp("broker"))
+    try:
+        yield local.start(port=0)
+    finally:
+        local.stop()
+
+
+@pytest.fixture
+def topic(broker: str) -> str:
+    """A new topic of one partition, by a name that no other test uses."""
+    name = f"t-{uuid.uuid4().hex[:12]}"
+    create_topic(broker, name)
+    return name

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybrid.errors import ConflictError, MachineError, StreamError
+from hybrid.jvm.broker import LocalBroker
+from hybrid.jvm.broker_files import _escaped
+from hybrid.jvm.process import Process
+from hybrid.jvm.topics import Record, create_topic, describe_topic, list_topics, produce
+
+
+class Heard:
+    """Progress that remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+    def step(self, label: str, done: int, total: int | None) -> None:
+        pass
+
+
+@pytest.mark.kafka
+def test_life_of_a_broker(tmp_path: Path) -> None:
+    local, heard = LocalBroker(tmp_path / "hö me"), Heard()
+    assert (local.status().state, local.stop()) == ("stopped", False)
+    try:
+        address = local.start(0, heard)
+        running = local.status()
+        assert (running.state, running.address) == ("running", address)
+        assert running.pid is not None and os.getsid(running.pid) == running.pid  # survives whoever started it
+        assert local.start(0, heard) == address
+        assert heard.said[-1] == f"Kafka runs already at {address} (pid {running.pid})"
+        create_topic(address, "kept", 2)
+        with pytest.raises(MachineError, match="in use"):
+            LocalBroker(tmp_path / "other").start(int(address.rpartition(":")[2]))
+        assert local.stop()
+        assert local.status().state == "stopped"
+        assert Process.of(running.pid) is None
+        assert [one.name for one in list_topics(local.start(0))] == ["kept"]
+    finally:
+        local.stop()
+    assert "started" in local.log.read_text()
+
+
+def test_a_stranger_is_never_stopped(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+        local = LocalBroker(tmp_path)
+        local.folder.mkdir(parents=True)
+        record = {"pid": stranger.pid, "started": "another time", "address": "127.0.0.1:9"}
+        (local.folder / "broker.json").write_text(json.dumps(record))
+        assert local.status().state == "stopped"
+        assert not local.stop()
+        assert stranger.poll() is None
+        stranger.communicate(b"\n")
+
+
+def test_port_in_use(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(MachineError, match=f"Port {port} of 127.0.0.1 is in use") as caught:
+            LocalBroker(tmp_path).start(port)
+        assert "--port" in str(caught.value.hint)
+
+
+def test_path_in_a_java_properties_file() -> None:
+    assert _escaped(Path("/a b/ö/😀")) == "/a b/\\u00f6/\\ud83d\\ude00"
+
+
+@pytest.mark.kafka
+def test_create_is_idempotent_but_not_blind(broker: str, topic: str) -> None:
+    made, is_new = create_topic(broker, topic)
+    assert not is_new
+    assert describe_topic(broker, topic) == made
+    assert len(made.id) == 36
+    with pytest.raises(ConflictError, match="1 partition, not 3"):
+        create_topic(broker, topic, 3)
+    with pytest.raises(StreamError, match="cannot be a topic"):
+        create_topic(broker, "a/b")
+
+
+@pytest.mark.kafka
+def test_produce(broker: str) -> None:
+    from kafka import KafkaConsumer, TopicPartition
+
+    create_topic(broker, "produced", 2)
+    records = [b"plain", Record(b"keyed", key=b"k", timestamp_ms=1_000), Record(None, key=b"k", partition=0)]
+    assert produce(broker, "produced", records, partition=1) == 3
+    assert produce(broker, "produced", []) == 0
+    with_all = [TopicPartition("produced", 0), TopicPartition("produced", 1)]
+    consumer = KafkaConsumer(bootstrap_servers=broker, auto_offset_reset="earliest", consumer_timeout_ms=5_000)
+    try:
+        consumer.assign(with_all)
+        seen = sorted((one.partition, one.offset, one.key, one.value) for one in (next(consumer) for _ in range(3)))
+    finally:
+        consumer.close()
+    assert seen == [(0, 0, b"k", None), (1, 0, None, b"plain"), (1, 1, b"k", b"keyed")]
+
+
+@pytest.mark.kafka
+def test_produce_to_what_is_not_there(broker: str, topic: str) -> None:
+    with pytest.raises(StreamError) as caught:
+        produce(broker, "nope", [b"x"])
+    assert str(caught.value) == (f"Topic 'nope' does not exist at {broker}. Create it: hybrid kafka topic create nope")
+    with pytest.raises(StreamError, match="there is no partition 1"):
+        produce(broker, topic, [b"x"], partition=1)
+    with pytest.raises(StreamError, match="max_request_size"):
+        produce(broker, topic, [b"x" * 2_000_000])
+
+
+@pytest.mark.parametrize("brokers", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2"])
+def test_nobody_there(brokers: str) -> None:
+    with pytest.raises(StreamError, match=f"Kafka at {brokers} cannot be reached: Connection refused") as caught:
+        list_topics(brokers)
+    assert "hybrid kafka start" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("brokers", ["localhost", "http://x", ""])
+def test_no_address(brokers: str) -> None:
+    with pytest.raises(StreamError, match="is no Kafka address"):
+        list_topics(brokers)

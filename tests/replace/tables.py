@@ -1,0 +1,184 @@
+"""Tables for the tests of replacement jobs: the recipes' events as rows of both halves, and jobs over files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hybrid.lake.commit import commit_act
+from hybrid.lake.create import create_half
+from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.log import open_half
+from hybrid.lake.spark import SparkSettings, spark_session
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.progress import Silent
+from hybrid.spec.job_spec import JobSpec
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.table_json import parse_table
+from hybrid.table.boundary import Boundary, PartitionKey
+from hybrid.table.decode import Decoded, Decoder
+from hybrid.table.state import Act, OfflineState, RealtimeState, next_act
+
+RECIPES = Path(__file__).parents[2] / "data"
+SHARED = Path("/work/shared/recipes")
+SEGMENT = "orders_1632463351000_1632467070000_0"
+BOUNDARY_MS = 1632470400000
+NOW_MS = 1_700_000_000_000
+KAFKA = PartitionKey("kafka", "orders", 0, 0)
+_JARS = ("delta-spark_", "delta-storage", "spark-sql-kafka", "spark-token", "kafka-clients", "commons-pool2")
+
+
+def jars() -> list[Path]:
+    """The jars of the product when its cache can be had, else those of the scratch folder."""
+    scratch = Path("/tmp/w/ivy/jars/spark")
+    if scratch.exists():
+        return [jar for jar in sorted(scratch.glob("*.jar")) if jar.name.startswith(_JARS)]
+    from hybrid.jvm.jars import ensure_jars
+
+    return list(ensure_jars(Silent()).spark)
+
+
+def new_workbench(folder: Path) -> Workbench:
+    settings = SparkSettings(jars=jars(), log_dir=folder)
+    return Workbench(lambda: spark_session(settings), lambda: NOW_MS, Silent())
+
+
+def recipe(name: str, file: str) -> Path:
+    """A file of a recipe."""
+    mine = RECIPES / name / file
+    return mine if mine.exists() else SHARED / name / file
+
+
+def recipe_spec(name: str) -> TableSpec:
+    docs = [recipe(name, f"orders_{part}.json") for part in ("schema", "table", "offline_table")]
+    schema, *configs = [(json.loads(path.read_text()), str(path)) for path in docs]
+    return parse_table(*schema, configs)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in a folder. Rows are put in through commits as ingestion and the move make them."""
+
+    bench: Workbench
+    spec: TableSpec
+    layout: TableLayout
+    folder: Path
+
+    @classmethod
+    def create(cls, bench: Workbench, folder: Path, spec: TableSpec) -> Table:
+        table = cls(bench, spec, TableLayout(folder / "warehouse" / spec.name), folder)
+        act = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
+        create_half(table.path(Half.OFFLINE), spec, Half.OFFLINE, OfflineState(act))
+        if Half.REALTIME in spec.halves:
+            create_half(table.path(Half.REALTIME), spec, Half.REALTIME, RealtimeState(act))
+        return table
+
+    @classmethod
+    def of_recipe(
+        cls, bench: Workbench, folder: Path, name: str, moved: int, kept: tuple[int, ...] | None = None
+    ) -> Table:
+        """The recipe's events in REALTIME; of the first `moved` those at places `kept` (1 = first) offline as well."""
+        table = cls.create(bench, folder, recipe_spec(name))
+        events = [json.loads(line) for line in recipe(name, "events.jsonl").read_text().splitlines()]
+        table.ingest(events)
+        places = kept or range(1, moved + 1)
+        rows = [(events[place - 1], place - 1) for place in places]
+        boundary = Boundary(BOUNDARY_MS, {KAFKA: len(events)})
+        table.add_offline(SEGMENT, rows, boundary)
+        return table
+
+    def path(self, half: Half) -> Path:
+        return self.layout.half(half)
+
+    def ingest(self, events: Iterable[Mapping[str, object]], start: int = 0) -> None:
+        """Commits events as realtime rows from offset `start` on; the Kafka timestamp is 1000 times the offset."""
+        half = open_half(self.path(Half.REALTIME))
+        rows = [self._row("orders__0__0__20211121T1038Z", event, start + n) for n, event in enumerate(events)]
+        act = next_act(half.state, new_act_id("ingest"), "ingest", "2021-11-21T00:00:00.000+00:00", {})
+        end = start + len(rows)
+        state = replace(half.realtime, act=act, offsets={KAFKA: end}, timestamp_max=1000 * (end - 1))
+        stored = [(*row[:9], None, None, *row[9:]) for row in rows]
+        self._commit(Half.REALTIME, stored, state, half.version)
+
+    def add_offline(
+        self, segment: str, rows: Iterable[tuple[Mapping[str, object], int]], boundary: Boundary | None = None
+    ) -> None:
+        """Commits (event, offset) pairs as an offline segment, with a new boundary when one is given."""
+        half = open_half(self.path(Half.OFFLINE))
+        act = next_act(half.state, new_act_id("move"), "move", "2021-11-21T00:00:00.000+00:00", {})
+        state = replace(half.offline, act=act, boundary=boundary or half.offline.boundary)
+        stored = [self._row(segment, event, offset) for event, offset in rows]
+        self._commit(Half.OFFLINE, stored, state, half.version)
+
+    def _row(self, segment: str, event: Mapping[str, object], offset: int) -> tuple[object, ...]:
+        found = Decoder(self.spec).convert(event)
+        assert isinstance(found, Decoded), found
+        op = "delete" if found.is_delete else "row"
+        return (segment, *KAFKA, offset, 1000 * offset, op, found.time_ms, *found.values)
+
+    def _commit(self, half: Half, rows: list[tuple[object, ...]], state: OfflineState | RealtimeState, at: int) -> None:
+        ddl = ", ".join(f"`{name}` {kind}" for name, kind in physical_columns(self.spec, half))
+        commit_act(self.bench.spark.createDataFrame(rows, ddl), self.path(half), state, planned=at)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """A file in the table's input folder."""
+        path = self.folder / "input" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def write_rows(self, rows: Iterable[Mapping[str, object]], name: str = "orders.json") -> Path:
+        return self.write(name, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def job(self, segment: str | None = SEGMENT, **fields: object) -> JobSpec:
+        """A job over the input folder; without a segment's name, of simple names."""
+        named = {"segment_name_type": "fixed", "segment_name": segment} if segment else {}
+        doc = {
+            "source": "job-spec.yml",
+            "job_type": "SegmentCreationAndTarPush",
+            "input_dir": self.folder / "input",
+            "table_name": self.spec.name,
+            "data_format": "json",
+            **named,
+            **fields,
+        }
+        return JobSpec(**doc)  # type: ignore[arg-type]
+
+    def rows(self, half: Half = Half.OFFLINE, *, hidden: bool = False) -> list[dict[str, object]]:
+        """All stored rows; without hidden columns only those that are no delete markers."""
+        import pyarrow.parquet as pq
+
+        found: list[dict[str, object]] = []
+        for file in open_half(self.path(half)).files:
+            rows = pq.ParquetFile(file.path).read().to_pylist()
+            found += [{"_hy_segment": file.segment, **row} for row in rows]
+        if not hidden:
+            keep = self.spec.schema.column_names
+            found = [{name: row[name] for name in keep} for row in found if row["_hy_op"] == "row"]
+        return sorted(found, key=lambda row: json.dumps(row, default=str, sort_keys=True))
+
+    def segments(self) -> set[str]:
+        return {file.segment for file in open_half(self.path(Half.OFFLINE)).files if file.rows}
+
+    def visible(self) -> dict[object, dict[str, object]]:
+        """What a query of an upsert table sees: the winning row of each key over both halves."""
+        assert self.spec.upsert is not None
+        boundary = open_half(self.path(Half.OFFLINE)).offline.boundary
+        rows = self.rows(hidden=True)
+        for row in self.rows(Half.REALTIME, hidden=True):
+            key = PartitionKey(*(row[f"_hy_{part}"] for part in PartitionKey._fields))  # type: ignore[arg-type]
+            if not boundary.covers(row["_hy_time"], key, row["_hy_offset"]):  # type: ignore[arg-type]
+                rows.append(row)
+        arrival = ("timestamp", "connector", "topic", "epoch", "partition", "offset")
+        column = self.spec.upsert.comparison_column
+        rows.sort(key=lambda row: (row[column], *(row[f"_hy_{part}"] for part in arrival)))  # type: ignore[arg-type]
+        winners = {row[self.spec.primary_key[0]]: row for row in rows}
+        return {key: row for key, row in winners.items() if row["_hy_op"] == "row"}
+
+    def fingerprint(self) -> dict[str, str]:
+        """Every file of both halves with its sha256."""
+        files = [path for half in self.spec.halves for path in self.path(half).rglob("*") if path.is_file()]
+        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -1,0 +1,173 @@
+from pathlib import Path
+
+import pytest
+
+from hybrid.errors import NotFoundError, SpecError
+from hybrid.spec.job_spec import JobSpec, load_job_spec
+from hybrid.spec.path_patterns import PatternError, compile_path_pattern
+
+RECIPE = """
+executionFrameworkSpec:
+  name: 'standalone'
+  segmentGenerationJobRunnerClassName: 'org.apache.pinot.SegmentGenerationJobRunner'
+segmentNameGeneratorSpec:
+  type: fixed
+  configs:
+    segment.name: ${segmentName}
+jobType: SegmentCreationAndTarPush
+inputDirURI: '/data'
+includeFileNamePattern: 'glob:**/orders.json'
+outputDirURI: '/opt/pinot/data/orders/'
+overwriteOutput: true
+pinotFSSpecs:
+  - scheme: file
+    className: org.apache.pinot.spi.filesystem.LocalPinotFS
+recordReaderSpec:
+  dataFormat: 'json'
+  className: 'org.apache.pinot.plugin.inputformat.json.JSONRecordReader'
+tableSpec:
+  tableName: 'orders'
+pinotClusterSpecs:
+  - controllerURI: '${pinotController}'
+pushJobSpec:
+  pushAttempts: 2
+  pushRetryIntervalMillis: 1000
+"""
+
+
+def load(tmp_path: Path, text: str, input_dir: str | None = None, **variables: str) -> JobSpec:
+    file = tmp_path / "job.yml"
+    file.write_text(text, encoding="utf-8")
+    return load_job_spec(file, variables, input_dir)
+
+
+def test_reads_the_recipe(tmp_path: Path) -> None:
+    spec = load(tmp_path, RECIPE, segmentName="s_0", pinotController="http://c:9000")
+    assert (spec.job_type, spec.input_dir, spec.table_name, spec.data_format) == (
+        "SegmentCreationAndTarPush", Path("/data"), "orders", "json",
+    )  # fmt: skip
+    assert (spec.segment_name_type, spec.segment_name, spec.push_attempts) == ("fixed", "s_0", 2)
+    assert spec.include == "glob:**/orders.json" and spec.exclude is None and spec.search_recursively
+    assert spec.warnings == ()
+
+
+def test_an_unset_variable_counts_only_where_it_is_used(tmp_path: Path) -> None:
+    assert load(tmp_path, RECIPE, segmentName="s").warnings == ()
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, RECIPE, segmentname="s")
+    message = str(caught.value)
+    assert "segmentNameGeneratorSpec.configs.segment.name: ${segmentName} is not set. Did you mean" in message
+    assert caught.value.hint == "Add --var segmentName=VALUE."
+    in_folder = RECIPE.replace("'/data'", "'${folder}'")
+    assert load(tmp_path, in_folder, input_dir="x", segmentName="s").input_dir == tmp_path / "x"
+
+
+def test_an_unused_variable_is_a_warning(tmp_path: Path) -> None:
+    assert "--var extra" in load(tmp_path, RECIPE, segmentName="s", extra="1").warnings[0]
+
+
+def test_input_folders(tmp_path: Path) -> None:
+    spec = load(tmp_path, RECIPE, input_dir="corrected", segmentName="s")
+    assert spec.input_dir == tmp_path / "corrected"
+    assert load(tmp_path, RECIPE, input_dir="/a/b", segmentName="s").input_dir == Path("/a/b")
+    uri = RECIPE.replace("'/data'", "'file:///a%20b'")
+    assert load(tmp_path, uri, segmentName="s").input_dir == Path("/a b")
+    with pytest.raises(SpecError, match="'s3://bucket/x' cannot be read"):
+        load(tmp_path, RECIPE.replace("/data", "s3://bucket/x"), segmentName="s")
+
+
+def test_lists_input_files(tmp_path: Path) -> None:
+    for name in ("in/orders.json", "in/b/orders.json", "in/people.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    spec = load(tmp_path, RECIPE, input_dir="in", segmentName="s")
+    assert spec.input_files() == [tmp_path / "in/b/orders.json", tmp_path / "in/orders.json"]
+    flat = load(tmp_path, RECIPE + "searchRecursively: false\n", input_dir="in", segmentName="s")
+    assert flat.input_files() == [tmp_path / "in/orders.json"]
+    without = load(tmp_path, RECIPE + "excludeFileNamePattern: 'glob:**/b/*'\n", input_dir="in", segmentName="s")
+    assert without.input_files() == [tmp_path / "in/orders.json"]
+    assert load(tmp_path, RECIPE, input_dir="in/people.json", segmentName="s").input_files() == []
+    assert len(load(tmp_path, RECIPE, input_dir="in/orders.json", segmentName="s").input_files()) == 1
+    with pytest.raises(NotFoundError, match="does not exist"):
+        load(tmp_path, RECIPE, input_dir="no", segmentName="s").input_files()
+
+
+def test_simple_names_and_csv(tmp_path: Path) -> None:
+    text = """
+jobType: SegmentCreation
+inputDirURI: in
+recordReaderSpec: {dataFormat: CSV, configs: {delimiter: "|", skipHeader: true, header: "a|b", quote: "x"}}
+segmentNameGeneratorSpec: {configs: {segment.name.prefix: p, segment.name.postfix: q}}
+tableSpec: {tableName: t}
+"""
+    spec = load(tmp_path, text)
+    assert (spec.segment_name_type, spec.segment_name, spec.name_prefix, spec.name_postfix) == (
+        "simple",
+        None,
+        "p",
+        "q",
+    )
+    assert spec.data_format == "csv" and spec.push_attempts == 1
+    assert spec.reader_configs == {"delimiter": "|", "skipHeader": "true", "header": "a|b", "quote": "x"}
+    assert [warning.split(": ")[1] for warning in spec.warnings] == ["recordReaderSpec.configs.quote"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ("dataFormat: 'json'", "dataFormat: 'avro'", "dataFormat: 'avro' is not known"),
+        ("type: fixed", "type: normalizedDate", "Known are: fixed, simple"),
+        ("SegmentCreationAndTarPush", "SegmentCreationAndTarPsh", "Did you mean"),
+        ("tableName: 'orders'", "tableNam: 'orders'", "tableSpec.tableName: is missing"),
+        ("segment.name: ${segmentName}", "a: b", "segment.name: is missing"),
+        ("glob:**/orders.json", "glob:{a", "not closed"),
+        ("glob:**/orders.json", "regex:(", "is not a pattern"),
+        ("pushAttempts: 2", "pushAttempts: x", "pushAttempts: 'x' is not a whole number"),
+        ("overwriteOutput: true", "overwriteOutput: [", "this is not YAML"),
+        ("overwriteOutput: true", "jobType: SegmentCreation", "jobType: stands twice"),
+    ],
+)
+def test_errors(tmp_path: Path, old: str, new: str, part: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, RECIPE.replace(old, new), segmentName="s")
+    assert part in str(caught.value)
+
+
+def test_missing_and_empty_files(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        load_job_spec(tmp_path / "no.yml", {})
+    with pytest.raises(SpecError, match="a job spec is expected"):
+        load(tmp_path, "- 1")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("glob:**/orders.json", "/x/orders.json", True),
+        ("glob:**/orders.json", "/x/y/orders.json", True),
+        ("glob:**/orders.json", "orders.json", False),
+        ("glob:**/orders.json", "/x/ordersXjson", False),
+        ("glob:*.json", "a.json", True),
+        ("glob:*.json", "/x/a.json", False),
+        ("glob:/x/*.json", "/x/a.json", True),
+        ("glob:**.{json,csv}", "/x/a.csv", True),
+        ("glob:**.{json,csv}", "/x/a.cs", False),
+        ("glob:a?c", "abc", True),
+        ("glob:a?c", "a/c", False),
+        ("glob:[a-c]x[!0-9]", "bxz", True),
+        ("glob:[a-c]x[!0-9]", "bx5", False),
+        ("glob:a\\*b", "a*b", True),
+        ("glob:a\\*b", "axb", False),
+        ("glob:a,b}", "a,b}", True),
+        ("regex:.*\\.json", "/x/a.json", True),
+        ("regex:a", "ab", False),
+    ],
+)
+def test_path_patterns(pattern: str, path: str, fits: bool) -> None:
+    assert bool(compile_path_pattern(pattern).fullmatch(path)) is fits
+
+
+@pytest.mark.parametrize("pattern", ["glob:", "glob:[a", "glob:{a", "glob:{a{b}}", "glob:a\\", "regex:["])
+def test_broken_patterns(pattern: str) -> None:
+    with pytest.raises(PatternError):
+        compile_path_pattern(pattern)

@@ -1,0 +1,202 @@
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hybrid.errors import SpecError
+from hybrid.spec.table_config import Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.table_json import parse_table
+
+Change = Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], object]
+Parse = Callable[..., TableSpec]
+
+
+@pytest.fixture
+def parse(schema_doc: dict[str, Any], realtime_doc: dict[str, Any], offline_doc: dict[str, Any]) -> Parse:
+    def run(change: Change = lambda schema, realtime, offline: None, brokers: str | None = None) -> TableSpec:
+        change(schema_doc, realtime_doc, offline_doc)
+        return parse_table(schema_doc, "s.json", [(realtime_doc, "r.json"), (offline_doc, "o.json")], brokers)
+
+    return run
+
+
+def stream(doc: dict[str, Any]) -> dict[str, Any]:
+    configs: dict[str, Any] = doc["tableIndexConfig"]["streamConfigs"]
+    return configs
+
+
+def task(doc: dict[str, Any]) -> dict[str, Any]:
+    configs: dict[str, Any] = doc["task"]["taskTypeConfigsMap"]["RealtimeToOfflineSegmentsTask"]
+    return configs
+
+
+def test_reads_the_recipe_without_a_warning(parse: Parse, realtime_doc: dict[str, Any]) -> None:
+    before = copy.deepcopy(realtime_doc)
+    spec = parse()
+    assert spec.name == "orders" and spec.halves == {Half.REALTIME, Half.OFFLINE} and spec.time_column == "ts"
+    assert spec.stream == StreamConfig("orders", "kafka:9093", "largest", flush_rows=5)
+    assert spec.move == MoveConfig(bucket_ms=7_200_000, buffer_ms=60_000)
+    assert spec.upsert is None and spec.primary_key == () and spec.sort_columns == () and not spec.null_handling
+    assert spec.warnings == ()
+    assert spec.realtime_doc == before and spec.schema_doc is not None and spec.offline_doc is not None
+
+
+def test_upsert_takes_the_latest_row_by_the_time_column(parse: Parse) -> None:
+    spec = parse(
+        lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "hashFunction": "NONE", "enableSnapshot": True})
+    )
+    assert spec.upsert == UpsertConfig("ts") and spec.primary_key == ("order_id",)
+    assert spec.move is not None and spec.move.merge_type is MergeType.LATEST
+    assert spec.warnings == ()
+
+
+def test_upsert_with_concat_and_a_delete_column(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        realtime["upsertConfig"] = {
+            "mode": "full", "comparisonColumns": ["amount"], "deleteRecordColumn": "gone", "metadataTTL": 5,
+        }  # fmt: skip
+        task(realtime)["mergeType"] = "CONCAT"
+
+    spec = parse(change)
+    assert spec.upsert == UpsertConfig("amount", "gone")
+    assert spec.move is not None and spec.move.merge_type is MergeType.CONCAT
+    assert [warning.split(": ")[1] for warning in spec.warnings] == ["upsertConfig.metadataTTL"]
+
+
+def test_stream_settings(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        configs = stream(realtime)
+        del configs["realtime.segment.flush.threshold.rows"]
+        configs.update({
+            "stream.kafka.consumer.prop.auto.offset.reset": "earliest",
+            "realtime.segment.flush.threshold.size": "7",
+            "realtime.segment.flush.threshold.time": "90m",
+            "realtime.segment.flush.threshold.segment.size": "1.5M",
+            "stream.kafka.consumer.prop.isolation.level": "read_committed",
+        })  # fmt: skip
+
+    spec = parse(change, brokers="localhost:1")
+    assert spec.stream == StreamConfig("orders", "localhost:1", "smallest", 7, 1_572_864, 5_400_000)
+    assert spec.warnings == ()
+
+
+def test_zero_rows_and_plain_milliseconds(parse: Parse) -> None:
+    spec = parse(lambda s, r, o: stream(r).update({
+        "realtime.segment.flush.threshold.rows": "0", "realtime.segment.flush.threshold.time": 3_600_000,
+    }))  # fmt: skip
+    assert spec.stream is not None
+    assert (spec.stream.flush_rows, spec.stream.flush_ms) == (StreamConfig("", "").flush_rows, 3_600_000)
+
+
+def test_the_new_place_of_stream_configs(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        configs = realtime["tableIndexConfig"].pop("streamConfigs")
+        realtime["ingestionConfig"] = {"streamIngestionConfig": {"streamConfigMaps": [configs]}}
+
+    spec = parse(change)
+    assert spec.stream is not None and spec.stream.topic == "orders" and spec.warnings == ()
+
+
+def test_offline_only(schema_doc: dict[str, Any], offline_doc: dict[str, Any]) -> None:
+    offline_doc["tableName"] = "orders_OFFLINE"
+    offline_doc["tableIndexConfig"].update(sortedColumn="order_id", nullHandlingEnabled="true")
+    spec = parse_table(schema_doc, "s.json", [(offline_doc, "o.json")])
+    assert spec.name == "orders" and spec.halves == {Half.OFFLINE}
+    assert spec.stream is None and spec.move is None
+    assert spec.sort_columns == ("order_id",) and spec.null_handling
+
+
+def test_a_table_without_a_time_column(parse: Parse) -> None:
+    spec = parse(lambda s, r, o: (r["segmentsConfig"].pop("timeColumnName"), o["segmentsConfig"].pop("timeColumnName")))
+    assert spec.time_column is None and spec.time_field is None
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (lambda s, r, o: r["segmentsConfig"].update(timeColumnName="tss"),
+         ["r.json: segmentsConfig.timeColumnName: 'tss'", "Did you mean 'ts'?", "Columns are: order_id, order_status"]),
+        (lambda s, r, o: r["segmentsConfig"].update(timeColumnName="amount"), ["'amount' is a metric field", "(ts)"]),
+        (lambda s, r, o: o["segmentsConfig"].pop("timeColumnName"), ["o.json: segmentsConfig.timeColumnName: None"]),
+        (lambda s, r, o: o["segmentsConfig"].update(schemaName="people"), ["schemaName: 'people'", "'orders'"]),
+        (lambda s, r, o: o.update(tableName="people"), ["o.json: tableName: 'people' is not 'orders', as in r.json"]),
+        (lambda s, r, o: o.update(tableName="orders_REALTIME"), ["o.json: tableName", "Write 'orders'"]),
+        (lambda s, r, o: (o.update(tableName="my-t"), r.update(tableName="my-t")), ["letters, digits and _"]),
+        (lambda s, r, o: o.update(tableType="OFLINE"), ["tableType: 'OFLINE' is not known. Did you mean 'OFFLINE'?"]),
+        (lambda s, r, o: o.update(tableType="REALTIME"), ["already configured by r.json"]),
+        (lambda s, r, o: r["tableIndexConfig"].pop("streamConfigs"), ["tableIndexConfig.streamConfigs: is missing"]),
+        (lambda s, r, o: stream(r).pop("stream.kafka.topic.name"), ["stream.kafka.topic.name: is missing"]),
+        (lambda s, r, o: stream(r).update(streamType="kinesis"), ["'kinesis' is not known", "kafka"]),
+        (lambda s, r, o: stream(r).update({"stream.kafka.decoder.class.name": "x.KafkaAvroMessageDecoder"}),
+         ["'x.KafkaAvroMessageDecoder' cannot be honoured"]),
+        (lambda s, r, o: stream(r).update({"auto.offset.reset": "2021-01-01T00:00:00Z"}), ["cannot be honoured"]),
+        (lambda s, r, o: stream(r).update({"stream.kafka.isolation.level": "read_uncommitted"}), ["aborted"]),
+        (lambda s, r, o: stream(r).update({"realtime.segment.flush.threshold.rows": "many"}), ["'many' is not a"]),
+        (lambda s, r, o: stream(r).update({"realtime.segment.flush.threshold.segment.size": "big"}), ["'200M'"]),
+        (lambda s, r, o: task(r).update(bucketTimePeriod="2 hours"), ["bucketTimePeriod: '2 hours' is not a period"]),
+        (lambda s, r, o: task(r).update(bucketTimePeriod="0h"), ["too short"]),
+        (lambda s, r, o: task(r).update(mergeType="rollup"), ["not built yet; there are concat and dedup"]),
+        (lambda s, r, o: task(r).update(roundBucketTimePeriod="1m"), ["roundBucketTimePeriod", "cannot be honoured"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "PARTIAL"}), ["upsertConfig.mode: 'PARTIAL' is not built"]),
+        (lambda s, r, o: (s.pop("primaryKeyColumns"), r.update(upsertConfig={"mode": "FULL"})), ["primary key"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "comparisonColumn": "x"}), ["'x' is not a column"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "comparisonColumns": ["ts", "amount"]}), ["several"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "comparisonColumn": "labels"}), ["has no order"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "deleteRecordColumn": "amount"}), ["BOOLEAN"]),
+        (lambda s, r, o: (r.update(upsertConfig={"mode": "FULL"}), o.update(upsertConfig={"mode": "NONE"})),
+         ["o.json: upsertConfig.mode: differs from r.json"]),
+        (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": True}), ["dedupConfig", "cannot be honoured"]),
+        (lambda s, r, o: r.update(ingestionConfig={"transformConfigs": [{"columnName": "a"}]}), ["transformConfigs"]),
+        (lambda s, r, o: r.update(ingestionConfig={"filterConfig": {"filterFunction": "f"}}), ["filterFunction"]),
+        (lambda s, r, o: r["tableIndexConfig"].update(aggregateMetrics=True), ["aggregateMetrics"]),
+        (lambda s, r, o: r["tableIndexConfig"].update(sortedColumn=["nope"]), ["sortedColumn: 'nope'"]),
+        (lambda s, r, o: (r["tableIndexConfig"].update(nullHandlingEnabled=True),
+                          o["tableIndexConfig"].update(nullHandlingEnabled=False)), ["o.json", "both halves agree"]),
+        (lambda s, r, o: r["metadata"]["customConfigs"].update({"hybrid.boundary": "pinot"}), ["not built yet"]),
+        (lambda s, r, o: r["metadata"]["customConfigs"].update({"hybrid.boundary": "exat"}), ["'exact'"]),
+        (lambda s, r, o: r.update(segmentsConfig=[]), ["segmentsConfig: [] is not an object"]),
+        (lambda s, r, o: s["dateTimeFieldSpecs"][0].update(dataType="DOUBLE"), ["ts' is DOUBLE; a time column is"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_honoured_is_an_error(parse: Parse, change: Change, parts: list[str]) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse(change)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_both_halves_are_not_needed_but_one_is(schema_doc: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match="needs a config"):
+        parse_table(schema_doc, "s.json", [])
+
+
+def test_keys_without_effect_warn_once_each(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        offline["quota"] = {"storage": "1G"}
+        offline["segmentsConfig"].update(retentionTimeUnit="DAYS", retentionTimeValue="5")
+        realtime["tableIndexConfig"]["frobnicate"] = True
+        realtime["metadata"]["customConfigs"].update({"hybrid.bundary": "exact", "owner": "me"})
+        realtime["task"]["taskTypeConfigsMap"]["MergeRollupTask"] = {}
+        task(realtime)["schedule"] = "0 * * * * ?"
+        stream(realtime)["sasl.mechanism"] = "PLAIN"
+
+    places = [warning.split(": ")[1] for warning in parse(change).warnings]
+    assert sorted(places) == sorted([
+        "quota", "segmentsConfig.retentionTimeUnit, retentionTimeValue", "tableIndexConfig.frobnicate",
+        "metadata.customConfigs.hybrid.bundary", "task.taskTypeConfigsMap.MergeRollupTask",
+        "task.taskTypeConfigsMap.RealtimeToOfflineSegmentsTask.schedule",
+        "tableIndexConfig.streamConfigs.sasl.mechanism",
+    ])  # fmt: skip
+
+
+def test_what_is_off_is_no_error_and_no_warning(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        realtime["ingestionConfig"] = {"transformConfigs": [], "filterConfig": None, "continueOnError": False}
+        realtime["upsertConfig"] = {"mode": "NONE", "partialUpsertStrategies": {}}
+        realtime["dedupConfig"] = {"dedupEnabled": False}
+        realtime["tableIndexConfig"]["aggregateMetrics"] = False
+        realtime["isDimTable"] = False
+
+    spec = parse(change)
+    assert spec.upsert is None and spec.warnings == ()
