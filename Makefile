@@ -16,6 +16,7 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) $(JARS) ## Virtual environment, locked dependencies, jar cache (once; later runs need no network)
+	@:
 
 run: setup ## Play the orders recipe end to end with a local Kafka broker
 	@$(BIN)/hybrid demo orders
@@ -49,7 +50,7 @@ clean: ## Remove the virtual environment, caches and the home folder .hybrid (th
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: hybrid needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + ".\nhint: install a newer one, then: make PYTHON=python3.11 setup")'
-	@echo "Setting up $(VENV) (once)" >&2
+	@echo "Setting up $(VENV) (once; a minute or two)" >&2
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .

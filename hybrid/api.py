@@ -152,6 +152,18 @@ class Hybrid:
         known = self.catalog.find_table(spec.name)
         return self.create_table(files) if known is None else apply_change(self, known, spec)
 
+    def drop_table(self, name: str, *, purge: bool = False) -> str:
+        """Drops a table; its data is kept aside unless it is purged. Returns a sentence."""
+        from hybrid.drop import drop_table
+
+        return drop_table(self, name, purge=purge)
+
+    def undrop_table(self, name: str) -> str:
+        """Brings back the table of that name that was dropped last. Returns a sentence."""
+        from hybrid.drop import undrop_table
+
+        return undrop_table(self, name)
+
     # Queries
 
     def query(self, sql: str) -> QueryResult:

@@ -18,29 +18,33 @@ from hybrid.ingest.plan import start_offsets, topic_key
 from hybrid.ingest.stream import TopicView, view_topic
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState
 
+_LOCK_TIMEOUT_S = 10.0
+
 
 def check_free(layout: TableLayout, spec: TableSpec) -> None:
     """ConflictError when the warehouse holds data under the table's name that no record speaks of."""
     for half in sorted(spec.halves):
-        if _has_acted(layout.half(half)):
-            raise ConflictError(
-                f"{layout.half(half)} holds data of an earlier table '{spec.name}'. Nothing was created.",
-                hint=f"Move {layout.root} away, or choose another table name.",
-            )
+        _refuse_acted(layout.half(half), spec)
 
 
-def _has_acted(half: Path) -> bool:
-    """Whether anything came after a half's creation. A creation that died before its first log entry left no table."""
+def _refuse_acted(half: Path, spec: TableSpec) -> None:
+    """ConflictError when anything came after a half's creation."""
     try:
-        return open_half(half).state.act.number > 0
-    except NotFoundError:
-        return False
+        acts = open_half(half).state.act.number
+    except NotFoundError:  # not even a creation that died came as far as a log entry
+        return
+    if acts > 0:
+        raise ConflictError(
+            f"{half} holds data of an earlier table '{spec.name}'. Nothing was created.",
+            hint=f"Move {half.parent} away, or choose another table name.",
+        )
 
 
 def lay_halves(
@@ -48,7 +52,8 @@ def lay_halves(
 ) -> Mapping[str, int]:
     """Lays the halves of a new table (or only some). Returns the offsets it starts from (empty: no topic yet).
 
-    StreamError when Kafka does not answer: without it nobody can say where `largest` is.
+    StreamError when Kafka does not answer: without it nobody can say where `largest` is. ConflictError when a half
+    holds data already.
     """
     halves = spec.halves if halves is None else halves
     view = _view(spec) if Half.REALTIME in halves else None
@@ -58,8 +63,11 @@ def lay_halves(
     }
     for half in (Half.REALTIME, Half.OFFLINE):
         if half in halves:
-            shutil.rmtree(layout.half(half), ignore_errors=True)  # a creation that died left no rows in it
-            create_half(layout.half(half), spec, half, makers[half]())
+            # The check again, now that nobody can act: what is removed is a rowless half of a creation that died.
+            with half_lock(layout.lock(half), jvm_pid=None, timeout_s=_LOCK_TIMEOUT_S, waiting=lambda _: None):
+                _refuse_acted(layout.half(half), spec)
+                shutil.rmtree(layout.half(half), ignore_errors=True)
+                create_half(layout.half(half), spec, half, makers[half]())
     starts = start_offsets(spec.stream, view) if spec.stream and view else {}
     return {str(key.partition): offset for key, offset in starts.items()}
 

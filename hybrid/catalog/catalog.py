@@ -6,6 +6,7 @@ Delta tables still hold every row, offset, boundary and lineage entry.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import sqlalchemy as sa
 
 from hybrid.errors import ConflictError
 
+_LOG = logging.getLogger(__name__)
 _METADATA = sa.MetaData()
 _TABLES = sa.Table(
     "tables",
@@ -144,6 +146,7 @@ class Catalog:
             connection.execute(_RUNS.insert().values(**values, pid=os.getpid()))
 
     def _finish(self, run_id: str, state: str, sentence: str) -> None:
+        _LOG.info("%s %s: %s", run_id, state, sentence)
         values = {"state": state, "result": sentence, "finished_at": _now()}
         with self._engine.begin() as connection:
             connection.execute(_RUNS.update().where(_RUNS.c.id == run_id).values(**values))

@@ -9,7 +9,8 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -51,13 +52,31 @@ def hybrid() -> None:
 
 def main() -> None:
     """The console script."""
+    logging.lastResort = None  # what libraries log while the process ends is nobody's result
     sys.exit(run(sys.argv[1:]))
 
 
 def run(args: Sequence[str]) -> int:
     """Run one command line; the exit code. Everything a command raises ends here, as words on stderr."""
     cli = Cli()
-    logging.basicConfig(handlers=[_HomeLog(cli)], level=logging.WARNING, force=True)
+    with _logging_to_home(cli):
+        return _run(cli, args)
+
+
+@contextmanager
+def _logging_to_home(cli: Cli) -> Iterator[None]:
+    """Log to this run's home; a run inside a run (the demo) has its own home and writes nothing to the outer one."""
+    root = logging.getLogger()
+    outer = [handler for handler in root.handlers if isinstance(handler, _HomeLog)]
+    root.handlers = [handler for handler in root.handlers if handler not in outer] + [_HomeLog(cli)]
+    logging.getLogger("hybrid").setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.handlers = [handler for handler in root.handlers if not isinstance(handler, _HomeLog)] + outer
+
+
+def _run(cli: Cli, args: Sequence[str]) -> int:
     try:
         result = hybrid.main(list(args), prog_name="hybrid", obj=cli, standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -81,6 +100,9 @@ def run(args: Sequence[str]) -> int:
         # Whoever read our output has gone (`| head`); nobody is left to tell, and Python must not try at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # a full disk, a folder that is not ours: the machine's fault, not the program's
+        _complain(cli, str(error), f"the traceback is in {_log_traceback(cli)}")
+        return 1
     except Exception as error:  # the one place where anything at all may arrive: it is logged, and said
         log = _log_traceback(cli)
         _complain(cli, f"Unexpected {type(error).__name__}: {error}", f"this is a bug; the traceback is in {log}")
@@ -98,9 +120,10 @@ def _complain(cli: Cli, message: str, hint: str | None) -> None:
 def _log_traceback(cli: Cli) -> Path | str:
     try:
         logging.getLogger("hybrid").exception("Unexpected error; arguments: %s", sys.argv[1:])
-        return cli.settings.logs / "hybrid.log"
-    except (HybridError, OSError):
-        return "no log, because the home folder cannot be used (run again with -v)"
+        log = cli.settings.logs / "hybrid.log"
+    except HybridError:
+        return "no log, because the settings cannot be read (run again with -v)"
+    return log if log.exists() else "no log, because the home folder cannot be written (run again with -v)"
 
 
 class _HomeLog(logging.Handler):
@@ -112,8 +135,9 @@ class _HomeLog(logging.Handler):
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append one record."""
-        folder = self._cli.settings.logs
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "hybrid.log").open("a", encoding="utf-8") as log:
-            log.write(self.format(record) + "\n")
+        """Append one record. A log that cannot be written must not stop the work that is logged."""
+        with suppress(HybridError, OSError):
+            folder = self._cli.settings.logs
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / "hybrid.log").open("a", encoding="utf-8") as log:
+                log.write(self.format(record) + "\n")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import opened
+from hybrid.cli.opened import confirm, opened
 
 if TYPE_CHECKING:
     from hybrid.api import Creation, TableFiles
@@ -88,6 +88,29 @@ def show(cli: Cli, name: str) -> None:
     move = spec.move
     task = {"bucket_ms": move.bucket_ms, "buffer_ms": move.buffer_ms, "merge": move.merge_type.value} if move else None
     cli.emit({**_described(spec), "columns": columns, "move": task})
+
+
+@table.command()
+@click.argument("name", metavar="TABLE")
+@click.option("--purge", is_flag=True, help="Delete the data for good; else it is kept aside.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_cli
+def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
+    """Drop a table; it can be brought back unless it is purged."""
+    with opened(cli) as home:
+        home.spec(name)
+        if purge:
+            confirm(f"Delete table '{name}' and all its data for good?", yes)
+        cli.say(home.drop_table(name, purge=purge))
+
+
+@table.command()
+@click.argument("name", metavar="TABLE")
+@pass_cli
+def undrop(cli: Cli, name: str) -> None:
+    """Bring back the table of that name that was dropped last."""
+    with opened(cli) as home:
+        cli.say(home.undrop_table(name))
 
 
 def _files(given: dict[str, Any]) -> TableFiles:

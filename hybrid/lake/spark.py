@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from hybrid.errors import MachineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +55,27 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     builder = SparkSession.builder.appName("hybrid").master(settings.master)
     for key, value in _configuration(settings).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    said = settings.log_dir / "spark-stderr.log"
+    try:
+        with _stderr_to(said):
+            return builder.getOrCreate()
+    except Exception as error:  # py4j and pyspark have no common error; whatever came, no session did
+        raise MachineError(f"Spark did not start: {error}", hint=f"What its JVM said is in {said}") from error
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """A JVM started in here writes its stderr, and that of its workers, to a log and not into our own messages."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with path.open("ab") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def jvm_pid(spark: SparkSession) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
+from hybrid.lake.staging import staging_folder
 from hybrid.progress import Progress
 from hybrid.spec.table_config import Half
 
@@ -50,14 +50,9 @@ class Workbench:
         """The clock as UTC ISO 8601."""
         return datetime.fromtimestamp(self.now_ms() / 1000, UTC).isoformat(timespec="milliseconds")
 
-    @contextmanager
-    def staging(self, layout: TableLayout, act_id: str) -> Iterator[Path]:
+    def staging(self, layout: TableLayout, act_id: str) -> AbstractContextManager[Path]:
         """A folder for staged rows, removed at the end. What killed acts left behind is swept at the next start."""
-        path = layout.staging(act_id)
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
+        return staging_folder(layout.staging(act_id))
 
 
 def new_act_id(kind: str) -> str:

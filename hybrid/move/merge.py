@@ -37,7 +37,7 @@ def merge(rows: DataFrame, spec: TableSpec, config: MoveConfig) -> DataFrame:
         return rows.withColumn(LOW, time).withColumn(HIGH, time)
     if config.merge_type is MergeType.DEDUP:
         # Of equal rows the last that arrived stays: on an upsert table an earlier one may lose a tie that it wins.
-        keys, deciding = spec.schema.column_names, columns.ARRIVAL
+        keys, deciding = spec.schema.column_names, tuple(columns.ARRIVAL)
     else:
         keys, deciding = spec.primary_key, winning_order(spec)
     return _first_of_each(rows, [BUCKET, *keys], [quoted(name).desc_nulls_last() for name in deciding])

@@ -14,7 +14,7 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.diff import Difference, difference, quoted
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.stage import FILE, Staged
-from hybrid.replace.swap import stored_rows, visible_realtime_rows
+from hybrid.replace.swap import newest_rows, visible_realtime_rows
 from hybrid.replace.targets import Target, refuse_overlap, replaced_names, targets_of, time_value
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import Half, TableSpec
@@ -57,7 +57,7 @@ def plan_job(
     if realtime is not None:
         kept_apart = [target for target in targets if target.name in replaced or not append]
         _refuse_unmoved(bench, spec, base, realtime, kept_apart)
-    before = stored_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
+    before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
     number = base.offline.act.number + 1
     fresh = _new_rows(bench, spec, staged, targets, number)
     markers = _stage_markers(bench, spec, base, realtime, before, fresh(0), replaced, folder) if replaced else None
@@ -76,9 +76,12 @@ def _new_rows(
     """The staged rows under their segments' names, as if all had arrived at a given timestamp in one partition."""
     from pyspark.sql import functions as F
 
-    pairs = [(number, target.name) for target in targets for number in target.files]
-    names = bench.spark.createDataFrame(pairs, f"{FILE} int, {columns.SEGMENT} string")
-    named = staged.frame.join(F.broadcast(names), FILE)
+    if len(targets) == 1:
+        named = staged.frame.withColumn(columns.SEGMENT, F.lit(targets[0].name))
+    else:
+        pairs = [(number, target.name) for target in targets for number in target.files]
+        names = bench.spark.createDataFrame(pairs, f"{FILE} int, {columns.SEGMENT} string")
+        named = staged.frame.join(F.broadcast(names), FILE)
     constants = {
         columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
         columns.TOPIC: F.lit(replacement_topic(act_number)),
@@ -107,7 +110,7 @@ def _stage_markers(
     if not spec.upsert:
         return None
     wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
-    elsewhere = stored_rows(bench, base).where(~quoted(columns.SEGMENT).isin(list(replaced))).select(*wanted)
+    elsewhere = newest_rows(bench, base).where(~quoted(columns.SEGMENT).isin(list(replaced))).select(*wanted)
     if realtime is not None:
         elsewhere = elsewhere.unionByName(visible_realtime_rows(bench, spec, realtime, base).select(*wanted))
     path = str(folder / new_act_id("markers"))

@@ -13,7 +13,7 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.diff import Difference, difference, quoted
 from hybrid.replace.lineage import EntryState, Lineage, ReplacementEntry, entries_of, find_entry
 from hybrid.replace.report import JobReport, numbers, report_of, shown
-from hybrid.replace.swap import Swap, commit_swap, require_offline, stored_rows, until_not_overtaken
+from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of, until_not_overtaken
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 
@@ -61,7 +61,7 @@ def _attempt(
     restored = _old_rows(bench, spec, base.path, entry)
     bench.progress.say(f"Comparing what '{entry.id}' replaced with what '{spec.name}' holds.")
     names = (entry.lineage.segments_to, entry.lineage.segments_from)
-    found = difference(spec, _of(stored_rows(bench, base), names[0]), restored)
+    found = difference(spec, _of(newest_rows(bench, base), names[0]), restored)
     sentence = _sentence(entry, found, dry_run)
     if dry_run:
         return report_of(spec.name, names, found, sentence, dry_run=True)
@@ -104,7 +104,7 @@ def _old_rows(bench: Workbench, spec: TableSpec, path: Path, entry: ReplacementE
     if missing:
         raise _expired(entry, f"data file {missing[0]} has been removed")
     try:
-        return _of(stored_rows(bench, old), names).select(
+        return _of(rows_as_of(bench, old), names).select(
             *(quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE))
         )
     except Exception as error:  # pyspark has one class for all that Delta refuses; its name for it stands in the text

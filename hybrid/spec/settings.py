@@ -147,6 +147,8 @@ def _read(path: Path) -> tuple[dict[str, Value], dict[str, str], tuple[str, ...]
         return {}, {}, ()
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} is not valid TOML: {error}") from error
+    except OSError as error:
+        raise SpecError(f"{path} cannot be read: {error.strerror}. Is {path.parent} a folder?") from error
     spark = parsed.pop("spark", {})
     if not isinstance(spark, dict):
         raise SpecError.at(str(path), "spark", "must be a table: [spark]")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -88,6 +89,31 @@ def test_a_bug_is_logged(probe: list[Cli], home: Path, capsys: pytest.CaptureFix
     said = capsys.readouterr().err
     assert "error: Unexpected RuntimeError: oh" in said and str(log) in said and "Traceback" not in said
     assert "Traceback" in log.read_text()
+
+
+def test_a_bug_where_nothing_can_be_logged(
+    probe: list[Cli], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert run(["probe", "bug", "--home", str(tmp_path / "file")]) == 1
+    assert "no log, because the settings cannot be read" in capsys.readouterr().err
+    assert run(["config", "show", "--home", str(tmp_path / "file")]) == 1
+    assert f"Is {tmp_path / 'file'} a folder?" in capsys.readouterr().err
+
+
+def test_a_run_inside_a_run_logs_to_its_own_home(probe: list[Cli], tmp_path: Path) -> None:
+    @click.command(cls=HybridCommand)
+    def tour() -> None:
+        run(["probe", "bug", "--home", str(tmp_path / "inner")])
+        logging.getLogger("hybrid").info("outer line")
+
+    hybrid.commands["tour"] = tour
+    try:
+        run(["tour", "--home", str(tmp_path / "outer")])
+    finally:
+        del hybrid.commands["tour"]
+    assert "outer line" not in (tmp_path / "inner" / "logs" / "hybrid.log").read_text()
+    assert "Traceback" not in (tmp_path / "outer" / "logs" / "hybrid.log").read_text()
 
 
 def test_v_shows_the_traceback(probe: list[Cli], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,18 +1,19 @@
-"""A table prepared as a move would leave it, on one Spark session for the whole folder."""
+"""Tables as one move leaves them, built once and copied for each test, on one Spark session for the whole folder."""
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("HYBRID_TEST_JARS", "/tmp/w/ivy/jars/spark")
-
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench
 from tests.replace.tables import Table, new_workbench
+
+Copy = Callable[[Path], Table]
 
 
 @pytest.fixture(scope="session")
@@ -22,13 +23,41 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     bench.spark.stop()
 
 
-@pytest.fixture
-def orders(workbench: Workbench, tmp_path: Path) -> Table:
-    """The orders recipe after one move: orders 1-7 offline, 8-14 in REALTIME."""
-    return Table.of_recipe(workbench, tmp_path, "orders", moved=7)
+@pytest.fixture(scope="session")
+def orders_template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return Table.of_recipe(workbench, tmp_path_factory.mktemp("orders"), "orders", moved=7)
+
+
+@pytest.fixture(scope="session")
+def concat_template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return Table.of_recipe(workbench, tmp_path_factory.mktemp("concat"), "orders_upsert", moved=7)
+
+
+@pytest.fixture(scope="session")
+def upsert_template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    kept = (3, 4, 5, 7)
+    return Table.of_recipe(workbench, tmp_path_factory.mktemp("upsert"), "orders_upsert", moved=7, kept=kept)
 
 
 @pytest.fixture
-def upsert(workbench: Workbench, tmp_path: Path) -> Table:
-    """The upsert recipe after one move: the latest rows of orders 1-4 offline, the other events in REALTIME."""
-    return Table.of_recipe(workbench, tmp_path, "orders_upsert", moved=7, kept=(3, 4, 5, 7))
+def orders(orders_template: Table, tmp_path: Path) -> Table:
+    """The orders recipe after one move: orders 1-7 offline, 8-14 visible in REALTIME."""
+    return _copy(orders_template, tmp_path)
+
+
+@pytest.fixture
+def upsert(upsert_template: Table, tmp_path: Path) -> Table:
+    """The upsert recipe after one move: the latest rows of orders 1-4 offline."""
+    return _copy(upsert_template, tmp_path)
+
+
+@pytest.fixture
+def concat(concat_template: Table, tmp_path: Path) -> Table:
+    """The upsert recipe after one move with mergeType concat: all 7 events offline."""
+    return _copy(concat_template, tmp_path)
+
+
+def _copy(template: Table, folder: Path) -> Table:
+    root = folder / "warehouse" / template.spec.name
+    shutil.copytree(template.layout.root, root)
+    return replace(template, layout=TableLayout(root), folder=folder)

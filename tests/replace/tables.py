@@ -22,8 +22,7 @@ from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.decode import Decoded, Decoder
 from hybrid.table.state import Act, OfflineState, RealtimeState, next_act
 
-RECIPES = Path(__file__).parents[2] / "data"
-SHARED = Path("/work/shared/recipes")
+ROOT = Path(__file__).parents[2]
 SEGMENT = "orders_1632463351000_1632467070000_0"
 BOUNDARY_MS = 1632470400000
 NOW_MS = 1_700_000_000_000
@@ -48,8 +47,8 @@ def new_workbench(folder: Path) -> Workbench:
 
 def recipe(name: str, file: str) -> Path:
     """A file of a recipe."""
-    mine = RECIPES / name / file
-    return mine if mine.exists() else SHARED / name / file
+    folder = "job_specs" if file == "job-spec.yml" else "data"
+    return ROOT / folder / name / file
 
 
 def recipe_spec(name: str) -> TableSpec:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from hybrid.replace.job import run_job
@@ -15,13 +13,13 @@ from tests.replace.tables import SEGMENT, Table, recipe
 pytestmark = pytest.mark.spark
 
 
-def _job(name: str, tmp_path: Path) -> JobSpec:
-    data = recipe(name, "job-spec.yml").parent / "corrected"
-    return load_job_spec(recipe(name, "job-spec.yml"), {"segmentName": SEGMENT}, str(data))
+def _job(name: str) -> JobSpec:
+    corrected = recipe(name, "corrected/orders.json").parent
+    return load_job_spec(recipe(name, "job-spec.yml"), {"segmentName": SEGMENT}, str(corrected))
 
 
-def test_orders_shows_the_corrected_amounts_under_the_same_name(orders: Table, tmp_path: Path) -> None:
-    report = run_job(orders.bench, orders.spec, orders.layout, _job("orders", tmp_path), reason="late prices", user="ann")
+def test_orders_shows_the_corrected_amounts_under_the_same_name(orders: Table) -> None:
+    report = run_job(orders.bench, orders.spec, orders.layout, _job("orders"), reason="late prices", user="ann")
     rows = sorted(orders.rows(), key=lambda row: row["order_id"])  # type: ignore[arg-type, return-value]
     amounts = [15.948, 251.22, 239.22, 3.888, 11.724, 66.624, 63.048]
     assert [row["amount"] for row in rows] == pytest.approx(amounts, rel=1e-6)
@@ -34,8 +32,8 @@ def test_orders_shows_the_corrected_amounts_under_the_same_name(orders: Table, t
     assert entry.lineage.inputs[0]["sha256"] and entry.lineage.user == "ann"
 
 
-def test_arrived_after_everything_committed(orders: Table, tmp_path: Path) -> None:
-    run_job(orders.bench, orders.spec, orders.layout, _job("orders", tmp_path))
+def test_arrived_after_everything_committed(orders: Table) -> None:
+    run_job(orders.bench, orders.spec, orders.layout, _job("orders"))
     rows = orders.rows(hidden=True)
     assert {row["_hy_timestamp"] for row in rows} == {13_000}
     assert {row["_hy_connector"] for row in rows} == {"~replacement"}
@@ -43,37 +41,39 @@ def test_arrived_after_everything_committed(orders: Table, tmp_path: Path) -> No
     assert sorted(row["_hy_offset"] for row in rows) == list(range(7))  # type: ignore[type-var]
 
 
-def test_twice_changes_nothing(orders: Table, tmp_path: Path) -> None:
-    run_job(orders.bench, orders.spec, orders.layout, _job("orders", tmp_path))
+def test_twice_changes_nothing(orders: Table) -> None:
+    run_job(orders.bench, orders.spec, orders.layout, _job("orders"))
     before = orders.fingerprint()
-    again = run_job(orders.bench, orders.spec, orders.layout, _job("orders", tmp_path))
+    again = run_job(orders.bench, orders.spec, orders.layout, _job("orders"))
     assert again.sentence == f"Nothing to change: segment '{SEGMENT}' already holds exactly these 7 rows."
     assert (again.act, again.version) == (None, None)
     assert orders.fingerprint() == before
 
 
-def test_a_dry_run_touches_nothing(orders: Table, tmp_path: Path) -> None:
+def test_a_dry_run_touches_nothing(orders: Table) -> None:
     before = orders.fingerprint()
-    report = run_job(orders.bench, orders.spec, orders.layout, _job("orders", tmp_path), dry_run=True)
+    report = run_job(orders.bench, orders.spec, orders.layout, _job("orders"), dry_run=True)
     assert report.dry_run and report.version is None and report.added == 7
     assert report.sentence.startswith("Would replace") and report.sentence.endswith("Nothing was touched.")
     assert orders.fingerprint() == before
     assert not list((orders.layout.root / "staging").iterdir())
 
 
-def test_upsert_keeps_nine_orders(upsert: Table, tmp_path: Path) -> None:
-    report = run_job(upsert.bench, upsert.spec, upsert.layout, _job("orders_upsert", tmp_path))
+def test_upsert_keeps_nine_orders(upsert: Table) -> None:
+    report = run_job(upsert.bench, upsert.spec, upsert.layout, _job("orders_upsert"))
     # The corrected file holds what the move kept: nothing to change.
     assert report.version is None and "already holds exactly these 4 rows" in report.sentence
     assert len(upsert.rows()) == 4 and len(upsert.visible()) == 9
     assert upsert.visible()[1]["order_status"] == "COMPLETED" and upsert.visible()[4]["order_status"] == "CANCELLED"
 
 
-def test_upsert_of_a_concat_segment(workbench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    table = Table.of_recipe(workbench, tmp_path, "orders_upsert", moved=7)
-    report = run_job(table.bench, table.spec, table.layout, _job("orders_upsert", tmp_path))
+def test_upsert_of_a_concat_segment(concat: Table) -> None:
+    table = concat
+    report = run_job(table.bench, table.spec, table.layout, _job("orders_upsert"))
     assert (report.rows_before, report.rows_after, report.changed) == (7, 4, 0)
     assert len(table.rows()) == 4 and len(table.visible()) == 9
-    table.ingest([{"order_id": 1, "customer_id": 104, "order_status": "RETURNED", "amount": 1, "ts": "1732463351000"}], 14)
+    table.ingest(
+        [{"order_id": 1, "customer_id": 104, "order_status": "RETURNED", "amount": 1, "ts": "1732463351000"}], 14
+    )
     assert len(table.visible()) == 9 and table.visible()[1]["order_status"] == "RETURNED"
     assert len(table.rows(Half.REALTIME)) == 15

@@ -6,13 +6,14 @@ Every event carries its partition `p` and its number `i` in it, so that a query 
 import json
 import random
 from dataclasses import dataclass
+from pathlib import Path
 
 BUCKET_MS = 3_600_000
 FIRST_MS = 1_700_000_400_000 // BUCKET_MS * BUCKET_MS
 PARTITIONS = 3
+TABLES = {"soak_a": False, "soak_u": True}  # name -> upsert
 
 SCHEMA = {
-    "schemaName": "soak",
     "primaryKeyColumns": ["k"],
     "dimensionFieldSpecs": [
         {"name": "k", "dataType": "INT"},
@@ -33,7 +34,9 @@ def realtime_config(table: str, topic: str, brokers: str, *, upsert: bool) -> di
         "tableType": "REALTIME",
         "segmentsConfig": {"timeColumnName": "ts", "schemaName": table},
         "task": {
-            "taskTypeConfigsMap": {"RealtimeToOfflineSegmentsTask": {"bucketTimePeriod": "1h", "bufferTimePeriod": "1m"}}
+            "taskTypeConfigsMap": {
+                "RealtimeToOfflineSegmentsTask": {"bucketTimePeriod": "1h", "bufferTimePeriod": "1m"}
+            }
         },
         "tableIndexConfig": {
             "streamConfigs": {
@@ -47,6 +50,18 @@ def realtime_config(table: str, topic: str, brokers: str, *, upsert: bool) -> di
         },
     }
     return {**config, "upsertConfig": {"mode": "FULL"}} if upsert else config
+
+
+def write_files(folder: Path, topic: str, brokers: str) -> None:
+    """Schema and table configs of the append table `soak_a` and the upsert table `soak_u`."""
+    for table, upsert in TABLES.items():
+        documents = {
+            "schema": {"schemaName": table, **SCHEMA},
+            "realtime": realtime_config(table, topic, brokers, upsert=upsert),
+            "offline": offline_config(table),
+        }
+        for name, document in documents.items():
+            (folder / f"{table}_{name}.json").write_text(json.dumps(document))
 
 
 def offline_config(table: str) -> dict:
@@ -81,11 +96,15 @@ def make_events(count: int, seed: int) -> list[Event]:
 
 def _event(chance: random.Random, p: int, i: int, n: int, count: int) -> Event:
     if chance.random() < 0.02:
-        bad = chance.choice([b"{not json", b"[1,2]", b'{"k":1}', b"\xff\xfe", b'{"k":"x","p":0,"i":0,"rev":0,"v":1,"ts":1}'])
+        bad = chance.choice(
+            [b"{not json", b"[1,2]", b'{"k":1}', b"\xff\xfe", b'{"k":"x","p":0,"i":0,"rev":0,"v":1,"ts":1}']
+        )
         return Event(p, i, bad, None)
     ts = FIRST_MS + n * 10 * BUCKET_MS // count
     if chance.random() < 0.05:
-        ts = max(FIRST_MS, ts - chance.randrange(1, 4) * BUCKET_MS)
+        hours = chance.randrange(1, 4)
+        # The odd milliseconds keep times apart: versions of a key with equal times are another test's matter.
+        ts = ts - hours * BUCKET_MS + hours
     # A key lives in one partition, as it does with a keyed producer, so its versions have one order of arrival.
     row = {"k": chance.randrange(max(1, count // 25)) * PARTITIONS + p, "p": p, "i": i, "rev": 0, "v": n, "ts": ts}
     return Event(p, i, json.dumps(row).encode(), row)

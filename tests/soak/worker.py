@@ -19,7 +19,9 @@ from hybrid.errors import ConflictError, NotFoundError
 def create(home: Hybrid, table: str, files: Path) -> None:
     try:
         home.create_table(
-            TableFiles(files / f"{table}_schema.json", [files / f"{table}_realtime.json", files / f"{table}_offline.json"])
+            TableFiles(
+                files / f"{table}_schema.json", [files / f"{table}_realtime.json", files / f"{table}_offline.json"]
+            )
         )
     except ConflictError as there_already:
         print(there_already)
@@ -49,6 +51,15 @@ def correct(home: Hybrid, table: str) -> None:
         print(home.run_job(spec, {}).sentence)
 
 
+def revert(home: Hybrid, table: str) -> None:
+    """Takes back the newest replacement that stands."""
+    active = [
+        entry for entry in home.table(table).replacements() if entry.kind == "replace" and entry.state == "ACTIVE"
+    ]
+    if active:
+        print(home.table(table).revert(active[0].id).sentence)
+
+
 JOB = """\
 jobType: SegmentCreationAndTarPush
 inputDirURI: '{folder}'
@@ -58,7 +69,7 @@ tableSpec: {{tableName: {table}}}
 segmentNameGeneratorSpec: {{type: fixed, configs: {{segment.name: '{segment}'}}}}
 """
 
-VERBS = {"ingest": ingest, "move": move, "correct": correct}
+VERBS = {"ingest": ingest, "move": move, "correct": correct, "revert": revert}
 
 
 def main() -> None:

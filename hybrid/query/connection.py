@@ -1,0 +1,48 @@
+"""A DuckDB connection that can read the files of the given folders and reach nothing else.
+
+Settings are locked, extensions are neither installed nor loaded, Python's variables are not tables, and there is no file
+access but below `folders`. Whatever SQL passed the other fences meets this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_CONFIG = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "allow_community_extensions": "false",
+}
+
+
+def locked_connection(folders: Iterable[Path], spill: Path | None = None) -> DuckDBPyConnection:
+    """A fresh in-memory database. `spill` is where large sorts and joins may lay temporary files; None: nowhere."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:", config=dict(_CONFIG))
+    allowed = ", ".join(quoted(f"{folder}/") for folder in folders)
+    for setting in (
+        "SET TimeZone = 'UTC'",
+        f"SET temp_directory = {quoted(str(spill) if spill else '')}",
+        f"SET allowed_directories = [{allowed}]",
+        "SET enable_external_access = false",
+        "SET lock_configuration = true",
+    ):
+        connection.execute(setting)
+    return connection
+
+
+def quoted(text: str) -> str:
+    """A SQL string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """A quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'

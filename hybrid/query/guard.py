@@ -1,0 +1,70 @@
+"""The second fence: what DuckDB itself understands a rewritten statement to be.
+
+Our parser and DuckDB's could read a cunning text in two ways. So DuckDB's parser is asked for its tree before anything
+runs, and everything in it that names a table, a function or a kind of source must be on a list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+from hybrid.errors import QueryError
+from hybrid.query.connection import quoted
+from hybrid.sql.allowed import ALLOWED
+from hybrid.sql.statement import PARSE_ERROR
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_SOURCES = frozenset({"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "TABLE_FUNCTION", "EXPRESSION_LIST"})
+_TABLE_FUNCTIONS = frozenset({"unnest"})
+
+
+def check_statement(connection: DuckDBPyConnection, sql: str, relations: Collection[str]) -> None:
+    """QueryError unless `sql` is one SELECT over `relations` (and its own CTEs) that calls allowed functions only."""
+    row = connection.execute(f"SELECT json_serialize_sql({quoted(sql)})").fetchone()
+    assert row is not None
+    tree = json.loads(row[0])
+    if tree.get("error"):
+        message = str(tree.get("error_message", "")).splitlines()[0]
+        raise QueryError(f"The statement cannot be read: {message}", pinot_code=PARSE_ERROR)
+    if len(tree["statements"]) != 1:
+        raise QueryError("One statement at a time.", pinot_code=PARSE_ERROR)
+    known = {name.lower() for name in relations} | {name.lower() for name in _cte_names(tree)}
+    for node in _nodes(tree):
+        _check_node(node, known)
+
+
+def _check_node(node: dict[str, Any], known: Collection[str]) -> None:
+    name = node.get("function_name")
+    if isinstance(name, str) and (name.lower() not in ALLOWED or node.get("schema") or node.get("catalog")):
+        raise QueryError(f"Function '{name}' is not allowed.", pinot_code=700)
+    kind = node.get("type")
+    if kind == "BASE_TABLE":
+        path = node.get("qualified_name", {}).get("path", [])
+        if len(path) != 1 or str(path[0]).lower() not in known or node.get("at_clause"):
+            raise QueryError(f"Table '{'.'.join(map(str, path))}' does not exist.", pinot_code=190)
+    elif kind == "TABLE_FUNCTION" and node["function"].get("function_name") not in _TABLE_FUNCTIONS:
+        raise QueryError("Only tables can stand in FROM; a function cannot.", pinot_code=PARSE_ERROR)
+    elif "sample" in node and "alias" in node and "class" not in node and kind not in _SOURCES:
+        raise QueryError(f"'{kind}' cannot stand in FROM.", pinot_code=PARSE_ERROR)
+
+
+def _cte_names(tree: Any) -> Iterator[str]:
+    for node in _nodes(tree):
+        for entry in (node.get("cte_map") or {}).get("map") or ():
+            yield str(entry["key"])
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every object of the tree."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)

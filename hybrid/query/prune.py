@@ -1,0 +1,107 @@
+"""Which files of a half a table reference has to read, and why not the others. Statistics only; nothing is opened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hybrid.lake.log import DataFile
+from hybrid.spec.table_config import TableSpec
+from hybrid.spec.types import DataType
+from hybrid.sql.predicates import Comparison
+from hybrid.table.boundary import Boundary, PartitionKey
+from hybrid.table.columns import EPOCH, OFFSET, PARTITION, TIME, rejected_segment
+
+REJECTED = "rejected rows"
+COVERED = "covered by the boundary"
+RULED_OUT = "ruled out by WHERE"
+
+# Statistics of these are exact and compare in Python as they do in DuckDB (floats have NaN, which statistics leave out).
+_PRUNABLE = (DataType.INT, DataType.LONG, DataType.STRING)
+# Delta keeps a prefix of long strings only.
+_STRING_STATISTICS_MAX = 32
+
+
+@dataclass(frozen=True)
+class FileChoice:
+    """The files to read, and how many were pruned for which reason."""
+
+    read: tuple[DataFile, ...]
+    pruned: Mapping[str, int] = field(default_factory=dict)
+
+
+def prunable_columns(spec: TableSpec) -> list[str]:
+    """The columns on which WHERE may rule files out: on an upsert table the key only, because liveness comes first."""
+    allowed = set(spec.primary_key) if spec.upsert else set(spec.schema.column_names)
+    return [
+        column.name
+        for column in spec.schema.fields
+        if column.name in allowed and column.single_value and column.data_type in _PRUNABLE
+    ]
+
+
+def choose_offline(files: Sequence[DataFile], comparisons: Sequence[Comparison]) -> FileChoice:
+    """The offline files: all of them are visible."""
+    return _choose(files, lambda file: RULED_OUT if not _possible(file, comparisons) else None)
+
+
+def choose_realtime(
+    spec: TableSpec,
+    files: Sequence[DataFile],
+    boundary: Boundary | None,
+    known: Sequence[PartitionKey],
+    comparisons: Sequence[Comparison],
+) -> FileChoice:
+    """The realtime files. `boundary` None shows the half as it is stored; `known` are all partitions it has read."""
+
+    def reason(file: DataFile) -> str | None:
+        if file.segment == rejected_segment(spec.name):
+            return REJECTED
+        if boundary is not None and _covered(spec, file, boundary, known):
+            return COVERED
+        return RULED_OUT if not _possible(file, comparisons) else None
+
+    return _choose(files, reason)
+
+
+def _choose(files: Sequence[DataFile], reason_of: Callable[[DataFile], str | None]) -> FileChoice:
+    read: list[DataFile] = []
+    pruned: Counter[str] = Counter()
+    for file in files:
+        reason = reason_of(file)
+        if reason is None:
+            read.append(file)
+        else:
+            pruned[reason] += 1
+    return FileChoice(tuple(read), dict(pruned))
+
+
+def _possible(file: DataFile, comparisons: Sequence[Comparison]) -> bool:
+    return all(
+        comparison.possible(_bound(file.low.get(comparison.column)), _bound(file.high.get(comparison.column)))
+        for comparison in comparisons
+    )
+
+
+def _bound(value: object) -> object:
+    return None if isinstance(value, str) and len(value) >= _STRING_STATISTICS_MAX else value
+
+
+def _covered(spec: TableSpec, file: DataFile, boundary: Boundary, known: Sequence[PartitionKey]) -> bool:
+    """Whether every row of the file is surely covered: its latest time, and its last offset by every possible key.
+
+    Statistics do not name connector and topic, so each partition that fits the numbers must cover the file.
+    """
+    last, latest = file.high.get(OFFSET), file.high.get(TIME)
+    if not isinstance(last, int) or (spec.time_column and not isinstance(latest, int)):
+        return False
+    if not boundary.covers_time(latest if isinstance(latest, int) else None):
+        return False
+    fitting = [key for key in known if _within(file, PARTITION, key.partition) and _within(file, EPOCH, key.epoch)]
+    return bool(fitting) and all(last < boundary.frontier.get(key, 0) for key in fitting)
+
+
+def _within(file: DataFile, column: str, value: int) -> bool:
+    low, high = file.low.get(column), file.high.get(column)
+    return not (isinstance(low, int) and isinstance(high, int)) or low <= value <= high

@@ -1,0 +1,91 @@
+"""The revision a query is answered from (R4): one OFFLINE version with its boundary, one REALTIME version, a tail.
+
+OFFLINE is pinned first, then REALTIME, and then OFFLINE must still be the newest: else a move may have brought rows from a
+REALTIME that retention has cut since, and the pair would miss them. A newer REALTIME than OFFLINE knows of is harmless,
+because the boundary says which of its rows count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from hybrid.errors import ConflictError
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, newest_version, open_half
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
+
+_ROUNDS_MAX = 1000
+
+
+@dataclass(frozen=True)
+class PinnedHalves:
+    """The two halves of one table at one moment; a half that the table does not have is None."""
+
+    offline: HalfSnapshot | None
+    realtime: HalfSnapshot | None
+
+    @property
+    def boundary(self) -> Boundary:
+        """The boundary that the pinned OFFLINE version carries; one that covers nothing without that half."""
+        return self.offline.offline.boundary if self.offline else Boundary()
+
+
+@dataclass(frozen=True)
+class TableRevision:
+    """What the rows of one table were read from. `tail` is the next offset after the last row, by partition."""
+
+    table: str
+    offline: int | None
+    realtime: int | None
+    boundary: Boundary
+    tail: Mapping[PartitionKey, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        parts = [f"OFFLINE={self.offline}" if self.offline is not None else ""]
+        parts.append(f"REALTIME={self.realtime}" if self.realtime is not None else "")
+        if self.offline is not None and self.realtime is not None:
+            parts.append(f"boundary={time_text(self.boundary.time_ms)}{_offsets(self.boundary.frontier)}")
+        parts.append(f"tail={_offsets(self.tail)}" if self.tail else "")
+        return f"{self.table}[{' '.join(part for part in parts if part)}]"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """The revisions of all tables of a statement, by table. Its text is what responses carry."""
+
+    tables: tuple[TableRevision, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(str(table) for table in self.tables)
+
+
+def pin_halves(spec: TableSpec, layout: TableLayout) -> PinnedHalves:
+    """One consistent pair of the table's halves. Commits in between make it look again; it never waits for one."""
+    for _ in range(_ROUNDS_MAX):
+        offline = open_half(layout.half(Half.OFFLINE)) if Half.OFFLINE in spec.halves else None
+        realtime = open_half(layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
+        if offline is None or newest_version(offline.path, offline.version) == offline.version:
+            return PinnedHalves(offline, realtime)
+    raise ConflictError(
+        f"Table '{spec.name}': the OFFLINE half was committed to {_ROUNDS_MAX} times while a query tried to pin it.",
+        hint="Run the query again.",
+    )
+
+
+def time_text(time_ms: int | None) -> str:
+    """T for people: ISO 8601 (UTC), `none` while nothing is covered, `infinite` on a table without a time column."""
+    if time_ms is None:
+        return "none"
+    if time_ms >= INFINITE:
+        return "infinite"
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return f"{time_ms}ms"
+
+
+def _offsets(offsets: Mapping[PartitionKey, int]) -> str:
+    return "{" + ",".join(f"{key}@{offset}" for key, offset in sorted(offsets.items())) + "}"

@@ -1,0 +1,120 @@
+"""The SQL of a relation: what a table reference stands for in DuckDB.
+
+OFFLINE files   UNION ALL   REALTIME files and tail that the boundary does not cover
+then, on an upsert table: the winner of each key, and not the delete markers among the winners
+then: the user's columns in Pinot's order, and the virtual columns that are used
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from hybrid.lake.log import DataFile
+from hybrid.query.connection import identifier, quoted
+from hybrid.query.types import duckdb_type
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.types import DataType
+from hybrid.table.boundary import Boundary
+from hybrid.table.columns import HIDDEN, OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
+from hybrid.table.coverage_sql import covered_sql
+from hybrid.table.liveness import winning_order
+
+_HIDDEN_TYPES = {"string": "VARCHAR", "int": "INTEGER", "bigint": "BIGINT"}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one reference reads. `boundary` None: the realtime rows as they are stored; `tail` names a relation.
+
+    `evolved`: some files may lack columns that were added to the table later.
+    """
+
+    spec: TableSpec
+    half: Half | None
+    offline: Sequence[DataFile]
+    realtime: Sequence[DataFile]
+    tail: str | None
+    boundary: Boundary | None
+    virtual: Collection[str]
+    evolved: bool = False
+
+
+def relation_sql(scan: Scan) -> str:
+    """The relation as one SELECT: the user's columns by name, then the virtual ones."""
+    rows = " UNION ALL ".join(_parts(scan)) or _nothing(scan.spec)
+    columns = ", ".join(identifier(name) for name in sorted(scan.spec.schema.column_names))
+    virtual = "".join(f", {_virtual_sql(name)} AS {identifier(name)}" for name in sorted(scan.virtual))
+    if scan.spec.upsert is None:
+        return f"SELECT {columns}{virtual} FROM ({rows})"
+    if scan.half is Half.OFFLINE:
+        return f"SELECT {columns}{virtual} FROM ({rows}) WHERE {_not_deleted()}"
+    kept = "".join(f", {identifier(name)}" for name in sorted(scan.virtual))
+    # Liveness before every filter (R5): the window stands inside, so nothing but the key can be filtered before it.
+    return (
+        f"SELECT {columns}{kept} FROM (SELECT *{virtual} FROM ({rows}) QUALIFY row_number() OVER ("
+        f"PARTITION BY {_key_sql(scan.spec)} ORDER BY {_order_sql(scan.spec)}) = 1) WHERE {_not_deleted()}"
+    )
+
+
+def _parts(scan: Scan) -> list[str]:
+    parts = []
+    if scan.offline:
+        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan.offline, scan.evolved)}")
+    visible = f" WHERE NOT {covered_sql(scan.boundary)}" if scan.boundary is not None else ""
+    if scan.realtime:
+        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan.realtime, scan.evolved)}{visible}")
+    if scan.tail is not None:
+        parts.append(f"SELECT {_columns(scan)} FROM {identifier(scan.tail)}{visible}")
+    return parts
+
+
+def _columns(scan: Scan) -> str:
+    """Every column, each by name and with one type, so that the parts of the union fit."""
+    return ", ".join([*(_field_sql(field) for field in scan.spec.schema.fields), *(name for name, _ in HIDDEN)])
+
+
+def _field_sql(field: FieldSpec) -> str:
+    name = identifier(field.name)
+    # Files hold instants; inside of queries a timestamp has no zone, as all is UTC.
+    return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type is DataType.TIMESTAMP else name
+
+
+def _read(files: Sequence[DataFile], evolved: bool) -> str:
+    paths = ", ".join(quoted(file.path) for file in files)
+    by_name = ", union_by_name = true" if evolved else ""
+    return (
+        f"read_parquet([{paths}], hive_partitioning = true, hive_types = {{'{SEGMENT}': VARCHAR}}, "
+        f"hive_types_autocast = false{by_name})"
+    )
+
+
+def _nothing(spec: TableSpec) -> str:
+    fields = [(identifier(field.name), duckdb_type(field)) for field in spec.schema.fields]
+    hidden = [(name, _HIDDEN_TYPES[kind]) for name, kind in HIDDEN]
+    nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in [*fields, *hidden])
+    return f"SELECT {nulls} WHERE FALSE"
+
+
+def _virtual_sql(name: str) -> str:
+    return {
+        "$segmentName": SEGMENT,
+        "$partition": PARTITION,
+        "$offset": OFFSET,
+        "$docId": f"CAST(row_number() OVER (PARTITION BY {SEGMENT} ORDER BY {OFFSET}) - 1 AS INTEGER)",
+        "$hostName": quoted(socket.gethostname()),
+    }[name]
+
+
+def _key_sql(spec: TableSpec) -> str:
+    return ", ".join(identifier(name) for name in spec.primary_key)
+
+
+def _order_sql(spec: TableSpec) -> str:
+    return ", ".join(f"{identifier(name)} DESC NULLS LAST" for name in winning_order(spec))
+
+
+def _not_deleted() -> str:
+    return f"{OP} IS DISTINCT FROM '{OP_DELETE}'"

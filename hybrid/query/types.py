@@ -1,0 +1,114 @@
+"""Types between Pinot (what clients are told), DuckDB (what computes) and Python (what rows hold)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.types import DataType
+
+_DUCKDB = {
+    DataType.INT: "INTEGER",
+    DataType.LONG: "BIGINT",
+    DataType.FLOAT: "FLOAT",
+    DataType.DOUBLE: "DOUBLE",
+    DataType.BIG_DECIMAL: "DECIMAL(38,18)",
+    DataType.BOOLEAN: "BOOLEAN",
+    # Without zone: all times are UTC, and so is the connection.
+    DataType.TIMESTAMP: "TIMESTAMP",
+    DataType.STRING: "VARCHAR",
+    DataType.JSON: "VARCHAR",
+    DataType.BYTES: "BLOB",
+}
+_WIRE = {
+    "TINYINT": "INT", "SMALLINT": "INT", "INTEGER": "INT", "UTINYINT": "INT", "USMALLINT": "INT", "UINTEGER": "LONG",
+    "BIGINT": "LONG", "UBIGINT": "LONG", "HUGEINT": "DOUBLE", "UHUGEINT": "DOUBLE", "FLOAT": "FLOAT",
+    "DOUBLE": "DOUBLE", "BOOLEAN": "BOOLEAN", "VARCHAR": "STRING", "JSON": "JSON", "BLOB": "BYTES",
+    "TIMESTAMP": "TIMESTAMP", "TIMESTAMP_NS": "TIMESTAMP", "TIMESTAMP_MS": "TIMESTAMP", "TIMESTAMP_S": "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMP",
+}  # fmt: skip
+
+
+def duckdb_type(field: FieldSpec) -> str:
+    """The type a column has inside of queries."""
+    one = _DUCKDB[field.data_type]
+    return one if field.single_value else f"{one}[]"
+
+
+def wire_type(duckdb_name: str) -> str:
+    """Pinot's name for a result column of this DuckDB type. Sums of integers (HUGEINT) are DOUBLE, as in Pinot."""
+    name = duckdb_name.upper()
+    if name.endswith("[]"):
+        one = wire_type(name[:-2])
+        return f"{one}_ARRAY" if one in _ARRAYS else "STRING_ARRAY"
+    if name.startswith("DECIMAL"):
+        return "BIG_DECIMAL"
+    return _WIRE.get(name, "STRING")
+
+
+_ARRAYS = ("INT", "LONG", "FLOAT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "STRING", "BYTES")
+
+
+def converter(duckdb_name: str, wire: str) -> Callable[[Any], object] | None:
+    """What turns DuckDB's Python value into ours; None where it is one already.
+
+    FLOAT becomes the shortest decimal that names it, BIG_DECIMAL loses the zeros of its scale, times are UTC without
+    zone, what Pinot has no type for becomes text.
+    """
+    name = duckdb_name.upper()
+    if wire.endswith("_ARRAY"):
+        one = converter(name[:-2], wire.removesuffix("_ARRAY"))
+        return None if one is None else lambda values: [None if value is None else one(value) for value in values]
+    if wire == "FLOAT":
+        return shortest_float
+    if wire == "DOUBLE" and name != "DOUBLE":
+        return float
+    if wire == "BIG_DECIMAL":
+        return _plain_decimal
+    if name == "TIMESTAMP WITH TIME ZONE":
+        return _without_zone
+    return _as_text if wire == "STRING" and name != "VARCHAR" else None
+
+
+def convert_rows(rows: Sequence[tuple[Any, ...]], converters: Sequence[Callable[[Any], object] | None]) -> list[Any]:
+    """The rows with each column converted; nulls stay."""
+    changing = [(place, convert) for place, convert in enumerate(converters) if convert is not None]
+    if not changing:
+        return list(rows)
+    converted = []
+    for row in rows:
+        values = list(row)
+        for place, convert in changing:
+            if values[place] is not None:
+                values[place] = convert(values[place])
+        converted.append(tuple(values))
+    return converted
+
+
+def shortest_float(value: float) -> float:
+    """The 32-bit float `value` as the double whose shortest text names it: 15.948, not 15.947999954223633."""
+    for digits in (6, 7, 8):
+        short = float(f"{value:.{digits}g}")
+        if _FLOAT.pack(short) == _FLOAT.pack(value):
+            return short
+    return float(f"{value:.9g}")
+
+
+_FLOAT = struct.Struct("<f")
+
+
+def _plain_decimal(value: Decimal) -> Decimal:
+    plain = value.normalize()
+    return plain.quantize(Decimal(1)) if int(plain.as_tuple().exponent) > 0 else plain
+
+
+def _without_zone(value: datetime) -> datetime:
+    return value.replace(tzinfo=None)
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)

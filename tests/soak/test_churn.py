@@ -1,0 +1,109 @@
+"""While ingestion, moves and replacements run in other processes, every answer equals the oracle's for some prefix of
+each partition, at least as long as what was acknowledged before the query; and replacements are seen whole."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from events import PARTITIONS, TABLES, Event, make_events, write_files
+from harness import Producer, start
+
+import hybrid
+from hybrid.jvm.topics import create_topic
+
+SECONDS = float(os.environ.get("HYBRID_CHURN_S", "90"))
+COUNT = 30_000
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
+
+Answer = tuple[int, int]
+
+
+def prefix_answers(events: list[Event], *, upsert: bool) -> list[list[Answer]]:
+    """By partition, (count, sum of v) of the live rows after each number of its messages."""
+    answers: list[list[Answer]] = [[(0, 0)] for _ in range(PARTITIONS)]
+    best: dict[int, dict] = {}
+    for event in events:
+        count, total = answers[event.p][-1]
+        row = event.row
+        if row is not None:
+            known = best.get(row["k"]) if upsert else None
+            if known is None:
+                count, total = count + 1, total + row["v"]
+            elif (row["ts"], row["i"]) > (known["ts"], known["i"]):
+                total += row["v"] - known["v"]
+            if upsert and (known is None or (row["ts"], row["i"]) > (known["ts"], known["i"])):
+                best[row["k"]] = row
+        answers[event.p].append((count, total))
+    return answers
+
+
+def test_every_answer_under_churn_is_a_prefix(broker: str, tmp_path: Path) -> None:
+    home, topic = tmp_path / "home", "soak-churn"
+    create_topic(broker, topic, PARTITIONS)
+    write_files(tmp_path, topic, broker)
+    events = make_events(COUNT, seed=11)
+    answers = {table: prefix_answers(events, upsert=upsert) for table, upsert in TABLES.items()}
+    assert start(home, tmp_path / "create.log", "--create", str(tmp_path)).wait(timeout=60) == 0
+    workers = [
+        start(home, tmp_path / "ingest.log", "ingest", "--loop", str(SECONDS)),
+        start(home, tmp_path / "move.log", "move", "correct", "--loop", str(SECONDS)),
+    ]
+    producer = Producer(broker, topic)
+    feeding = threading.Thread(target=_feed, args=(producer, events, SECONDS * 0.8))
+    feeding.start()
+    try:
+        checked = _query_until(home, answers, producer, time.monotonic() + SECONDS)
+    finally:
+        feeding.join()
+        producer.close()
+        for worker in workers:
+            if worker.poll() is None:
+                os.killpg(worker.pid, signal.SIGTERM)
+            worker.wait(timeout=120)
+    assert checked > 20
+    for name in ("ingest.log", "move.log"):
+        assert "Traceback" not in (tmp_path / name).read_text(), (tmp_path / name).read_text()[-3000:]
+    assert "Replaced" in (tmp_path / "move.log").read_text()
+
+
+def _feed(producer: Producer, events: list[Event], seconds: float) -> None:
+    step = 200
+    for begin in range(0, len(events), step):
+        producer.send(events[begin : begin + step])
+        time.sleep(seconds * step / len(events))
+
+
+def _query_until(home: Path, answers: dict, producer: Producer, end: float) -> int:
+    hy = hybrid.connect(home)
+    checked, revisions = 0, {table: {} for table in TABLES}
+    try:
+        while time.monotonic() < end:
+            for table in TABLES:
+                at_least = dict(producer.acknowledged)
+                result = hy.query(f"select p, count(*), sum(v) from {table} group by p order by p limit 100")
+                found = {p: (count, int(total)) for p, count, total in result.rows}
+                for p in range(PARTITIONS):
+                    possible = answers[table][p][at_least.get(p, 0) :]
+                    assert found.get(p, (0, 0)) in possible, f"{table} partition {p}: {found.get(p)}, {result.revision}"
+                _check_replacements(hy, table, revisions[table])
+                checked += 1
+    finally:
+        hy.close()
+    return checked
+
+
+def _check_replacements(hy: hybrid.Hybrid, table: str, known: dict[str, int]) -> None:
+    """A segment is seen before or after its replacement, never between, and never goes back."""
+    sql = f"select $segmentName, min(rev), max(rev) from {table}_OFFLINE group by $segmentName limit 1000"
+    for segment, low, high in hy.query(sql).rows:
+        assert low == high, f"{table} {segment}: rows of two revisions, {low} to {high}"
+        assert low >= known.get(segment, 0), f"{table} {segment}: went back from {known[segment]} to {low}"
+        known[segment] = low

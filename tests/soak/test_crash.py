@@ -1,0 +1,82 @@
+"""The process dies at every commit site, and at random; nothing is lost, nothing is there twice.
+
+20,000 events (shared keys, late rows, malformed rows, three partitions) go to an append and an upsert table. After each
+death, before anything is started again, the tables must already answer right: what is not committed is in Kafka.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from events import TABLES, live_rows, make_events, rejected, write_files
+from harness import Producer, check_all_once, rejected_places, start
+
+from hybrid.jvm.topics import create_topic
+
+KINDS = ("create", "ingest", "move", "replace", "revert")  # sealing by age has a test of its own: it needs a clock
+FAILPOINTS = [f"{kind}.commit.{position}" for kind in KINDS for position in ("before", "inside", "after")]
+RANDOM_KILLS = 5
+COUNT = 20_000
+VERBS = ("ingest", "move", "correct", "revert")
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(1500)]
+
+
+def check(home: Path, events: list) -> None:
+    for table, upsert in TABLES.items():
+        check_all_once(home, table, live_rows(events, upsert=upsert), rejected(events))
+
+
+def test_death_at_every_failpoint_and_at_random(broker: str, tmp_path: Path) -> None:
+    home, log = tmp_path / "home", tmp_path / "worker.log"
+    create_topic(broker, "soak-crash", 3)
+    write_files(tmp_path, "soak-crash", broker)
+    events = make_events(COUNT, seed=7)
+    producer = Producer(broker, "soak-crash")
+    step = COUNT // (len(FAILPOINTS) + RANDOM_KILLS) + 1
+    sent: list = []
+
+    def send_more() -> None:
+        more = events[len(sent) : len(sent) + step]
+        producer.send(more)
+        sent.extend(more)
+
+    try:
+        for failpoint in FAILPOINTS:
+            send_more()
+            worker = start(home, log, *VERBS, "--create", str(tmp_path), failpoint=failpoint)
+            assert worker.wait(timeout=300) == -signal.SIGKILL, (
+                f"{failpoint} was not reached:\n{log.read_text()[-3000:]}"
+            )
+            if not failpoint.startswith("create"):
+                check(home, sent)
+        for seed in range(RANDOM_KILLS):
+            send_more()
+            _kill_at_random(home, log, random.Random(seed))
+            check(home, sent)
+        producer.send(events[len(sent) :])
+        worker = start(home, log, "ingest", "move", "correct")
+        assert worker.wait(timeout=300) == 0, log.read_text()[-3000:]
+    finally:
+        producer.close()
+    check(home, events)
+    for table in TABLES:
+        assert rejected_places(home, table) == rejected(events)
+
+
+def _kill_at_random(home: Path, log: Path, chance: random.Random) -> None:
+    """kill -9 after some seconds: of Python alone (its JVM may go on for a moment), or of both at once."""
+    worker = start(home, log, *VERBS, "--loop", "60")
+    time.sleep(chance.uniform(4, 16))
+    if chance.random() < 0.5:
+        os.kill(worker.pid, signal.SIGKILL)
+    else:
+        os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait(timeout=30)
