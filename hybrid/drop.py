@@ -57,6 +57,7 @@ def undrop_table(home: Hybrid, name: str) -> str:
     record = TableRecord(**json.loads(_definition(found[-1]).read_text(encoding="utf-8")))
     found[-1].rename(layout.root)
     home.catalog.add_table(record)
+    _definition(layout.root).unlink()
     return f"Table '{name}' is back, as it was."
 
 

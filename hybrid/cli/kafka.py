@@ -36,7 +36,10 @@ def stop(cli: Cli) -> None:
     """Stop the local broker; its data stays."""
     from hybrid.jvm.broker import LocalBroker
 
-    cli.say("Kafka stopped" if LocalBroker(cli.home).stop() else "Kafka was not running")
+    was_running = LocalBroker(cli.home).stop()
+    cli.say("Kafka stopped" if was_running else "Kafka was not running")
+    if cli.is_machine_read:
+        cli.emit({"state": "stopped", "was_running": was_running})
 
 
 @kafka.command()

@@ -68,12 +68,12 @@ def _logging_to_home(cli: Cli) -> Iterator[None]:
     """Log to this run's home; a run inside a run (the demo) has its own home and writes nothing to the outer one."""
     root = logging.getLogger()
     outer = [handler for handler in root.handlers if isinstance(handler, _HomeLog)]
-    root.handlers = [handler for handler in root.handlers if handler not in outer] + [_HomeLog(cli)]
+    root.handlers = [*(handler for handler in root.handlers if handler not in outer), _HomeLog(cli)]
     logging.getLogger("hybrid").setLevel(logging.INFO)
     try:
         yield
     finally:
-        root.handlers = [handler for handler in root.handlers if not isinstance(handler, _HomeLog)] + outer
+        root.handlers = [*(handler for handler in root.handlers if not isinstance(handler, _HomeLog)), *outer]
 
 
 def _run(cli: Cli, args: Sequence[str]) -> int:

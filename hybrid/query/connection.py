@@ -1,7 +1,7 @@
 """A DuckDB connection that can read the files of the given folders and reach nothing else.
 
-Settings are locked, extensions are neither installed nor loaded, Python's variables are not tables, and there is no file
-access but below `folders`. Whatever SQL passed the other fences meets this one.
+Settings are locked, extensions are neither installed nor loaded, Python's variables are not tables, and there is no
+file access but below `folders`. Whatever SQL passed the other fences meets this one.
 """
 
 from __future__ import annotations

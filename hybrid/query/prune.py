@@ -17,7 +17,7 @@ REJECTED = "rejected rows"
 COVERED = "covered by the boundary"
 RULED_OUT = "ruled out by WHERE"
 
-# Statistics of these are exact and compare in Python as they do in DuckDB (floats have NaN, which statistics leave out).
+# Statistics of these compare in Python as they do in DuckDB (floats have NaN, which statistics leave out).
 _PRUNABLE = (DataType.INT, DataType.LONG, DataType.STRING)
 # Delta keeps a prefix of long strings only.
 _STRING_STATISTICS_MAX = 32

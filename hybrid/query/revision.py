@@ -1,8 +1,8 @@
 """The revision a query is answered from (R4): one OFFLINE version with its boundary, one REALTIME version, a tail.
 
-OFFLINE is pinned first, then REALTIME, and then OFFLINE must still be the newest: else a move may have brought rows from a
-REALTIME that retention has cut since, and the pair would miss them. A newer REALTIME than OFFLINE knows of is harmless,
-because the boundary says which of its rows count.
+OFFLINE is pinned first, then REALTIME, and then OFFLINE must still be the newest: else a move may have brought rows
+that retention has cut from REALTIME since, and the pair would miss them. A newer REALTIME than OFFLINE knows of is
+harmless, because the boundary says which of its rows count.
 """
 
 from __future__ import annotations

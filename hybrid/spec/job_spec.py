@@ -106,7 +106,8 @@ class JobSpec:
 def load_job_spec(path: str | Path, variables: Mapping[str, str], input_dir: str | None = None) -> JobSpec:
     """The job in the YAML file `path`, its `${name}`s filled from `variables`.
 
-    `input_dir` stands in for inputDirURI; relative paths start at the spec's folder. SpecError names place and value of
+    `input_dir` stands in for inputDirURI; relative paths start at the spec's folder (that one, if there is none, where
+    the process stands). SpecError names place and value of
     what is wrong, NotFoundError a missing file.
     """
     file = Path(path)
@@ -203,7 +204,10 @@ def _input_dir(top: Section, folder: Path, input_dir: str | None) -> Path:
     elif "://" in text:
         hint = "Copy the files to this machine and give --input DIR."
         top.fail("inputDirURI", f"'{text}' cannot be read: only local folders are, with file:// or without.", hint=hint)
-    return (folder / Path(text).expanduser()).resolve()
+    path = Path(text).expanduser()
+    beside_spec = (folder / path).resolve()
+    # What stands in the file is meant from the file; what a user types is also looked for where the user stands.
+    return path.resolve() if input_dir is not None and not beside_spec.exists() and path.exists() else beside_spec
 
 
 def _pattern(top: Section, key: str) -> str | None:

@@ -83,14 +83,19 @@ def _exclude(star: exp.Star, names: Sequence[str]) -> None:
     star.set("except_", excluded)
 
 
-def stored_types(tree: exp.Query, fields: Mapping[str, FieldSpec]) -> list[DataType | None]:
-    """The data type of each result column that is a table's column as it is stored; None for all others.
+def stored_types(tree: exp.Query, fields: Mapping[str, FieldSpec]) -> dict[str, DataType]:
+    """The data types of the result columns that are a table's columns as they are stored, by the result's names.
 
-    `*` makes the rest unknown, unless it stands alone. What this is for: JSON is text to DuckDB, and JSON to clients.
+    What this is for: JSON is text to DuckDB, and JSON to clients.
     """
-    found: list[DataType | None] = []
+    found: dict[str, DataType] = {}
     for item in outermost_select(tree).expressions:
         column = item.unalias()
+        if isinstance(column, exp.Star) or (isinstance(column, exp.Column) and isinstance(column.this, exp.Star)):
+            found.update({field.name: field.data_type for field in fields.values()})
         field = fields.get(column.name.lower()) if isinstance(column, exp.Column) else None
-        found.append(field.data_type if field else None)
+        if field is not None:
+            found[item.alias_or_name] = field.data_type
+        else:
+            found.pop(item.alias_or_name, None)
     return found

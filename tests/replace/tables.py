@@ -177,6 +177,10 @@ class Table:
         winners = {row[self.spec.primary_key[0]]: row for row in rows}
         return {key: row for key, row in winners.items() if row["_hy_op"] == "row"}
 
+    def staged(self) -> list[Path]:
+        """What acts have left in the staging folder."""
+        return [path for path in (self.layout.root / "staging").glob("*/*") if path.is_file()]
+
     def fingerprint(self) -> dict[str, str]:
         """Every file of both halves with its sha256."""
         files = [path for half in self.spec.halves for path in self.path(half).rglob("*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""Reading input files: every record with its exact place, or the exact place of the first thing that is none. No JVM."""
+"""Reading input files: each record with its exact place, or the exact place of the first that is none. No JVM."""
 
 from __future__ import annotations
 

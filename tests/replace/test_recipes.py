@@ -56,7 +56,7 @@ def test_a_dry_run_touches_nothing(orders: Table) -> None:
     assert report.dry_run and report.version is None and report.added == 7
     assert report.sentence.startswith("Would replace") and report.sentence.endswith("Nothing was touched.")
     assert orders.fingerprint() == before
-    assert not list((orders.layout.root / "staging").iterdir())
+    assert orders.staged() == []
 
 
 def test_upsert_keeps_nine_orders(upsert: Table) -> None:

@@ -1,0 +1,117 @@
+"""How a statement is answered: revision, boundary, segments read and pruned, rows and SQL. Values, not print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hybrid.query.plan import QueryPlan, RefPlan
+from hybrid.query.prune import FileChoice
+from hybrid.query.revision import time_text
+from hybrid.query.scan import relation_sql
+
+
+@dataclass(frozen=True)
+class HalfExplanation:
+    """One half of one table reference. `pruned` counts files by the reason why they are not read."""
+
+    half: str
+    version: int
+    segments: Sequence[str]
+    files: int
+    rows: int
+    pruned: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class TableExplanation:
+    """One table reference. `boundary_time_ms` and `frontier` are raw; `boundary_time` is ISO 8601 (UTC) or a word.
+
+    `filters` are the comparisons that ruled files out; `tail` is the next offset by partition, `tail_rows` its rows.
+    """
+
+    table: str
+    alias: str
+    boundary_time: str | None
+    boundary_time_ms: int | None
+    frontier: Mapping[str, int]
+    halves: Sequence[HalfExplanation]
+    tail: Mapping[str, int]
+    tail_rows: int
+    filters: Sequence[str]
+    sql: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`sql` is the statement over the relations; each table says what its relation is."""
+
+    revision: str
+    tables: Sequence[TableExplanation]
+    sql: str
+    warnings: Sequence[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The explanation as plain values."""
+        return asdict(self)
+
+
+def explain_plan(plan: QueryPlan) -> Explanation:
+    """What a plan says."""
+    return Explanation(str(plan.revision), [_table(ref) for ref in plan.refs], plan.sql, list(plan.warnings))
+
+
+def explanation_rows(explanation: Explanation) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The explanation as rows, for EXPLAIN PLAN FOR: what it is about, and what is said of it."""
+    rows = [("revision", explanation.revision)]
+    for table in explanation.tables:
+        rows.extend((f"{table.alias}: {subject}", text) for subject, text in _lines(table))
+    rows.append(("statement", explanation.sql))
+    rows.extend(("warning", warning) for warning in explanation.warnings)
+    return ["Subject", "Plan"], list(rows)
+
+
+def _lines(table: TableExplanation) -> list[tuple[str, str]]:
+    lines = [("table", table.table)]
+    if table.boundary_time is not None:
+        frontier = ", ".join(f"{key}@{offset}" for key, offset in table.frontier.items()) or "none"
+        lines.append(("boundary", f"T {table.boundary_time} ({table.boundary_time_ms}), F {frontier}"))
+    for half in table.halves:
+        pruned = "".join(f"; {count} files pruned: {reason}" for reason, count in half.pruned.items())
+        lines.append((half.half, f"{half.files} files of {len(half.segments)} segments, {half.rows} rows{pruned}"))
+    if table.tail:
+        lines.append(("tail", f"{table.tail_rows} rows up to {', '.join(f'{k}@{v}' for k, v in table.tail.items())}"))
+    if table.filters:
+        lines.append(("filters on statistics", ", ".join(table.filters)))
+    return [*lines, ("relation", table.sql)]
+
+
+def _table(plan: RefPlan) -> TableExplanation:
+    boundary, halves = plan.scan.boundary, plan.pinned.halves
+    found = []
+    if halves.offline is not None and plan.reads_offline:
+        found.append(_half("OFFLINE", halves.offline.version, plan.offline))
+    if halves.realtime is not None and plan.reads_realtime:
+        found.append(_half("REALTIME", halves.realtime.version, plan.realtime))
+    return TableExplanation(
+        table=plan.ref.written,
+        alias=plan.ref.alias,
+        boundary_time=time_text(boundary.time_ms) if boundary else None,
+        boundary_time_ms=boundary.time_ms if boundary else None,
+        frontier={str(key): offset for key, offset in sorted(boundary.frontier.items())} if boundary else {},
+        halves=found,
+        tail={str(key): offset for key, offset in sorted(plan.pinned.tail.positions.items())}
+        if plan.reads_realtime
+        else {},
+        tail_rows=plan.tail_rows,
+        filters=[f"{item.column} {item.op} {', '.join(map(repr, item.values))}" for item in plan.comparisons],
+        sql=relation_sql(plan.scan),
+    )
+
+
+def _half(name: str, version: int, choice: FileChoice) -> HalfExplanation:
+    segments = list(dict.fromkeys(file.segment for file in choice.read))
+    return HalfExplanation(
+        name, version, segments, len(choice.read), sum(file.rows for file in choice.read), choice.pruned
+    )

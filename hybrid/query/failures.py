@@ -1,0 +1,51 @@
+"""DuckDB's errors in the words of ours: Pinot's code, and a sentence without DuckDB's positions in rewritten SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hybrid.errors import QueryError, suggestion
+
+EXECUTION, TIMEOUT, NO_SUCH_COLUMN = 200, 250, 710
+_KIND = re.compile(r"^([A-Za-z -]+ Error|Error): ")
+_COLUMN = (
+    re.compile(r'Referenced column "(?P<column>[^"]+)" not found'),
+    re.compile(r'(?:Table|Values list|View) "(?P<table>[^"]+)" does not have a column named "(?P<column>[^"]+)"'),
+    re.compile(r'column "(?P<column>[^"]+)" does not exist', re.IGNORECASE),
+    re.compile(r'Referenced table "(?P<table>[^"]+)" not found'),
+)
+_RELATION = re.compile(r'"?_hy_(rel|tail)_\d+"?')
+
+
+def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None) -> QueryError:
+    """The error for what DuckDB raised; `columns` are those of the tables in the statement."""
+    import duckdb
+
+    if isinstance(error, duckdb.InterruptException):
+        return QueryError(
+            f"The query was stopped after {timeout_ms} ms." if timeout_ms else "The query was cancelled.",
+            pinot_code=TIMEOUT,
+            hint="Give it more time with SET timeoutMs = ...; or narrow it.",
+        )
+    text = str(error)
+    for pattern in _COLUMN:
+        match = pattern.search(text)
+        if match:
+            return _no_column(match.groupdict(), columns)
+    return QueryError(_clean(text), pinot_code=EXECUTION)
+
+
+def _no_column(found: dict[str, str | None], columns: Iterable[str]) -> QueryError:
+    column, table = found.get("column"), found.get("table")
+    if column is None:
+        return QueryError(f"Table or alias '{table}' is not in FROM.", pinot_code=NO_SUCH_COLUMN)
+    where = f" in '{table}'" if table and not table.startswith("_hy_") else ""
+    return QueryError(
+        f"Column '{column}' does not exist{where}.{suggestion(column, columns)}", pinot_code=NO_SUCH_COLUMN
+    )
+
+
+def _clean(text: str) -> str:
+    text = _KIND.sub("", text.split("\n\nLINE ")[0].split("\nLINE ")[0]).strip()
+    return _RELATION.sub("table", " ".join(text.split()))

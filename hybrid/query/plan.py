@@ -1,0 +1,242 @@
+"""From a statement to what DuckDB runs: tables resolved, halves pinned, files chosen, SQL rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from sqlglot import exp
+
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import DataFile, HalfSnapshot
+from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
+from hybrid.query.revision import PinnedHalves, Revision, TableRevision, pin_halves
+from hybrid.query.scan import Scan, relation_sql
+from hybrid.query.tail import Tail, TailSource
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.types import DataType
+from hybrid.sql.coerce import coerce_timestamps
+from hybrid.sql.functions import rewrite_functions
+from hybrid.sql.predicates import Comparison, comparisons_on
+from hybrid.sql.refuse import refuse_hostile
+from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, name_columns, set_limit, stored_types
+from hybrid.sql.statement import Statement
+from hybrid.sql.tables import RESERVED, TableRef, resolve_tables
+from hybrid.sql.times import Context
+from hybrid.table.columns import SEGMENT, rejected_segment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class QueryTable:
+    """A table as a query needs it: its definition, its folders, and where its broker is (None: as configured)."""
+
+    spec: TableSpec
+    layout: TableLayout
+    brokers: str | None = None
+
+
+class TableSource(Protocol):
+    """The tables that statements can name."""
+
+    def names(self) -> list[str]:
+        """All tables."""
+
+    def open(self, name: str) -> QueryTable:
+        """The table of exactly that name."""
+
+
+@dataclass(frozen=True)
+class PinnedTable:
+    """One table at its revision. `tail_rows` is None when the tail holds no row; `tail_name` is its relation."""
+
+    table: QueryTable
+    halves: PinnedHalves
+    tail: Tail
+    tail_rows: pa.Table | None
+    tail_name: str
+
+    @property
+    def revision(self) -> TableRevision:
+        """The table's part of the revision."""
+        offline, realtime = self.halves.offline, self.halves.realtime
+        return TableRevision(
+            self.table.spec.name,
+            offline.version if offline else None,
+            realtime.version if realtime else None,
+            self.halves.boundary,
+            self.tail.positions,
+        )
+
+
+@dataclass(frozen=True)
+class RefPlan:
+    """What one table reference reads, and the SQL that stands for it."""
+
+    ref: TableRef
+    pinned: PinnedTable
+    offline: FileChoice
+    realtime: FileChoice
+    comparisons: Sequence[Comparison]
+    scan: Scan
+
+    @property
+    def tail_rows(self) -> int:
+        """The tail's rows that the reference reads."""
+        rows = self.pinned.tail_rows
+        return rows.num_rows if self.scan.tail is not None and rows is not None else 0
+
+    @property
+    def reads_offline(self) -> bool:
+        """Whether the reference means offline rows."""
+        return self.ref.half is not Half.REALTIME
+
+    @property
+    def reads_realtime(self) -> bool:
+        """Whether the reference means realtime rows, the tail's among them."""
+        return self.ref.half is not Half.OFFLINE
+
+    @property
+    def rows_read(self) -> int:
+        """Rows in the files read and in the tail."""
+        return sum(file.rows for file in (*self.offline.read, *self.realtime.read)) + self.tail_rows
+
+    def files_there(self) -> list[DataFile]:
+        """The files of the halves that the reference means, rejected rows left out."""
+        offline, realtime = self.pinned.halves.offline, self.pinned.halves.realtime
+        found = list(offline.files) if offline and self.reads_offline else []
+        if realtime and self.reads_realtime:
+            rejected = rejected_segment(self.pinned.table.spec.name)
+            found += [file for file in realtime.files if file.segment != rejected]
+        return found
+
+    def consuming(self) -> set[str]:
+        """The consuming segments that the reference means; the tail's rows are in one each."""
+        realtime = self.pinned.halves.realtime
+        if realtime is None or not self.reads_realtime:
+            return set()
+        rows = self.pinned.tail_rows
+        in_tail = set(rows.column(SEGMENT).unique().to_pylist()) if rows is not None else set()
+        return in_tail | realtime.realtime.consuming_names()
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """A planned statement. `sql` is the user's, rewritten over relations; `ctes` and `body` are its two parts; `rows_max` the default LIMIT, or None."""
+
+    statement: Statement
+    tables: Sequence[PinnedTable]
+    refs: Sequence[RefPlan]
+    sql: str
+    rows_max: int | None
+    stored: Mapping[str, DataType]
+    warnings: Sequence[str] = ()
+    ctes: str = ""
+    body: str = ""
+    recursive: str = ""
+
+    @property
+    def revision(self) -> Revision:
+        """What the answer is of."""
+        return Revision(tuple(pinned.revision for pinned in self.tables))
+
+    def full_sql(self, *, evolved: bool = False) -> str:
+        """What DuckDB runs: the relations, then the statement over them."""
+        # Not materialized: projections and filters must reach the files.
+        relations = ", ".join(
+            f"{plan.ref.relation} AS NOT MATERIALIZED ({relation_sql(replace(plan.scan, evolved=evolved))})"
+            for plan in self.refs
+        )
+        return f"WITH {self.recursive}{relations}{self.ctes} {self.body}" if relations else self.sql
+
+
+def plan_query(statement: Statement, source: TableSource, tail: TailSource, now_ms: int) -> QueryPlan:
+    """Plans a statement at this moment's revision. QueryError for what cannot be answered."""
+    tree = statement.tree
+    refuse_hostile(tree)
+    name_columns(tree)
+    refs = resolve_tables(tree, source.names())
+    opened = {name: source.open(name) for name in dict.fromkeys(ref.table for ref in refs)}
+    fields = _fields(table.spec for table in opened.values())
+    types = {name: column.data_type for name, column in fields.items() if column.single_value}
+    rewrite_functions(tree, Context(now_ms, types))
+    coerce_timestamps(tree, types)
+    hide_virtual(refs)
+    rows_max = DEFAULT_LIMIT if has_default_limit(tree) else None
+    stored = stored_types(tree, fields)
+    if rows_max is not None:
+        tree = set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
+    pinned = {name: _pin(table, place, refs, tail, now_ms) for place, (name, table) in enumerate(opened.items())}
+    plans = [_plan_ref(ref, pinned[ref.table]) for ref in refs]
+    warnings = [warning for table in pinned.values() for warning in table.tail.warnings]
+    parts = _Parts.of(tree)
+    return QueryPlan(statement, list(pinned.values()), plans, _sql(tree), rows_max, stored, warnings, *parts)
+
+
+class _Parts(NamedTuple):
+    """A statement without its WITH, so that the relations can stand before its own CTEs."""
+
+    ctes: str
+    body: str
+    recursive: str
+
+    @classmethod
+    def of(cls, tree: exp.Query) -> _Parts:
+        rest = tree.copy()
+        clause = rest.args.get("with_")
+        if not isinstance(clause, exp.With):
+            return cls("", _sql(rest), "")
+        rest.set("with_", None)
+        ctes = "".join(f", {_sql(cte)}" for cte in clause.expressions)
+        return cls(ctes, _sql(rest), "RECURSIVE " if clause.args.get("recursive") else "")
+
+
+def _sql(tree: exp.Expr) -> str:
+    return tree.sql("duckdb", comments=False)
+
+
+def _fields(specs: Iterable[TableSpec]) -> dict[str, FieldSpec]:
+    """The columns of all tables by lower-case name; a name that two tables give different types is left out."""
+    found: dict[str, FieldSpec] = {}
+    clashing: set[str] = set()
+    for column in (column for spec in specs for column in spec.schema.fields):
+        name = column.name.lower()
+        known = found.setdefault(name, column)
+        if (known.data_type, known.single_value) != (column.data_type, column.single_value):
+            clashing.add(name)
+    return {name: column for name, column in found.items() if name not in clashing}
+
+
+def _pin(table: QueryTable, place: int, refs: Sequence[TableRef], source: TailSource, now_ms: int) -> PinnedTable:
+    halves = pin_halves(table.spec, table.layout)
+    wants_tail = any(ref.table == table.spec.name and ref.half is not Half.OFFLINE for ref in refs)
+    tail, rows = Tail(), None
+    if halves.realtime is not None and wants_tail:
+        tail = source.read(table.spec, halves.realtime.realtime, table.brokers)
+        if tail.messages:
+            from hybrid.query.tailrows import tail_table
+
+            rows = tail_table(table.spec, halves.realtime.realtime, tail.messages, now_ms)
+    return PinnedTable(table, halves, tail, rows, f"{RESERVED}tail_{place}")
+
+
+def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
+    spec, halves = pinned.table.spec, pinned.halves
+    comparisons = comparisons_on(ref, prunable_columns(spec))
+    boundary = halves.boundary if ref.half is None and halves.offline is not None else None
+    offline = choose_offline(_files(halves.offline, ref, Half.OFFLINE), comparisons)
+    realtime = FileChoice(())
+    if halves.realtime is not None and ref.half is not Half.OFFLINE:
+        known = sorted({*halves.realtime.realtime.offsets, *halves.boundary.frontier})
+        realtime = choose_realtime(spec, halves.realtime.files, boundary, known, comparisons)
+    tail = pinned.tail_name if pinned.tail_rows is not None and ref.half is not Half.OFFLINE else None
+    scan = Scan(spec, ref.half, offline.read, realtime.read, tail, boundary, ref.virtual)
+    return RefPlan(ref, pinned, offline, realtime, comparisons, scan)
+
+
+def _files(snapshot: HalfSnapshot | None, ref: TableRef, half: Half) -> Sequence[DataFile]:
+    return snapshot.files if snapshot is not None and ref.half in {None, half} else ()

@@ -1,0 +1,97 @@
+"""The answer to a query: names, Pinot types and rows, what they were read from, and what went into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hybrid.errors import MachineError
+from hybrid.query.revision import Revision
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class QueryStats:
+    """Counts by Pinot's names. Segments are of the halves read; `num_docs_scanned` counts rows in files and tail read.
+
+    `num_segments_queried` were there, `num_segments_processed` were read; how many held a match is not known.
+    """
+
+    num_segments_queried: int = 0
+    num_segments_processed: int = 0
+    num_segments_matched: int = 0
+    num_consuming_segments_queried: int = 0
+    num_docs_scanned: int = 0
+    total_docs: int = 0
+    time_used_ms: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        """The counts as Pinot's response spells them."""
+        return {
+            "numSegmentsQueried": self.num_segments_queried,
+            "numSegmentsProcessed": self.num_segments_processed,
+            "numSegmentsMatched": self.num_segments_matched,
+            "numConsumingSegmentsQueried": self.num_consuming_segments_queried,
+            "numDocsScanned": self.num_docs_scanned,
+            "totalDocs": self.total_docs,
+            "timeUsedMs": self.time_used_ms,
+        }
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """Rows hold Python values: int, float, bool, str, bytes, Decimal, datetime (UTC, without zone), lists, None."""
+
+    column_names: Sequence[str]
+    column_types: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]
+    revision: Revision = field(default_factory=Revision)
+    warnings: Sequence[str] = ()
+    stats: QueryStats = field(default_factory=QueryStats)
+
+    def arrow(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        import pyarrow as pa
+
+        columns = list(zip(*self.rows, strict=True)) if self.rows else [() for _ in self.column_names]
+        arrays = [
+            pa.array(list(values), _arrow_type(kind, values))
+            for kind, values in zip(self.column_types, columns, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, names=list(self.column_names))
+
+    def df(self) -> pd.DataFrame:
+        """The rows as a pandas data frame."""
+        return self.arrow().to_pandas()
+
+    def pl(self) -> Any:
+        """The rows as a polars data frame. MachineError without polars."""
+        import importlib
+
+        try:
+            polars = importlib.import_module("polars")
+        except ImportError:
+            raise MachineError("polars is not installed.", hint="pip install polars") from None
+        return polars.from_arrow(self.arrow())
+
+
+def _arrow_type(wire: str, values: Sequence[object]) -> pa.DataType | None:
+    """The Arrow type of a wire type; decimals as wide as their values ask for."""
+    import pyarrow as pa
+
+    if wire.endswith("_ARRAY"):
+        return pa.list_(_arrow_type(wire.removesuffix("_ARRAY"), ()))
+    return {
+        "INT": pa.int32(),
+        "LONG": pa.int64(),
+        "FLOAT": pa.float32(),
+        "DOUBLE": pa.float64(),
+        "BOOLEAN": pa.bool_(),
+        "TIMESTAMP": pa.timestamp("us"),
+        "BYTES": pa.binary(),
+        "BIG_DECIMAL": None if any(value is not None for value in values) else pa.decimal128(38, 18),
+    }.get(wire, pa.string())

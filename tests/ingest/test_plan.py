@@ -1,0 +1,79 @@
+"""Planning a batch: what is read, and when a person has to decide."""
+
+import pytest
+
+from hybrid.errors import StreamError
+from hybrid.ingest.plan import check_identity, missing_topic, partition_key, plan_batch, start_offsets, topic_key
+from hybrid.ingest.stream import TopicView
+from hybrid.spec.table_config import StreamConfig
+from hybrid.table.ranges import OffsetRange
+from hybrid.table.state import Act, RealtimeState
+
+ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
+STREAM = StreamConfig("orders", "localhost:9092")
+KEYS = [partition_key("orders", number) for number in range(3)]
+
+
+def state(offsets=(), topic_id="id-1"):
+    known = {topic_key("orders"): topic_id} if topic_id else {}
+    return RealtimeState(ACT, dict(zip(KEYS, offsets, strict=False)), known)
+
+
+def view(starts, ends, topic_id="id-1"):
+    return TopicView("orders", topic_id, dict(enumerate(starts)), dict(enumerate(ends)))
+
+
+def plan(known, seen, most=100):
+    return plan_batch("orders", STREAM, known, seen, most)
+
+
+def test_a_batch_goes_from_the_committed_offsets_to_the_ends():
+    found = plan(state([3, 5]), view([0, 0], [10, 5]))
+    assert found.ranges == (OffsetRange(KEYS[0], 3, 10),)
+    assert (found.behind, found.topic_id) == (0, "id-1")
+
+
+def test_a_bounded_batch_says_how_far_it_is_behind():
+    found = plan(state([0, 0]), view([0, 0], [100, 2]), most=10)
+    assert found.ranges == (OffsetRange(KEYS[0], 0, 8), OffsetRange(KEYS[1], 0, 2))
+    assert found.behind == 92
+
+
+def test_a_new_partition_is_read_from_its_start():
+    assert plan(state([5]), view([0, 0], [5, 4])).ranges == (OffsetRange(KEYS[1], 0, 4),)
+
+
+@pytest.mark.parametrize(
+    ("known", "seen", "words"),
+    [
+        (state([3]), view([0], [9], "id-2"), "Topic 'orders' was recreated: table 'orders' has read topic id id-1"),
+        (state([3]), view([7], [9]), "has to read partition 0 of topic 'orders' from offset 3, but Kafka's first one"),
+        (state([]), view([2], [9]), "2 offsets are gone"),
+        (state([10]), view([0], [9]), "has read partition 0 of topic 'orders' up to offset 10, but it now ends at 9"),
+        (state([5, 10]), view([0, 0], [9, 9]), "partition 1"),
+    ],
+    ids=["recreated", "expired", "new partition expired", "refilled", "one of two refilled"],
+)
+def test_nothing_is_skipped_without_a_person(known, seen, words):
+    with pytest.raises(StreamError) as caught:
+        plan(known, seen)
+    assert words in str(caught.value)
+    assert "nothing was skipped" in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_topic_whose_id_nobody_knows_yet_may_have_any():
+    check_identity("orders", state(topic_id=None), view([0], [0], "id-9"))
+
+
+def test_where_a_table_starts():
+    seen = view([4, 0], [9, 7])
+    assert start_offsets(STREAM, seen) == {KEYS[0]: 9, KEYS[1]: 7}, "Pinot's default is largest"
+    assert start_offsets(StreamConfig("orders", "b", "smallest"), seen) == {KEYS[0]: 4, KEYS[1]: 0}
+    assert start_offsets(STREAM, None) == {}, "a topic that is not there yet starts at 0"
+
+
+def test_a_missing_topic_says_how_to_create_it():
+    error = missing_topic(STREAM)
+    assert str(error) == "Topic 'orders' does not exist at localhost:9092."
+    assert error.hint == "hybrid kafka topic create orders"

@@ -1,0 +1,91 @@
+"""Failpoints: every kind of act that commits has its three, and they kill."""
+
+import ast
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hybrid
+from hybrid.lake import failpoints
+
+SOURCE = Path(hybrid.__file__).parent
+
+
+def modules() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
+
+
+def calls(tree: ast.Module, name: str) -> list[ast.Call]:
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [call for call in found if getattr(call.func, "id", getattr(call.func, "attr", None)) == name]
+
+
+def strings(nodes) -> set[str]:
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def test_no_kind_of_act_is_forgotten():
+    """The kinds in the source: literals given to `next_act`, to `Swap` and to `Act`."""
+    kinds: set[str] = set()
+    for tree in modules().values():
+        for call in calls(tree, "next_act"):
+            kinds |= strings(call.args[2:3])
+        for call in calls(tree, "Swap"):
+            kinds |= strings(call.args[1:2]) | strings(word.value for word in call.keywords if word.arg == "kind")
+        for call in calls(tree, "Act"):
+            kinds |= strings(call.args[2:3])
+    assert kinds == set(failpoints.ACT_KINDS)
+
+
+def test_every_commit_goes_through_the_one_place_with_failpoints():
+    writers = {}
+    for path, tree in modules().items():
+        text = ast.unparse(tree)
+        if re.search(r"format\('delta'\)\.mode|\.write\.format\('delta'\)|DeltaTable\.create\(|write_deltalake", text):
+            writers[str(path.relative_to(SOURCE))] = text
+    assert set(writers) == {"lake/commit.py", "lake/create.py"}
+    for text in writers.values():
+        assert "'before')" in text and "failpoint_inside(" in text and "'after')" in text
+
+
+def test_their_names():
+    assert len(failpoints.names()) == len(set(failpoints.names())) == 3 * len(failpoints.ACT_KINDS)
+    assert "move.commit.inside" in failpoints.names()
+    with pytest.raises(AssertionError):
+        failpoints.failpoint("no-such-kind", "before")
+
+
+SCRIPT = """
+from pathlib import Path
+from hybrid.lake.failpoints import failpoint, failpoint_inside
+for turn in range(3):
+    failpoint("move", "before")
+    with failpoint_inside("move", Path(".")):
+        Path("s=1").mkdir(exist_ok=True)
+        Path(f"s=1/{turn}.parquet").touch()
+    failpoint("move", "after")
+    print("committed", turn, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "committed"),
+    [
+        ("", 3),
+        ("move.commit.before", 0),
+        ("move.commit.inside", 0),
+        ("move.commit.after@2", 1),
+        ("seal.commit.after", 3),
+    ],
+)
+def test_the_process_dies_there(tmp_path, name, committed):
+    environment = {**os.environ, "HYBRID_FAILPOINT": name, "PYTHONPATH": str(SOURCE.parent)}
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=30)
+    assert done.stdout.count("committed") == committed, done.stderr
+    assert done.returncode == (0 if committed == 3 else -signal.SIGKILL)

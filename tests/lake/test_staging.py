@@ -1,0 +1,63 @@
+"""Folders for staged rows: gone with their act, swept when it was killed, left alone while it lives."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybrid.lake.staging import staging_folder
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from hybrid.lake.staging import staging_folder
+with staging_folder(Path(sys.argv[1])) as path:
+    path.mkdir()
+    (path / "rows.parquet").touch()
+    print("staged", flush=True)
+    time.sleep(60)
+"""
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.is_dir()}
+
+
+@pytest.fixture
+def other(tmp_path: Path):
+    """Another process that stages `other`."""
+    command = [sys.executable, "-c", OWNER, str(tmp_path / "other")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "staged\n"
+        yield process
+        process.kill()
+
+
+def test_it_is_removed_at_the_end(tmp_path):
+    with staging_folder(tmp_path / "staging" / "move-1") as path:
+        assert not path.exists(), "Spark makes it"
+        path.mkdir()
+    with pytest.raises(ValueError), staging_folder(tmp_path / "staging" / "move-2") as path:
+        path.mkdir()
+        raise ValueError
+    assert names(tmp_path / "staging") == set()
+    assert not list((tmp_path / "staging").glob("*.owned"))
+
+
+def test_what_a_killed_act_left_is_swept_by_the_next(tmp_path, other):
+    os.kill(other.pid, signal.SIGKILL)
+    other.wait()
+    (tmp_path / "orphans-last-write").mkdir()
+    assert names(tmp_path) == {"other", "orphans-last-write"}
+    with staging_folder(tmp_path / "mine") as path:
+        path.mkdir()
+        assert names(tmp_path) == {"mine"}
+
+
+def test_an_act_that_goes_on_keeps_its_rows(tmp_path, other):
+    with staging_folder(tmp_path / "mine"), staging_folder(tmp_path / "mine-too"):
+        assert names(tmp_path) == {"other"}
+        assert (tmp_path / "other" / "rows.parquet").exists()

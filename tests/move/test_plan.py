@@ -1,0 +1,81 @@
+"""Planning a move, against the oracle."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybrid.move.plan import Waiting, plan_move, reason_for_nothing, utc
+from hybrid.spec.table_config import MoveConfig
+from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
+from hybrid.table.buckets import bucket_of
+from tests.oracle import Event, Oracle
+
+KEY = PartitionKey("kafka", "orders", 0, 0)
+HOUR = 3_600_000
+
+
+def waiting_of(times: list[int], boundary: Boundary, period: int) -> list[Waiting]:
+    """What the move counts in Spark: rows that are not covered, by bucket and lateness."""
+    counts = Counter(
+        (bucket_of(time, period).start, boundary.time_ms is not None and time < boundary.time_ms) for time in times
+    )
+    return [Waiting(start, late, count) for (start, late), count in counts.items()]
+
+
+@given(
+    st.lists(st.integers(-50, 50), max_size=15), st.none() | st.integers(-50, 50), st.integers(-60, 120),
+    st.integers(0, 20), st.integers(1, 30), st.none() | st.integers(1, 3),
+)  # fmt: skip
+def test_a_plan_takes_what_the_oracle_takes(times, t, now, buffer, period, buckets_max):
+    oracle = Oracle(moved_until=t)
+    oracle.produce(*(Event((*KEY, offset), time) for offset, time in enumerate(times)))
+    oracle.commit({tuple(KEY): len(times)})
+    end, rows = oracle.due(now, buffer, period, buckets_max)
+
+    before = Boundary(t)
+    config = MoveConfig(period, buffer)
+    plan = plan_move(config, before, {KEY: len(times)}, waiting_of(times, before, period), now, buckets_max)
+
+    assert plan.boundary.time_ms == end
+    assert plan.rows + plan.late_rows == len(rows)
+    assert plan.late_rows == sum(t is not None and row.time < t for row in rows)
+    assert [row for row in oracle.waiting() if plan.boundary.covers(row.time, KEY, row.offset)] == rows
+    assert plan.moves_something == bool(rows)
+
+
+@given(st.integers(0, 10), st.integers(0, 9))
+def test_without_a_time_column_the_frontier_alone_moves(count, moved):
+    before = Boundary(INFINITE, {KEY: moved})
+    waiting = [Waiting(None, False, count)] if count else []
+    plan = plan_move(MoveConfig(), before, {KEY: moved + count}, waiting, 0, 1)
+    assert plan.boundary == Boundary(INFINITE, {KEY: moved + count})
+    assert (plan.rows, plan.late_rows, plan.buckets) == (count, 0, ())
+
+
+def test_late_rows_move_though_no_bucket_closed():
+    before = Boundary(2 * HOUR, {KEY: 5})
+    plan = plan_move(MoveConfig(HOUR, 0), before, {KEY: 9}, [Waiting(HOUR, True, 3)], 2 * HOUR, 1)
+    assert (plan.rows, plan.late_rows) == (0, 3)
+    assert plan.boundary == Boundary(2 * HOUR, {KEY: 9})
+
+
+def test_before_the_first_move_no_row_is_late():
+    plan = plan_move(MoveConfig(HOUR, 0), Boundary(), {KEY: 9}, [Waiting(0, False, 3)], HOUR - 1, 1)
+    assert not plan.moves_something
+    assert plan.boundary.time_ms is None
+
+
+def test_why_there_is_nothing_to_do():
+    config = MoveConfig(2 * HOUR, 60_000)
+    assert reason_for_nothing(config, [], 0) == "every ingested row is in the offline half already"
+    assert reason_for_nothing(config, [Waiting(0, False, 3), Waiting(2 * HOUR, False, 1)], HOUR) == (
+        "4 rows wait in 2 buckets not closed yet: [1970-01-01T00:00:00Z, 1970-01-01T02:00:00Z) closes at "
+        "1970-01-01T02:01:00Z, its end plus bufferTimePeriod; it is 1970-01-01T01:00:00Z"
+    )
+
+
+def test_times_in_words():
+    assert utc(1632470400000) == "2021-09-24T08:00:00Z"
+    assert utc(-1) == "1969-12-31T23:59:59.999Z"
+    assert utc(INFINITE) == f"{INFINITE} ms"

@@ -1,0 +1,158 @@
+"""Builds the halves of a table without Spark: delta-rs writes what a Spark job would, state and all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, write_deltalake
+
+from hybrid.lake.create import arrow_schema, create_half
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import open_half
+from hybrid.query.plan import QueryTable
+from hybrid.query.tail import Tail, TailMessage
+from hybrid.spec.schema import FieldKind, FieldSpec, Schema
+from hybrid.spec.table_config import Half, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.timeformat import TimeFormat, TimeKind
+from hybrid.spec.types import DataType
+from hybrid.table.boundary import Boundary, PartitionKey
+from hybrid.table.state import Act, OfflineState, RealtimeState, to_user_metadata
+
+MILLIS = TimeFormat("1:MILLISECONDS:EPOCH", TimeKind.EPOCH)
+KEY = PartitionKey("kafka", "orders", 0, 0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the test table as it is stored: user values by name, and where it comes from."""
+
+    values: Mapping[str, object]
+    time_ms: int | None
+    offset: int | None
+    key: PartitionKey | None = KEY
+    timestamp_ms: int | None = 0
+    op: str = "row"
+    segment: str = "orders__0__0__20210924T0602Z"
+    reason: str | None = None
+
+    def stored(self) -> dict[str, object]:
+        key = self.key
+        return {
+            "_hy_segment": self.segment,
+            "_hy_connector": key.connector if key else None,
+            "_hy_topic": key.topic if key else None,
+            "_hy_epoch": key.epoch if key else None,
+            "_hy_partition": key.partition if key else None,
+            "_hy_offset": self.offset,
+            "_hy_timestamp": self.timestamp_ms,
+            "_hy_op": self.op,
+            "_hy_time": self.time_ms,
+            "_hy_reason": self.reason,
+            "_hy_raw": None,
+            **self.values,
+        }
+
+
+def orders_spec(
+    *,
+    upsert: bool = False,
+    deletes: bool = False,
+    time_column: str | None = "ts",
+    extra: Sequence[FieldSpec] = (),
+    halves: Iterable[Half] = (Half.REALTIME, Half.OFFLINE),
+) -> TableSpec:
+    """The orders table: order_id INT, customer STRING, amount FLOAT, ts LONG (and `gone` BOOLEAN for deletes)."""
+    fields = [
+        FieldSpec("order_id", DataType.INT, FieldKind.DIMENSION),
+        FieldSpec("customer", DataType.STRING, FieldKind.DIMENSION),
+        FieldSpec("amount", DataType.FLOAT, FieldKind.METRIC),
+        FieldSpec("ts", DataType.LONG, FieldKind.DATE_TIME, time_format=MILLIS),
+        *([FieldSpec("gone", DataType.BOOLEAN, FieldKind.DIMENSION)] if deletes else []),
+        *extra,
+    ]
+    return TableSpec(
+        name="orders",
+        schema=Schema("orders", tuple(fields), ("order_id",) if upsert else ()),
+        halves=frozenset(halves),
+        time_column=time_column,
+        stream=StreamConfig("orders", "127.0.0.1:1"),
+        move=None,
+        upsert=UpsertConfig("ts", "gone" if deletes else None) if upsert else None,
+    )
+
+
+@dataclass
+class Halves:
+    """A table on disk and what it has been told; also a TableSource of one table."""
+
+    spec: TableSpec
+    layout: TableLayout
+    realtime: RealtimeState = field(default_factory=lambda: RealtimeState(act("create", 0)))
+    offline: OfflineState = field(default_factory=lambda: OfflineState(act("create", 0)))
+    brokers: str | None = None
+
+    @classmethod
+    def create(cls, folder: Path, spec: TableSpec) -> Halves:
+        built = cls(spec, TableLayout(folder / spec.name))
+        for half in spec.halves:
+            create_half(built.layout.half(half), spec, half, built.state(half))
+        return built
+
+    def state(self, half: Half) -> RealtimeState | OfflineState:
+        return self.realtime if half is Half.REALTIME else self.offline
+
+    def commit_realtime(self, rows: Sequence[Row], **changes: object) -> int:
+        """Appends realtime rows; `changes` are those of the state (offsets and so on)."""
+        self.realtime = replace(self.realtime, act=act("ingest", self.realtime.act.number + 1), **changes)  # type: ignore[arg-type]
+        return self._append(Half.REALTIME, rows)
+
+    def commit_offline(self, rows: Sequence[Row], boundary: Boundary | None = None) -> int:
+        """Appends offline rows, with a new boundary."""
+        self.offline = replace(
+            self.offline,
+            act=act("move", self.offline.act.number + 1),
+            boundary=boundary if boundary is not None else self.offline.boundary,
+        )
+        return self._append(Half.OFFLINE, rows)
+
+    def _append(self, half: Half, rows: Sequence[Row]) -> int:
+        schema = arrow_schema(self.spec, half)
+        stored = [row.stored() for row in rows]
+        table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in stored], schema=schema)
+        path = self.layout.half(half)
+        write_deltalake(
+            str(path),
+            table,
+            mode="append",
+            partition_by=["_hy_segment"],
+            commit_properties=CommitProperties(custom_metadata={"userMetadata": to_user_metadata(self.state(half))}),
+        )
+        return open_half(path).version
+
+    def names(self) -> list[str]:
+        return [self.spec.name]
+
+    def open(self, name: str) -> QueryTable:
+        assert name == self.spec.name
+        return QueryTable(self.spec, self.layout, self.brokers)
+
+
+def act(kind: str, number: int) -> Act:
+    return Act(f"{kind}-{number}", number, kind, "2021-09-24T06:02:31.000+00:00")
+
+
+class ListTail:
+    """A tail from a list: what Kafka would hold. Messages below the committed offsets are not in it."""
+
+    def __init__(self, messages: Sequence[TailMessage] = (), warnings: Sequence[str] = ()) -> None:
+        self.messages, self.warnings = list(messages), list(warnings)
+
+    def read(self, spec: TableSpec, state: RealtimeState, brokers: str | None) -> Tail:
+        beyond = [message for message in self.messages if message.offset >= state.offsets.get(message.key, 0)]
+        positions = dict(state.offsets)
+        for message in beyond:
+            positions[message.key] = max(positions.get(message.key, 0), message.offset + 1)
+        return Tail(beyond, positions, self.warnings)

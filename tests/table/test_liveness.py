@@ -1,0 +1,44 @@
+"""The order in which rows of one key win, against the oracle's."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybrid.spec.schema import FieldKind, FieldSpec, Schema
+from hybrid.spec.table_config import TableSpec, UpsertConfig
+from hybrid.spec.types import DataType
+from hybrid.table import columns
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic, winning_order
+from tests.oracle import Event
+
+SPEC = TableSpec(
+    "t", Schema("t", (FieldSpec("version", DataType.LONG, FieldKind.METRIC),)), frozenset(), None, None, None,
+    UpsertConfig("version"),
+)  # fmt: skip
+PLACES = st.tuples(
+    st.sampled_from(["kafka", "live"]), st.sampled_from(["a", "b"]), st.integers(0, 1), st.integers(0, 2),
+    st.integers(0, 5),
+)  # fmt: skip
+EVENTS = st.builds(Event, place=PLACES, time=st.just(0), comparison=st.integers(0, 2), timestamp=st.integers(0, 2))
+
+
+def stored(event: Event) -> dict[str, object]:
+    coordinates = (columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION, columns.OFFSET)
+    place = dict(zip(coordinates, event.place, strict=True))
+    return {"version": event.comparison, columns.TIMESTAMP: event.timestamp, **place}
+
+
+@given(EVENTS, EVENTS)
+def test_the_order_is_the_oracles(one, other):
+    first, second = ([stored(event)[name] for name in winning_order(SPEC)] for event in (one, other))
+    assert (first < second) == (one.rank < other.rank)
+    assert first != second or one.place == other.place, "no tie is left"
+
+
+@given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,9}", fullmatch=True))
+def test_a_replacements_rows_sort_behind_every_connector(connector):
+    assert connector < REPLACEMENT_CONNECTOR
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9))
+def test_later_replacements_sort_behind_earlier_ones(one, other):
+    assert (one < other) == (replacement_topic(one) < replacement_topic(other))

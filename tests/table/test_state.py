@@ -1,0 +1,52 @@
+"""The state that a commit carries."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybrid.table.boundary import Boundary, PartitionKey
+from hybrid.table.state import (
+    Act,
+    Consuming,
+    LineagePointer,
+    OfflineState,
+    RealtimeState,
+    from_user_metadata,
+    next_act,
+    to_user_metadata,
+)
+
+KEYS = st.builds(
+    PartitionKey, st.just("kafka"), st.sampled_from(["orders", "a.b-c_d"]), st.integers(0, 2), st.integers(0, 9)
+)
+OFFSETS = st.dictionaries(KEYS, st.integers(0, 2**63 - 1), max_size=3)
+DETAIL = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=8) | st.none(), max_size=3)
+ACTS = st.builds(Act, st.text(max_size=8), st.integers(0, 10**6), st.just("move"), st.text(max_size=8), DETAIL)
+SEGMENTS = st.builds(Consuming, st.text(max_size=8), *[st.integers(0, 10**12)] * 5)
+REALTIME = st.builds(
+    RealtimeState, ACTS, OFFSETS, st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
+    st.dictionaries(KEYS, SEGMENTS, max_size=2), OFFSETS, st.none() | st.integers(), st.integers(0, 10**6),
+)  # fmt: skip
+OFFLINE = st.builds(
+    OfflineState, ACTS, st.builds(Boundary, st.none() | st.integers(), OFFSETS),
+    st.none() | st.builds(LineagePointer, st.text(max_size=5), st.integers(0, 10**6)),
+)  # fmt: skip
+
+
+@given(REALTIME | OFFLINE)
+def test_a_state_comes_back_from_its_text(state):
+    text = to_user_metadata(state)
+    assert from_user_metadata(text) == state
+    assert text.isascii() and "\n" not in text, "it stands on one line of the log"
+
+
+@given(REALTIME | OFFLINE)
+def test_the_next_act_counts_on(state):
+    act = next_act(state, "id", "seal", "now", {})
+    assert act.number == state.act.number + 1
+
+
+def test_foreign_commits_have_no_state():
+    for text in (None, "", "hybrid", "{", '"hybrid"', "[1]", json.dumps({"by": "a hybrid tool"}), '{"hybrid": 1}'):
+        assert from_user_metadata(text) is None, text
