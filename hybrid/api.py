@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.catalog.definitions import Definition, Definitions
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench
@@ -74,10 +75,15 @@ class Hybrid:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The catalog of the home."""
+        """The record of runs."""
         from hybrid.catalog.catalog import Catalog
 
         return Catalog.in_home(self.home)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """The tables' definitions."""
+        return Definitions(self.settings.warehouse)
 
     @cached_property
     def bench(self) -> Workbench:
@@ -93,7 +99,7 @@ class Hybrid:
 
     def table_names(self) -> list[str]:
         """All tables, sorted."""
-        return self.catalog.table_names()
+        return self.definitions.names()
 
     def table(self, name: str) -> Table:
         """A table by its name; NotFoundError, with a suggestion, when there is none."""
@@ -105,7 +111,7 @@ class Hybrid:
         """A table's definition."""
         from hybrid.spec.table_json import parse_table
 
-        record = self.catalog.find_table(name)
+        record = self.definitions.find(name)
         if record is None:
             raise NotFoundError.named("Table", name, self.table_names())
         documents = [(doc, name) for doc in (record.realtime_doc, record.offline_doc) if doc is not None]
@@ -129,17 +135,19 @@ class Hybrid:
 
         ConflictError when there is one of that name; StreamError when Kafka does not answer. Nothing is created then.
         """
-        from hybrid.creation import check_free, lay_halves
+        from hybrid.creation import check_free, creation_lock, lay_halves
 
         spec = self.validate(files)
-        if self.catalog.find_table(spec.name) is not None:
-            raise ConflictError(
-                f"Table '{spec.name}' exists already. Nothing was changed.",
-                hint="hybrid table apply ... (to change it or add a half)",
-            )
-        check_free(self.layout(spec.name), spec)
-        starts = lay_halves(self.layout(spec.name), spec, self.now_ms())
-        self.catalog.add_table(_record(spec))
+        layout = self.layout(spec.name)
+        with creation_lock(layout, self.settings.lock_timeout_s, self.progress):
+            if self.definitions.find(spec.name) is not None:
+                raise ConflictError(
+                    f"Table '{spec.name}' exists already. Nothing was changed.",
+                    hint="hybrid table apply ... (to change it or add a half)",
+                )
+            check_free(layout, spec)
+            starts = lay_halves(layout, spec, self.now_ms())
+            self.definitions.add(_definition(spec))
         halves = " and ".join(half.value for half in sorted(spec.halves, reverse=True))
         sentence = f"Created table '{spec.name}' ({halves}){_start_words(spec, starts)}."
         return Creation(spec.name, (), starts, spec.warnings, sentence)
@@ -149,7 +157,7 @@ class Hybrid:
         from hybrid.change import apply_change
 
         spec = self.validate(files)
-        known = self.catalog.find_table(spec.name)
+        known = self.definitions.find(spec.name)
         return self.create_table(files) if known is None else apply_change(self, known, spec)
 
     def drop_table(self, name: str, *, purge: bool = False) -> str:
@@ -203,10 +211,14 @@ class Hybrid:
 
     def _start_spark(self) -> Any:
         from hybrid.jvm.jars import ensure_jars
-        from hybrid.lake.spark import SparkSettings, spark_session
+        from hybrid.jvm.java import find_java
+        from hybrid.lake.spark import SparkSettings, is_running, spark_session
 
+        if not is_running():
+            find_java()  # says what to install; Spark itself only says that its gateway has gone
         jars = ensure_jars(self.progress)
-        self.progress.say("Starting Spark.")
+        if not is_running():
+            self.progress.say("Starting Spark.")
         settings = SparkSettings(
             jars=jars.spark,
             log_dir=self.settings.logs,
@@ -233,10 +245,8 @@ class _Source:
         return QueryTable(spec, self._home.layout(name), spec.stream.brokers if spec.stream else None)
 
 
-def _record(spec: TableSpec) -> Any:
-    from hybrid.catalog.catalog import TableRecord
-
-    return TableRecord(
+def _definition(spec: TableSpec) -> Definition:
+    return Definition(
         name=spec.name,
         schema_doc=spec.schema_doc or {},
         realtime_doc=spec.realtime_doc,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hybrid.catalog.catalog import TableRecord
+from hybrid.catalog.definitions import Definition
 from hybrid.creation import lay_halves
 from hybrid.errors import SpecError
 from hybrid.spec.table_config import TableSpec
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DOCUMENTS = {"schema": "schema_doc", "REALTIME": "realtime_doc", "OFFLINE": "offline_doc"}
 
 
-def apply_change(home: Hybrid, known: TableRecord, wanted: TableSpec) -> Creation:
+def apply_change(home: Hybrid, known: Definition, wanted: TableSpec) -> Creation:
     """Brings the table `known` to what `wanted` says. A document that `wanted` does not give stays as it is."""
     from hybrid.api import Creation
 
@@ -33,12 +33,12 @@ def apply_change(home: Hybrid, known: TableRecord, wanted: TableSpec) -> Creatio
     changes += [f"broker address: {known.brokers} -> {brokers}"] if brokers != known.brokers else []
     if not changes:
         return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
-    home.catalog.replace_table(replace(known, **merged, brokers=brokers))
+    home.definitions.replace(replace(known, **merged, brokers=brokers))
     try:
         after = home.spec(known.name)
         _check_kept(before, after)
     except Exception:
-        home.catalog.replace_table(known)
+        home.definitions.replace(known)
         raise
     added = after.halves - before.halves
     starts = lay_halves(home.layout(known.name), after, home.now_ms(), added) if added else {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,21 @@ from hybrid.ingest.stream import TopicView, view_topic
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
+from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
+from hybrid.progress import Progress
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState
 
 _LOCK_TIMEOUT_S = 10.0
+
+
+def creation_lock(layout: TableLayout, timeout_s: float, progress: Progress) -> AbstractContextManager[None]:
+    """One process at a time creates a table: what a dead creation left behind is removed, a living one's is not."""
+    lock = layout.root.with_name(f".{layout.root.name}.creating.lock")
+    return half_lock(lock, jvm_pid=None, timeout_s=timeout_s, waiting=progress.say)
 
 
 def check_free(layout: TableLayout, spec: TableSpec) -> None:

@@ -5,14 +5,11 @@ A dropped table's folder moves aside, whole and with its definition, under its n
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.catalog.catalog import TableRecord
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.lock import half_lock
 
@@ -25,41 +22,31 @@ _DROPPED = ".dropped"
 def drop_table(home: Hybrid, name: str, *, purge: bool = False) -> str:
     """Drops the table and says where its data went. Waits for acts under way; ConflictError when they do not end."""
     spec, layout = home.spec(name), home.layout(name)
+    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    aside = home.settings.warehouse / _DROPPED / f"{name}@{moment}"
+    aside.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as locks:
         for half in sorted(spec.halves):
             timeout_s = home.settings.lock_timeout_s
             lock = half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say)
             locks.enter_context(lock)
-        record = home.catalog.find_table(name)
-        home.catalog.remove_table(name)
-        if purge:
-            shutil.rmtree(layout.root)
-            return f"Table '{name}' and all its data are gone."
-        moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        aside = home.settings.warehouse / _DROPPED / f"{name}@{moment}"
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        _definition(layout.root).write_text(json.dumps(vars(record)), encoding="utf-8")
-        layout.root.rename(aside)
-    return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
+        layout.root.rename(aside)  # at once, so that a purge that dies half way leaves no half a table
+    if not purge:
+        return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
+    shutil.rmtree(aside)
+    return f"Table '{name}' and all its data are gone."
 
 
 def undrop_table(home: Hybrid, name: str) -> str:
     """Brings back the table of that name that was dropped last."""
-    found = sorted((home.settings.warehouse / _DROPPED).glob(f"{name}@*"))
+    dropped = home.settings.warehouse / _DROPPED
+    found = sorted(dropped.glob(f"{name}@*"))
     if not found:
-        known = {path.name.partition("@")[0] for path in (home.settings.warehouse / _DROPPED).glob("*@*")}
-        raise NotFoundError.named("Dropped table", name, known)
+        raise NotFoundError.named("Dropped table", name, {path.name.partition("@")[0] for path in dropped.glob("*@*")})
     layout = home.layout(name)
     if layout.root.exists():
         raise ConflictError(
             f"There is another table '{name}' now. Nothing was changed.", hint=f"hybrid table drop {name}"
         )
-    record = TableRecord(**json.loads(_definition(found[-1]).read_text(encoding="utf-8")))
     found[-1].rename(layout.root)
-    home.catalog.add_table(record)
-    _definition(layout.root).unlink()
     return f"Table '{name}' is back, as it was."
-
-
-def _definition(folder: Path) -> Path:
-    return folder / "definition.json"

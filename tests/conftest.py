@@ -10,6 +10,8 @@ import pytest
 
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.topics import create_topic
+from hybrid.lake.workbench import Workbench
+from hybrid.progress import Silent
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +43,22 @@ def topic(broker: str) -> str:
     name = f"t-{uuid.uuid4().hex[:12]}"
     create_topic(broker, name)
     return name
+
+
+@pytest.fixture(scope="session")
+def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """One Spark session for all tests, started at its first use. Mark tests that use it with `spark`.
+
+    A test that needs a clock of its own makes `Workbench(lambda: workbench.spark, ...)`: that costs nothing.
+    """
+    from hybrid.api import wall_clock_ms
+    from hybrid.jvm.jars import spark_jars
+    from hybrid.lake.spark import SparkSettings, spark_session
+
+    logs = tmp_path_factory.mktemp("spark")
+    bench = Workbench(
+        lambda: spark_session(SparkSettings(spark_jars(), logs, driver_memory="1g")), wall_clock_ms, Silent()
+    )
+    yield bench
+    if "spark" in vars(bench):
+        bench.spark.stop()

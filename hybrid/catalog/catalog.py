@@ -1,14 +1,14 @@
-"""The catalog: table definitions as their users gave them, and the record of runs.
+"""The catalog: the record of runs.
 
 SQLite in WAL mode by default, another database by its SQLAlchemy URL. It decides nothing about data: lose it, and the
-Delta tables still hold every row, offset, boundary and lineage entry.
+Delta tables still hold every row, offset, boundary and lineage entry, and the definitions lie beside them.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,20 +17,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from hybrid.errors import ConflictError
-
 _LOG = logging.getLogger(__name__)
 _METADATA = sa.MetaData()
-_TABLES = sa.Table(
-    "tables",
-    _METADATA,
-    sa.Column("name", sa.String, primary_key=True),
-    sa.Column("schema_doc", sa.JSON, nullable=False),
-    sa.Column("realtime_doc", sa.JSON),
-    sa.Column("offline_doc", sa.JSON),
-    sa.Column("brokers", sa.String),
-    sa.Column("created_at", sa.String, nullable=False),
-)
 _RUNS = sa.Table(
     "runs",
     _METADATA,
@@ -43,18 +31,6 @@ _RUNS = sa.Table(
     sa.Column("result", sa.String),
     sa.Column("pid", sa.Integer),
 )
-
-
-@dataclass(frozen=True)
-class TableRecord:
-    """A table's documents as given, after `--set`; `brokers` overrides the address in the config."""
-
-    name: str
-    schema_doc: Mapping[str, Any]
-    realtime_doc: Mapping[str, Any] | None
-    offline_doc: Mapping[str, Any] | None
-    brokers: str | None
-    created_at: str
 
 
 @dataclass(frozen=True)
@@ -88,36 +64,6 @@ class Catalog:
     def close(self) -> None:
         """Gives up the connections."""
         self._engine.dispose()
-
-    def table_names(self) -> list[str]:
-        """The names of all tables, sorted."""
-        with self._engine.connect() as connection:
-            return list(connection.scalars(sa.select(_TABLES.c.name).order_by(_TABLES.c.name)))
-
-    def find_table(self, name: str) -> TableRecord | None:
-        """The table of that name, or None."""
-        with self._engine.connect() as connection:
-            row = connection.execute(sa.select(_TABLES).where(_TABLES.c.name == name)).first()
-        return TableRecord(**row._mapping) if row else None
-
-    def add_table(self, record: TableRecord) -> None:
-        """Adds a table; ConflictError when there is one of that name."""
-        try:
-            with self._engine.begin() as connection:
-                connection.execute(_TABLES.insert().values(**vars(record)))
-        except sa.exc.IntegrityError as error:
-            raise ConflictError(f"Table '{record.name}' exists already.", hint="hybrid table list") from error
-
-    def replace_table(self, record: TableRecord) -> None:
-        """Puts other documents in place of a table's."""
-        values = {key: value for key, value in vars(record).items() if key not in {"name", "created_at"}}
-        with self._engine.begin() as connection:
-            connection.execute(_TABLES.update().where(_TABLES.c.name == record.name).values(**values))
-
-    def remove_table(self, name: str) -> None:
-        """Forgets a table; its data is not touched."""
-        with self._engine.begin() as connection:
-            connection.execute(_TABLES.delete().where(_TABLES.c.name == name))
 
     @contextmanager
     def recorded(self, run_id: str, table: str, kind: str) -> Iterator[RunOutcome]:

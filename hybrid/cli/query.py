@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.opened import opened
 from hybrid.errors import UsageError
+
+if TYPE_CHECKING:
+    from hybrid.query.explain import Explanation
 
 
 @click.command(cls=HybridCommand)
@@ -24,16 +28,23 @@ def query(cli: Cli, sql: str | None, file: Path | None, explain: bool) -> None:
     statement = sql if sql is not None else file.read_text(encoding="utf-8") if file else ""
     with opened(cli) as home:
         if explain:
-            explained = home.explain(statement)
-            for warning in explained.warnings:
-                cli.say(f"warning: {warning}")
-            cli.emit(explained.to_json()) if cli.is_machine_read else click.echo(explained.text())
+            _tell_plan(cli, home.explain(statement))
             return
         result = home.query(statement)
     for warning in result.warnings:
         cli.say(f"warning: {warning}")
     names = _distinct(result.column_names)
     cli.emit([dict(zip(names, row, strict=True)) for row in result.rows], names)
+
+
+def _tell_plan(cli: Cli, explanation: Explanation) -> None:
+    from hybrid.query.explain import explanation_rows
+
+    if cli.is_machine_read:
+        cli.emit(explanation.to_json())
+        return
+    for subject, text in explanation_rows(explanation)[1]:
+        click.echo(f"{subject}: {text}")
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

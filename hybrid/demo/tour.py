@@ -54,5 +54,6 @@ def _files(name: str) -> Path:
     package = Path(__file__).resolve().parent.parent
     for candidate in (package.parent / name, package / "_recipes" / name):
         if candidate.is_dir():
-            return candidate
+            here = Path.cwd()
+            return candidate.relative_to(here) if candidate.is_relative_to(here) else candidate
     raise MachineError(f"The recipes' folder '{name}' is neither in {package.parent} nor in {package / '_recipes'}.")

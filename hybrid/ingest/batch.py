@@ -61,6 +61,7 @@ def run_batch(
     The whole batch is done under the half's lock: what is read depends on the offsets, and nothing but ingestion
     writes here. Raises StreamError when the stream is not as it was, NotFoundError when the topic is missing.
     """
+    stream_of(spec)
     path = layout.half(Half.REALTIME)
     # Fails early, before a JVM is started. The half is read before Kafka, so that no position is beyond the ends.
     early = _plan(spec, open_half(path), batch_offsets_max)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from hybrid.errors import StreamError
+from hybrid.jvm.topics import require_listener
 
 _TIMEOUT_MS = 10_000
 
@@ -31,6 +32,7 @@ def view_topic(brokers: str, topic: str, timeout_ms: int = _TIMEOUT_MS) -> Topic
     from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
     from kafka.errors import KafkaError
 
+    require_listener(brokers)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
     try:
         with ExitStack() as stack:

@@ -46,7 +46,7 @@ def answers(brokers: str) -> bool:
     from kafka.errors import KafkaError
 
     try:
-        _require_listener(brokers)
+        require_listener(brokers)
         with _client(brokers, timeout_ms=3_000) as admin:
             return bool(admin.describe_cluster()["brokers"])
     except (KafkaError, OSError, StreamError):
@@ -146,7 +146,7 @@ def _require_partition(brokers: str, topic: Topic, partition: int | None) -> Non
         )
 
 
-def _require_listener(brokers: str) -> None:
+def require_listener(brokers: str) -> None:
     """Says at once what the client would say after many seconds: that nobody listens at any of the addresses."""
     reasons = []
     for address in brokers.split(","):
@@ -197,7 +197,7 @@ def _producer(brokers: str) -> Iterator[KafkaProducer]:
 
 @contextmanager
 def _admin(brokers: str) -> Iterator[KafkaAdminClient]:
-    _require_listener(brokers)
+    require_listener(brokers)
     with _errors(brokers), _client(brokers, BOOTSTRAP_TIMEOUT_MS) as admin:
         yield admin
 

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from hybrid.errors import DataError, NotFoundError
 from hybrid.table.columns import SEGMENT
-from hybrid.table.state import HalfState, OfflineState, RealtimeState, from_user_metadata
+from hybrid.table.state import HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,33 @@ def own_states(path: Path, newest: int) -> Iterator[tuple[int, HalfState]]:
         state = state_at(path, version)
         if state is not None:
             yield version, state
+
+
+def segments_in_lineage(half: HalfSnapshot) -> set[str]:
+    """Names that replacements of an OFFLINE half took away or put in: a revert may bring any of them back."""
+    names: set[str] = set()
+    pointer, newest = half.offline.last_lineage, half.version
+    while pointer is not None:
+        found = next(_own_from(half.path, pointer.not_before, newest), None)
+        if found is None or found[1].act.id != pointer.act:  # the log has been cleaned up to here
+            break
+        version, detail = found[0], found[1].act.detail
+        names |= {*_texts(detail["segments_from"]), *_texts(detail["segments_to"])}
+        previous = detail["previous"]
+        pointer = LineagePointer(**previous) if isinstance(previous, dict) else None
+        newest = version - 1
+    return names
+
+
+def _own_from(path: Path, first: int, last: int) -> Iterator[tuple[int, HalfState]]:
+    for version in range(first, last + 1):
+        state = state_at(path, version)
+        if state is not None:
+            yield version, state
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 
 def _log_entry(path: Path, version: int) -> Path:

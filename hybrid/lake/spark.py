@@ -78,6 +78,13 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.close(kept)
 
 
+def is_running() -> bool:
+    """Whether this process has a session already."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None
+
+
 def jvm_pid(spark: SparkSession) -> int:
     """The process number of the session's JVM."""
     return int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, physical_columns
-from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, quoted, split, with_bucket
-from hybrid.move.plan import MovePlan, Waiting, plan_move, reason_for_nothing, utc
+from hybrid.move.plan import MovePlan, Waiting, counted, plan_move, reason_for_nothing, utc
 from hybrid.spec.table_config import Half, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
@@ -144,7 +144,9 @@ def _stage_and_commit(
             current = open_half(layout.half(Half.OFFLINE))
             if current.offline.act.number != offline.offline.act.number:
                 raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
-            named = _names(spec, staged, {file.segment for file in current.files})
+            # Not a name that a replacement took away either: its revert would meet our rows there.
+            taken = {file.segment for file in current.files} | segments_in_lineage(current)
+            named = _names(spec, staged, taken)
             written = sum(segment.rows for segment in named)
             detail = {
                 "rows_read": read,
@@ -213,10 +215,10 @@ def _nothing(boundary: Boundary, sentence: str, dry_run: bool) -> MoveReport:
 def _what(plan: MovePlan) -> str:
     parts = []
     if plan.rows:
-        where = f" in {len(plan.buckets)} bucket(s)" if plan.buckets else ""
-        parts.append(f"{plan.rows} rows{where}")
+        where = f" in {counted(len(plan.buckets), 'bucket')}" if plan.buckets else ""
+        parts.append(f"{counted(plan.rows, 'row')}{where}")
     if plan.late_rows:
-        parts.append(f"{plan.late_rows} late rows")
+        parts.append(counted(plan.late_rows, "late row"))
     return " and ".join(parts)
 
 

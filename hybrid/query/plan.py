@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlglot import exp
 
+from hybrid.errors import QueryError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
@@ -23,7 +24,7 @@ from hybrid.sql.predicates import Comparison, comparisons_on
 from hybrid.sql.refuse import refuse_hostile
 from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, name_columns, set_limit, stored_types
 from hybrid.sql.statement import Statement
-from hybrid.sql.tables import RESERVED, TableRef, resolve_tables
+from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
 from hybrid.sql.times import Context
 from hybrid.table.columns import SEGMENT, rejected_segment
 
@@ -126,7 +127,10 @@ class RefPlan:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """A planned statement. `sql` is the user's, rewritten over relations; `ctes` and `body` are its two parts; `rows_max` the default LIMIT, or None."""
+    """A planned statement. `rows_max` is the default LIMIT, or None; `stored` the types of columns as they are stored.
+
+    `sql` is the user's statement over relations; `ctes` and `body` are its two parts.
+    """
 
     statement: Statement
     tables: Sequence[PinnedTable]
@@ -161,6 +165,7 @@ def plan_query(statement: Statement, source: TableSource, tail: TailSource, now_
     name_columns(tree)
     refs = resolve_tables(tree, source.names())
     opened = {name: source.open(name) for name in dict.fromkeys(ref.table for ref in refs)}
+    _refuse_missing_halves(refs, opened)
     fields = _fields(table.spec for table in opened.values())
     types = {name: column.data_type for name, column in fields.items() if column.single_value}
     rewrite_functions(tree, Context(now_ms, types))
@@ -175,6 +180,13 @@ def plan_query(statement: Statement, source: TableSource, tail: TailSource, now_
     warnings = [warning for table in pinned.values() for warning in table.tail.warnings]
     parts = _Parts.of(tree)
     return QueryPlan(statement, list(pinned.values()), plans, _sql(tree), rows_max, stored, warnings, *parts)
+
+
+def _refuse_missing_halves(refs: Iterable[TableRef], opened: Mapping[str, QueryTable]) -> None:
+    """An answer without rows would say that the half is there and empty."""
+    for ref in refs:
+        if ref.half is not None and ref.half not in opened[ref.table].spec.halves:
+            raise QueryError(f"Table '{ref.table}' has no {ref.half} half.", pinot_code=NO_SUCH_TABLE)
 
 
 class _Parts(NamedTuple):

@@ -157,6 +157,10 @@ def _load_yaml(path: Path) -> dict[str, object]:
         raise SpecError(f"{path}: the file cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise SpecError(f"{path}: byte {error.start} is not UTF-8.") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
+        raise SpecError(f"{path}:{place} this is not YAML: {error.problem or error.context}.") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise SpecError(f"{path}: this is not YAML: {' '.join(str(error).split())}.") from error
     if not isinstance(doc, dict):

@@ -24,9 +24,8 @@ def outermost_select(tree: exp.Query) -> exp.Select:
 
 def name_columns(tree: exp.Query) -> None:
     """Names unnamed results as Pinot does, by their text: `sum(amount)`, `count(*)`. Before functions are rewritten."""
-    select = outermost_select(tree)
-    named = [_named(item) for item in select.expressions]
-    select.set("expressions", named)
+    for select in list(tree.find_all(exp.Select)):
+        select.set("expressions", [_named(item) for item in select.expressions])
 
 
 def _named(item: exp.Expr) -> exp.Expr:

@@ -143,6 +143,8 @@ def _parse(sql: str, tokens: list[Token]) -> exp.Query:
     except RecursionError:
         raise QueryError("The statement is nested too deeply.", pinot_code=PARSE_ERROR) from None
     tree = trees[0] if len(trees) == 1 else None
+    while isinstance(tree, exp.Subquery) and set(filter(tree.args.get, tree.args)) == {"this"}:
+        tree = tree.this  # parentheses around the whole statement
     if not isinstance(tree, exp.Query):
         raise error_at(sql, tokens[0].start, "A statement must be a SELECT; this is not one", _HINT)
     return tree

@@ -173,7 +173,7 @@ class Table:
                 rows.append(row)
         arrival = ("timestamp", "connector", "topic", "epoch", "partition", "offset")
         column = self.spec.upsert.comparison_column
-        rows.sort(key=lambda row: (row[column], *(row[f"_hy_{part}"] for part in arrival)))  # type: ignore[arg-type]
+        rows.sort(key=lambda row: (row[column], *(row[f"_hy_{part}"] for part in arrival)))
         winners = {row[self.spec.primary_key[0]]: row for row in rows}
         return {key: row for key, row in winners.items() if row["_hy_op"] == "row"}
 

@@ -23,9 +23,9 @@ def refused(orders: Table) -> Iterator[Callable[..., HybridError]]:
     """Runs a job that must be refused and gives the error."""
     before = orders.fingerprint()
 
-    def run(segment: str | None = SEGMENT, fields: dict[str, object] | None = None, **options: bool) -> HybridError:
+    def run(segment: str | None = SEGMENT, fields: dict[str, object] | None = None) -> HybridError:
         with pytest.raises(HybridError) as caught:
-            run_job(orders.bench, orders.spec, orders.layout, orders.job(segment, **(fields or {})), **options)
+            run_job(orders.bench, orders.spec, orders.layout, orders.job(segment, **(fields or {})))
         return caught.value
 
     yield run

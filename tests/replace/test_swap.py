@@ -13,7 +13,7 @@ import pytest
 
 from hybrid.errors import OvertakenError
 from hybrid.lake.log import open_half
-from hybrid.replace import job as job_module
+from hybrid.replace import swap
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.report import JobReport
@@ -107,7 +107,7 @@ def test_a_removed_winner_does_not_come_back(concat: Table) -> None:
     assert (report.rows_after, report.removed) == (2, 2)
     assert set(concat.visible()) == {1, 4, 5, 6, 7, 8, 9}
     markers = [row for row in concat.rows(hidden=True) if row["_hy_op"] == "delete"]
-    assert sorted((row["order_id"], row["_hy_segment"]) for row in markers) == [(2, SEGMENT), (3, SEGMENT)]  # type: ignore[type-var]
+    assert sorted((row["order_id"], row["_hy_segment"]) for row in markers) == [(2, SEGMENT), (3, SEGMENT)]
     # The markers are carried on, and no change.
     assert _run(concat).version is None
     concat.write_rows([row for row in _corrected("orders_upsert") if row["order_id"] == 1])
@@ -117,7 +117,7 @@ def test_a_removed_winner_does_not_come_back(concat: Table) -> None:
 
 def test_an_act_in_between_is_planned_on_anew(orders: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     orders.write_rows(_corrected())
-    commit, others = job_module.commit_swap, [1, 2]
+    commit, others = swap.commit_swap, [1, 2]
 
     def after_another(*args: Any) -> int:
         if others:
@@ -125,7 +125,7 @@ def test_an_act_in_between_is_planned_on_anew(orders: Table, monkeypatch: pytest
             orders.add_offline(f"other{place}", [({"order_id": 90 + place, "ts": BOUNDARY_MS - place}, 90)])
         return commit(*args)
 
-    monkeypatch.setattr(job_module, "commit_swap", after_another)
+    monkeypatch.setattr("hybrid.replace.job.commit_swap", after_another)
     report = _run(orders)
     assert orders.segments() == {SEGMENT, "other1", "other2"}
     assert len(orders.rows()) == 9 and report.version == open_half(orders.path(Half.OFFLINE)).version
@@ -136,10 +136,10 @@ def test_it_gives_up_when_others_never_stop(orders: Table, monkeypatch: pytest.M
     def overtaken(*_: Any) -> int:
         raise OvertakenError("Another act came first.")
 
-    monkeypatch.setattr(job_module, "commit_swap", overtaken)
+    monkeypatch.setattr("hybrid.replace.job.commit_swap", overtaken)
     orders.write_rows(_corrected())
     before = orders.fingerprint()
-    with pytest.raises(OvertakenError, match="came first 5 times. Nothing was changed"):
+    with pytest.raises(OvertakenError, match="came first 5 times"):
         _run(orders)
     assert orders.fingerprint() == before
 

@@ -1,0 +1,72 @@
+"""Table definitions as their users gave them: `<warehouse>/<table>/definition.json`, beside the data they speak of.
+
+A table exists when its definition does. Each is one small file, put there whole: whoever reads sees all of it or none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hybrid.errors import ConflictError
+
+_FILE = "definition.json"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A table's documents as given, after `--set`; `brokers` overrides the address in the config."""
+
+    name: str
+    schema_doc: Mapping[str, Any]
+    realtime_doc: Mapping[str, Any] | None
+    offline_doc: Mapping[str, Any] | None
+    brokers: str | None
+    created_at: str
+
+
+class Definitions:
+    """The definitions in a warehouse folder."""
+
+    def __init__(self, warehouse: Path) -> None:
+        self._warehouse = warehouse
+
+    def names(self) -> list[str]:
+        """The names of all tables, sorted."""
+        return sorted(path.parent.name for path in self._warehouse.glob(f"[!.]*/{_FILE}"))
+
+    def find(self, name: str) -> Definition | None:
+        """The table of that name, or None."""
+        try:
+            text = self._path(name).read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Definition(**json.loads(text))
+
+    def add(self, definition: Definition) -> None:
+        """Adds a table; ConflictError when there is one of that name, whoever was first."""
+        part = self._write(definition)
+        try:
+            os.link(part, self._path(definition.name))
+        except FileExistsError as error:
+            raise ConflictError(f"Table '{definition.name}' exists already.", hint="hybrid table list") from error
+        finally:
+            part.unlink()
+
+    def replace(self, definition: Definition) -> None:
+        """Puts another definition in place of a table's."""
+        self._write(definition).replace(self._path(definition.name))
+
+    def _path(self, name: str) -> Path:
+        return self._warehouse / name / _FILE
+
+    def _write(self, definition: Definition) -> Path:
+        part = self._path(definition.name).with_suffix(f".{uuid.uuid4().hex[:8]}.part")
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(asdict(definition), indent=1), encoding="utf-8")
+        return part

@@ -1,0 +1,28 @@
+"""Real tables for the tests of cases: a topic, a folder, and the session's Spark."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hybrid.jvm.topics import create_topic
+from hybrid.lake.workbench import Workbench
+from tests.cases.tables import LiveTable, layout_in, table_spec
+
+
+@pytest.fixture
+def new_table(broker: str, workbench: Workbench, tmp_path: Path) -> Callable[..., LiveTable]:
+    """Makes a table on a new topic of `partitions`; `topic=False` leaves the topic to the test."""
+
+    def make(*, partitions: int = 1, topic: bool = True, **options: object) -> LiveTable:
+        name = f"t-{uuid.uuid4().hex[:12]}"
+        if topic:
+            create_topic(broker, name, partitions)
+        folder = tmp_path / name
+        folder.mkdir()
+        return LiveTable(table_spec(broker, name, **options), layout_in(folder), workbench).create()
+
+    return make

@@ -1,0 +1,47 @@
+"""A process that acts on a table, to be killed: `worker.py TABLE.json VERB@NOW...`
+
+Verbs: create (unless it is recorded), ingest (`ingest/3@NOW`: 3 offsets a batch), move (all closed buckets).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from hybrid.jvm.jars import spark_jars
+from hybrid.lake.spark import SparkSettings, spark_session
+from hybrid.lake.workbench import Workbench
+from hybrid.progress import Silent
+from tests.cases.tables import LiveTable, layout_in, table_spec
+
+
+def perform(table: LiveTable, verb: str, most: int) -> str:
+    if verb == "create":
+        record = table.layout.root / "recorded"  # stands for the catalog
+        if not record.exists():
+            table.create()
+            record.touch()
+        return "created"
+    if verb == "ingest":
+        return table.ingest(**({"batch_offsets_max": most} if most else {})).sentence
+    return table.move(None).sentence
+
+
+def main() -> None:
+    document, acts = json.loads(Path(sys.argv[1]).read_text()), sys.argv[2:]
+    folder = Path(document["folder"])
+    settings = SparkSettings(spark_jars(), folder / "logs", driver_memory="600m")
+    bench = Workbench(lambda: spark_session(settings), lambda: 0, Silent())
+    table = LiveTable(
+        table_spec(document["brokers"], document["topic"], **document["options"]), layout_in(folder), bench
+    )
+    for act in acts:
+        verb, _, now = act.partition("@")
+        verb, _, most = verb.partition("/")
+        table.now = int(now)
+        print(perform(table, verb, int(most or 0)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

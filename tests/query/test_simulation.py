@@ -1,0 +1,166 @@
+"""A seeded life of a table (produce, commit, move, replace, query in between) against the oracle of Python lists."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+from tests.oracle import Event, Oracle, winners
+from tests.query.halves import Halves, ListTail, Row, orders_spec
+
+PARTITIONS = [PartitionKey("kafka", "orders", 0, 0), PartitionKey("kafka", "orders", 0, 1)]
+BUCKET = 1000
+Ask = Callable[..., Any]
+
+
+@dataclass
+class Life:
+    """One table, its oracle, and the dice."""
+
+    halves: Halves
+    oracle: Oracle
+    dice: random.Random
+    ends: dict[PartitionKey, int] = field(default_factory=lambda: dict.fromkeys(PARTITIONS, 0))
+    committed: dict[PartitionKey, int] = field(default_factory=lambda: dict.fromkeys(PARTITIONS, 0))
+
+    @property
+    def timed(self) -> bool:
+        return self.halves.spec.time_column is not None
+
+    def produce(self) -> None:
+        key = self.dice.choice(PARTITIONS)
+        for _ in range(self.dice.randrange(1, 6)):
+            self.ends[key] += self.dice.choice([0, 0, 1])  # a hole, as transactions leave
+            ts = self.dice.randrange(0, 8 * BUCKET)
+            event = Event(
+                place=(*key, self.ends[key]),
+                time=ts if self.timed else None,
+                key=self.dice.randrange(6),
+                comparison=ts // 500 * 500 if self.halves.spec.upsert else ts,
+                timestamp=self.dice.randrange(4),
+                is_delete=bool(self.halves.spec.upsert) and self.dice.random() < 0.2,
+                is_bad=self.dice.random() < 0.1,
+            )
+            event = Event(**{**vars(event), "time": event.comparison if self.timed else None})
+            self.ends[key] += 1
+            self.oracle.produce(event)
+
+    def commit(self) -> None:
+        upto = {key: self.dice.randrange(self.committed[key], end + 1) for key, end in self.ends.items()}
+        before = {event.place for event in self.oracle.committed}
+        self.oracle.commit(upto)  # type: ignore[arg-type]
+        new = [event for event in self.oracle.committed if event.place not in before]
+        self.committed = upto
+        self.halves.commit_realtime([self.row(event) for event in new], offsets=dict(upto))
+
+    def move(self) -> None:
+        if self.timed:
+            end, rows = self.oracle.due(self.dice.randrange(10 * BUCKET), 0, BUCKET, self.dice.choice([1, None]))
+        else:
+            end, rows = INFINITE, self.oracle.waiting()
+        if end is None:
+            return
+        segment = f"orders_{len(self.oracle.offline)}"
+        self.oracle.move(end, rows, segment)
+        boundary = self.halves.offline.boundary.advance(end, self.committed)
+        self.halves.commit_offline([self.row(event, segment) for event in rows], boundary)
+
+    def replace(self) -> None:
+        """A correction of rows that are offline, as rows of a further segment (an upsert table shows the newest)."""
+        offline = [event for rows in self.oracle.offline.values() for event in rows if not event.is_delete]
+        if not offline or not self.halves.spec.upsert:
+            return
+        number = len(self.oracle.offline)
+        top = max(event.timestamp for event in self.oracle.committed)
+        chosen = self.dice.sample(offline, min(2, len(offline)))
+        rows = [
+            Event((REPLACEMENT_CONNECTOR, replacement_topic(number), 0, 0, place), event.time, event.key,
+                  event.comparison, top)
+            for place, event in enumerate(chosen)
+        ]  # fmt: skip
+        self.oracle.offline[f"orders_{number}"] = rows
+        self.halves.commit_offline([self.row(event, f"orders_{number}") for event in rows])
+
+    def row(self, event: Event, segment: str | None = None) -> Row:
+        bad = {"reason": "bad", "segment": "orders__rejected"} if event.is_bad else {}
+        home = segment or f"orders__{event.place[3]}__{event.offset // 7}__20210924T0602Z"
+        values = {} if event.is_bad else self.values(event)
+        place = {"offset": event.offset, "key": PartitionKey(*event.partition), "timestamp_ms": event.timestamp}
+        op = "delete" if event.is_delete else "row"
+        return Row(values, None if event.is_bad else event.time, **{**place, "op": op, "segment": home, **bad})
+
+    def values(self, event: Event) -> dict[str, object]:
+        gone = {"gone": event.is_delete} if self.halves.spec.upsert else {}
+        return {"order_id": event.key, "customer": name_of(event), "amount": 1.5, "ts": event.comparison, **gone}
+
+    def tail(self) -> ListTail:
+        from hybrid.query.tail import TailMessage
+
+        return ListTail(
+            [
+                TailMessage(PartitionKey(*event.partition), event.offset, event.timestamp,
+                            b"broken" if event.is_bad else json.dumps(self.values(event)).encode())
+                for event in self.oracle.produced
+            ]
+        )  # fmt: skip
+
+
+def name_of(event: Event) -> str:
+    return "/".join(map(str, event.place))
+
+
+def check(life: Life, ask: Ask) -> None:
+    """All three faces of the table, with and without filters, as the oracle says."""
+    low = life.dice.randrange(8 * BUCKET)
+    key = life.dice.randrange(6)
+    realtime = [event for event in life.oracle.produced if not event.is_bad]
+    if life.oracle.upsert:
+        realtime = winners(realtime)
+    offline = [event for rows in life.oracle.offline.values() for event in rows]
+    faces = {"orders": life.oracle.visible(), "orders_REALTIME": realtime, "orders_OFFLINE": offline}
+    for table, events in faces.items():
+        shown = [event for event in events if not event.is_delete]
+        for where, keep in (
+            ("", lambda event: True),
+            (f"WHERE ts < {low}", lambda event: event.comparison < low),
+            (f"WHERE ts >= {low} AND order_id = {key}", lambda event: event.comparison >= low and event.key == key),
+        ):
+            found = ask(life.halves, f"SELECT customer FROM {table} {where} ORDER BY 1 LIMIT 100000", life.tail())
+            expected = sorted(name_of(event) for event in shown if keep(event))
+            assert [row[0] for row in found.rows] == expected, (table, where)
+        counted = ask(life.halves, f"SELECT count(*) FROM {table}", life.tail()).rows
+        assert counted == [(len(shown),)]
+
+
+def live(folder: Path, ask: Ask, kind: str, seed: int) -> None:
+    upsert = kind == "upsert"
+    spec = orders_spec(upsert=upsert, deletes=upsert, time_column=None if kind == "timeless" else "ts")
+    life = Life(Halves.create(folder, spec), Oracle(upsert=upsert), random.Random(f"{kind}-{seed}"))
+    steps = life.dice.choices([life.produce, life.commit, life.move, life.replace], [4, 3, 2, 1], k=25)
+    for step, _ in groupby(steps):
+        step()
+        if life.dice.random() < 0.2:
+            check(life, ask)
+    check(life, ask)
+
+
+@pytest.mark.parametrize("kind", ["append", "upsert", "timeless"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_table_shows_what_the_oracle_says(tmp_path: Path, ask: Ask, seed: int, kind: str) -> None:
+    live(tmp_path, ask, kind, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["append", "upsert", "timeless"])
+def test_many_tables_show_what_the_oracle_says(tmp_path: Path, ask: Ask, kind: str) -> None:
+    for seed in range(2, 12):
+        live(tmp_path / str(seed), ask, kind, seed)

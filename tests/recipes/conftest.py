@@ -1,0 +1,63 @@
+"""A recipe in a home of its own, driven by the command line in this process."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.cli.main import run
+from hybrid.jvm.topics import create_topic
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Cli = Callable[..., Any]
+
+
+class RecipeHome:
+    """Runs commands on one home and gives back what they print, as JSON or as messages."""
+
+    def __init__(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.home = home
+        self._capsys = capsys
+        self.messages = ""
+
+    def run(self, *words: str, code: int = 0) -> Any:
+        """One command with --json; its exit code must be `code`."""
+        self._capsys.readouterr()
+        found = run(["--home", str(self.home), *words, "--json"])
+        out, self.messages = self._capsys.readouterr()
+        assert found == code, f"hybrid {' '.join(words)}: exit {found}\n{self.messages}"
+        return json.loads(out) if out.strip() else None
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        return self.run("query", sql)
+
+    def names(self, half: str) -> list[str]:
+        return [one["name"] for one in self.run("segment", "list", "orders") if one["half"] == half]
+
+
+@pytest.fixture
+def make_recipe(
+    broker: str, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., RecipeHome]:
+    """Creates a recipe's table on a topic of its own and produces its events: the published order, files unchanged."""
+
+    def make(recipe: str, changes: Sequence[str] = ()) -> RecipeHome:
+        home = RecipeHome(tmp_path / "home", capsys)
+        files = ROOT / "data" / recipe
+        more = [word for change in changes for word in ("--set", change)]
+        home.run(
+            *("table", "create", "--schema", str(files / "orders_schema.json"), "--kafka", broker),
+            *("--config", str(files / "orders_table.json"), "--config", str(files / "orders_offline_table.json")),
+            *("--set", f"stream.kafka.topic.name={topic}", *more),
+        )
+        home.run("kafka", "produce", topic, str(files / "events.jsonl"), "--kafka", broker)
+        home.topic, home.broker = topic, broker
+        return home
+
+    return make
+
+
+__all__ = ["RecipeHome", "create_topic"]

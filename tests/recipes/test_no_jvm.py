@@ -1,0 +1,96 @@
+"""What only reads starts no JVM, answers without Kafka, and starts quickly."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+READS = [
+    ("query", "select count(*), sum(amount) from orders"),
+    ("query", "select * from orders", "--explain"),
+    ("segment", "list", "orders"),
+    ("boundary", "show", "orders"),
+    ("status",),
+    ("task", "list"),
+    ("replacement", "list", "orders"),
+    ("rejected", "list", "orders"),
+    ("table", "show", "orders"),
+]
+
+# The same table and the same rows, read by hand with the two libraries alone.
+BARE = """
+import sys, duckdb, deltalake
+files = [f for half in ("OFFLINE", "REALTIME") for f in deltalake.DeltaTable(sys.argv[1] + "/" + half).file_uris()]
+print(duckdb.execute("select count(*), sum(amount) from read_parquet($1)", [files]).fetchall())
+"""
+
+
+@pytest.fixture
+def home(make_recipe):
+    home = make_recipe("orders")
+    home.run("ingest", "orders", "--until-caught-up")
+    home.run("move", "orders")
+    return home
+
+
+def command(home, *words, env=None):
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "hybrid.cli", "--home", str(home.home), *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(env or {})},
+        check=False,
+    )
+    return done, time.monotonic() - started
+
+
+def test_reads_start_no_jvm(home, tmp_path):
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    java = trap / "java"
+    java.write_text(f"#!/bin/sh\ntouch {trap}/started\nexit 1\n")
+    java.chmod(0o755)
+    env = {"PATH": f"{trap}:{os.environ['PATH']}", "JAVA_HOME": str(trap / "nowhere")}
+    segment = home.names("REALTIME")[0]
+    for words in [*READS, ("segment", "show", "orders", segment)]:
+        done, _ = command(home, *words, env=env)
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+    assert not (trap / "started").exists()
+
+
+def test_without_kafka_the_committed_rows_answer_and_a_warning_says_so(home):
+    record = home.home / "catalog.db"
+    assert record.exists()
+    home.run(
+        *("table", "apply", "--schema", "data/orders/orders_schema.json", "--kafka", "127.0.0.1:1"),
+        *("--config", "data/orders/orders_table.json", "--config", "data/orders/orders_offline_table.json"),
+        *("--set", f"stream.kafka.topic.name={home.topic}"),
+    )
+    done, seconds = command(home, "query", "select count(*) from orders", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == [{"count(*)": 14}]
+    assert "127.0.0.1:1" in done.stderr and "warning" in done.stderr
+
+
+def test_a_query_takes_at_most_four_times_the_bare_libraries(home):
+    """Whole processes, in turn, medians: how much of the wall time is ours and not the engine's."""
+    warehouse = home.home / "warehouse" / "orders"
+    bare, ours = [], []
+    for _ in range(7):
+        started = time.monotonic()
+        subprocess.run([sys.executable, "-c", BARE, str(warehouse)], check=True, capture_output=True)
+        bare.append(time.monotonic() - started)
+        done, seconds = command(home, "query", "select count(*), sum(amount) from orders")
+        assert done.returncode == 0
+        ours.append(seconds)
+    ratio = statistics.median(ours) / statistics.median(bare)
+    assert ratio <= 4, f"{ratio:.1f} times"
+    assert Path(warehouse).exists()

@@ -1,0 +1,56 @@
+import pytest
+
+from hybrid.errors import QueryError
+from hybrid.sql.statement import parse_statement
+
+
+@pytest.mark.parametrize(
+    ("sql", "where"),
+    [
+        ("select * frm orders", "line 1, column 14, near 'orders'"),
+        ("select 'abc from t", "line 1, column 8"),
+        ("select a from t\nwhere x = = 3", "line 2, column 11, near '= 3'"),
+        ("select a from t where (a=1", "line 1, column 27, at the end"),
+        ("select a from t where", "line 1, column 22, at the end"),
+        ("select /* x", "line 1, column 8"),
+        ("select 1;\nselect 2", "line 2, column 1, near 'select 2'"),
+        ("drop table x", "line 1, column 1, near 'drop table x'"),
+        ("explain select 1", "line 1, column 1"),
+        ("set a; select 1", "line 1, column 1"),
+    ],
+)
+def test_what_cannot_be_read_says_where(sql: str, where: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        parse_statement(sql)
+    assert raised.value.pinot_code == 150
+    assert where in str(raised.value)
+
+
+@pytest.mark.parametrize("sql", ["", " ;; ", "-- nothing", "set a = 1;"])
+def test_nothing_is_no_statement(sql: str) -> None:
+    with pytest.raises(QueryError, match="no statement"):
+        parse_statement(sql)
+
+
+def test_options_before_and_behind() -> None:
+    read = parse_statement(
+        "SET timeoutMs = 100; set a='b'; select 1 from t where x = 'OPTION(' option(timeoutMs=5, q=z);"
+    )
+    assert read.options == {"timeoutms": "5", "a": "b", "q": "z"}
+    assert read.tree.sql("duckdb") == "SELECT 1 FROM t WHERE x = 'OPTION('"
+
+
+def test_explain_plan_for() -> None:
+    assert parse_statement("explain plan for select 1").explain
+    assert not parse_statement("select 1").explain
+
+
+def test_parentheses_around_the_statement_change_nothing() -> None:
+    assert (
+        parse_statement("((with a as (select 1) select * from a))").tree.sql() == "WITH a AS (SELECT 1) SELECT * FROM a"
+    )
+
+
+def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
+    with pytest.raises(QueryError, match="nested too deeply"):
+        parse_statement("select " + "(" * 5000 + "1" + ")" * 5000)
