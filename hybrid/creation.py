@@ -20,7 +20,6 @@ from hybrid.ingest.stream import TopicView, view_topic
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
-from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
 from hybrid.progress import Progress
