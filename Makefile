@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
-.PHONY: help setup run serve test check format bench lock clean
+.PHONY: help setup run test check format bench lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,9 +20,6 @@ setup: $(STAMP) $(JARS) ## Virtual environment, locked dependencies, jar cache (
 
 run: setup ## Play the orders recipe end to end with a local Kafka broker
 	@$(BIN)/hybrid demo orders
-
-serve: setup ## Kafka, server and example data; stays up, prints the console's address
-	@$(BIN)/hybrid demo serve
 
 test: setup ## The whole test suite
 	@$(BIN)/python -m pytest

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,11 +147,6 @@ class Noun:
     target: str
     help: str
 
-    @property
-    def exists(self) -> bool:
-        """Whether its module is there; found without importing it."""
-        return importlib.util.find_spec(self.target.partition(":")[0]) is not None
-
     def load(self) -> click.Command:
         """Import it."""
         module, _, attribute = self.target.partition(":")
@@ -173,12 +167,12 @@ class HybridGroup(_WithGlobalOptions, click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they were written."""
-        return [*self.commands, *(name for name, noun in self.nouns.items() if noun.exists)]
+        return [*self.commands, *self.nouns]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported if need be."""
         noun = self.nouns.get(cmd_name)
-        if noun is not None and noun.exists:
+        if noun is not None:
             return noun.load()
         return super().get_command(ctx, cmd_name)
 
@@ -199,6 +193,6 @@ class HybridGroup(_WithGlobalOptions, click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """One line each; a noun's line without importing it."""
         lines = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
-        lines += [(name, noun.help) for name, noun in self.nouns.items() if noun.exists]
+        lines += [(name, noun.help) for name, noun in self.nouns.items()]
         with formatter.section("Commands"):
             formatter.write_dl(lines)

@@ -20,27 +20,20 @@ from hybrid.errors import HybridError
 
 NOUNS = {
     "setup": Noun("hybrid.cli.setup:setup", "Fetch the jars that Spark and Kafka need, once."),
-    "doctor": Noun("hybrid.cli.doctor:doctor", "Check this machine and the tables; say what is wrong."),
     "demo": Noun("hybrid.cli.demo:demo", "Play a recipe end to end."),
     "status": Noun("hybrid.cli.status:status", "Every table at a glance."),
-    "logs": Noun("hybrid.cli.logs:logs", "What happened, newest last."),
     "config": Noun("hybrid.cli.config:config", "The settings, and where each came from."),
     "kafka": Noun("hybrid.cli.kafka:kafka", "The local Kafka broker."),
-    "serve": Noun("hybrid.cli.serve:serve", "The server: HTTP, console, scheduler."),
     "table": Noun("hybrid.cli.table:table", "Create, change, look at and drop tables."),
     "ingest": Noun("hybrid.cli.ingest:ingest", "Kafka -> realtime segments."),
     "move": Noun("hybrid.cli.move:move", "Realtime -> offline."),
-    "task": Noun("hybrid.cli.task:task", "Run upkeep tasks, and see what they did."),
+    "task": Noun("hybrid.cli.task:task", "Run tasks, and see what ran."),
     "query": Noun("hybrid.cli.query:query", "Ask, in Pinot's SQL."),
     "segment": Noun("hybrid.cli.segment:segment", "The segments of a table."),
     "boundary": Noun("hybrid.cli.boundary:boundary", "The boundary between the halves."),
     "job": Noun("hybrid.cli.job:job", "Run an ingestion job spec."),
     "replacement": Noun("hybrid.cli.replacement:replacement", "What replaced what, and back."),
-    "backfill": Noun("hybrid.cli.backfill:backfill", "Correct many buckets, in steps."),
-    "connector": Noun("hybrid.cli.connector:connector", "The connectors of a table."),
-    "flow": Noun("hybrid.cli.flow:flow", "Run a flow file."),
-    "rejected": Noun("hybrid.cli.rejected:rejected", "Rows that could not be read, and their replay."),
-    "admin": Noun("hybrid.cli.admin:admin", "Pinot's own command lines."),
+    "rejected": Noun("hybrid.cli.rejected:rejected", "Messages that could not be read."),
 }
 INTERRUPTED = 130
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _SOURCES = frozenset({"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "TABLE_FUNCTION", "EXPRESSION_LIST"})
+_REFUSED_CLASSES = frozenset({"PARAMETER", "POSITIONAL_REFERENCE"})
 _TABLE_FUNCTIONS = frozenset({"unnest"})
 
 
@@ -41,6 +42,8 @@ def _check_node(node: dict[str, Any], known: Collection[str]) -> None:
     name = node.get("function_name")
     if isinstance(name, str) and (name.lower() not in ALLOWED or node.get("schema") or node.get("catalog")):
         raise QueryError(f"Function '{name}' is not allowed.", pinot_code=700)
+    if node.get("class") in _REFUSED_CLASSES:
+        raise QueryError("Parameters and positions are not supported; write names and values.", pinot_code=PARSE_ERROR)
     kind = node.get("type")
     if kind == "BASE_TABLE":
         path = node.get("qualified_name", {}).get("path", [])

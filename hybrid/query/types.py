@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -10,6 +9,7 @@ from typing import Any
 
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.types import DataType
+from hybrid.spec.values import shortest_float
 
 _DUCKDB = {
     DataType.INT: "INTEGER",
@@ -87,18 +87,6 @@ def convert_rows(rows: Sequence[tuple[Any, ...]], converters: Sequence[Callable[
                 values[place] = convert(values[place])
         converted.append(tuple(values))
     return converted
-
-
-def shortest_float(value: float) -> float:
-    """The 32-bit float `value` as the double whose shortest text names it: 15.948, not 15.947999954223633."""
-    for digits in (6, 7, 8):
-        short = float(f"{value:.{digits}g}")
-        if _FLOAT.pack(short) == _FLOAT.pack(value):
-            return short
-    return float(f"{value:.9g}")
-
-
-_FLOAT = struct.Struct("<f")
 
 
 def _plain_decimal(value: Decimal) -> Decimal:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybrid.spec.table_config import TableSpec
+from hybrid.spec.types import DataType
+from hybrid.spec.values import shortest_float
 from hybrid.table import columns
 from hybrid.table.liveness import winning_order
 
@@ -84,7 +86,7 @@ def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame
 def _multiset_samples(spec: TableSpec, differing: DataFrame) -> tuple[Sample, ...]:
     ordered = differing.orderBy(*_user(spec)).limit(SAMPLES_MAX).collect()
     names = spec.schema.column_names
-    found = [(row[_WEIGHT], {name: row[name] for name in names}) for row in ordered]
+    found = [(row[_WEIGHT], _shown(spec, {name: row[name] for name in names})) for row in ordered]
     return tuple(Sample("added", None, row) if more > 0 else Sample("removed", row, None) for more, row in found)
 
 
@@ -109,17 +111,25 @@ def _by_key(spec: TableSpec, before: DataFrame, after: DataFrame, rows: tuple[in
     assert counts is not None
     added, removed, altered, *per_column = counts
     per_name = {name: count for name, count in zip(differs, per_column, strict=True) if count}
-    samples = _key_samples(joined.where(come | gone | changed)) if added or removed or altered else ()
+    samples = _key_samples(spec, joined.where(come | gone | changed)) if added or removed or altered else ()
     return Difference(*rows, added=added, removed=removed, changed=altered, changed_columns=per_name, samples=samples)
 
 
-def _key_samples(differing: DataFrame) -> tuple[Sample, ...]:
+def _key_samples(spec: TableSpec, differing: DataFrame) -> tuple[Sample, ...]:
     found = []
     for row in differing.orderBy(_KEY).limit(SAMPLES_MAX).collect():
-        before, after = (row[side].asDict() if row[side] else None for side in (_BEFORE, _AFTER))
+        before, after = (_shown(spec, row[side].asDict()) if row[side] else None for side in (_BEFORE, _AFTER))
         change = "added" if before is None else "removed" if after is None else "changed"
         found.append(Sample(change, before, after))
     return tuple(found)
+
+
+def _shown(spec: TableSpec, row: dict[str, Any]) -> dict[str, Any]:
+    """A sample as people read it: a FLOAT as its shortest decimal."""
+    floats = {field.name for field in spec.schema.fields if field.data_type is DataType.FLOAT and field.single_value}
+    return {
+        name: shortest_float(value) if name in floats and value is not None else value for name, value in row.items()
+    }
 
 
 def latest(spec: TableSpec, rows: DataFrame) -> DataFrame:

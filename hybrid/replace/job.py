@@ -21,7 +21,7 @@ from hybrid.replace.csvfile import CsvFormat
 from hybrid.replace.files import DataFormat, InputFile, inspect, list_inputs
 from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.plan import JobPlan, plan_job
-from hybrid.replace.report import JobReport, report_of, sentence_of_job, sentence_of_nothing
+from hybrid.replace.report import JobReport, report_of, sentence_of_job, sentence_of_nothing, shown
 from hybrid.replace.stage import Staged, stage
 from hybrid.replace.swap import Swap, commit_swap, require_offline, until_not_overtaken
 from hybrid.replace.targets import check_fixed_name
@@ -92,7 +92,7 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run)
     if run.dry_run:
         return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=True)
-    run.bench.progress.say(f"Swapping {len(plan.segments_to)} segment(s) of '{run.spec.name}' in.")
+    run.bench.progress.say(f"Swapping in {shown(plan.segments_to or plan.segments_from)} of '{run.spec.name}'.")
     swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence), plan.rows)
     version = commit_swap(run.bench, run.spec, run.layout, swap)
     return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, warnings=warnings)

@@ -76,6 +76,15 @@ def to_float(value: object) -> float:
     return rounded
 
 
+def shortest_float(value: float) -> float:
+    """The 32-bit float `value` as the double whose shortest text names it: 15.948, not 15.947999954223633."""
+    for digits in (6, 7, 8):
+        short = float(f"{value:.{digits}g}")
+        if _FLOAT32.pack(short) == _FLOAT32.pack(value):
+            return short
+    return float(f"{value:.9g}")
+
+
 def to_double(value: object) -> float:
     """A stored DOUBLE. A text that overflows is refused; Java's spellings NaN, Infinity, -Infinity are read."""
     if isinstance(value, str):

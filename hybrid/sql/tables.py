@@ -14,7 +14,7 @@ from hybrid.errors import QueryError, suggestion
 from hybrid.spec.table_config import Half
 from hybrid.sql.statement import PARSE_ERROR
 
-NO_SUCH_TABLE = 190
+NO_SUCH_TABLE, NO_SUCH_COLUMN = 190, 710
 # Names of the relations that stand for table references. No user name may begin with it.
 RESERVED = "_hy_"
 VIRTUAL = ("$segmentName", "$partition", "$offset", "$docId", "$hostName")
@@ -150,10 +150,17 @@ def _spread_virtual(tree: exp.Query, refs: list[TableRef]) -> None:
     for column in list(tree.find_all(exp.Column)):
         name = _BY_LOWER.get(column.name.lower())
         if name is None:
+            _refuse_sign(column.name)
             continue
         column.set("this", exp.to_identifier(name, quoted=True))
         for ref in _sources(column, refs):
             ref.virtual.add(name)
+
+
+def _refuse_sign(name: str) -> None:
+    """Parameters and positions, which DuckDB would read `$1` and `#1` as, are no columns."""
+    if name.startswith(("$", "#")):
+        raise QueryError(f"Column '{name}' does not exist.{suggestion(name, VIRTUAL)}", pinot_code=NO_SUCH_COLUMN)
 
 
 def _sources(column: exp.Column, refs: list[TableRef]) -> list[TableRef]:

@@ -40,7 +40,8 @@ def main() -> None:
         verb, _, now = act.partition("@")
         verb, _, most = verb.partition("/")
         table.now = int(now)
-        print(perform(table, verb, int(most or 0)), flush=True)
+        sys.stdout.write(perform(table, verb, int(most or 0)) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

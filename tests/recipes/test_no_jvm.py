@@ -74,7 +74,7 @@ def test_without_kafka_the_committed_rows_answer_and_a_warning_says_so(home):
         *("--config", "data/orders/orders_table.json", "--config", "data/orders/orders_offline_table.json"),
         *("--set", f"stream.kafka.topic.name={home.topic}"),
     )
-    done, seconds = command(home, "query", "select count(*) from orders", "--json")
+    done, _ = command(home, "query", "select count(*) from orders", "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout) == [{"count(*)": 14}]
     assert "127.0.0.1:1" in done.stderr and "warning" in done.stderr

@@ -9,7 +9,15 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 FIRST = "orders_1632463351000_1632467070000_0"
 SECOND = "orders_1632667070000_1632667170000_0"
 THIRD = "orders_1632677270000_1632677270699_0"
-JOB = ("job", "run", "job_specs/orders/job-spec.yml", "--input", "data/orders/corrected", "--var", f"segmentName={FIRST}")
+JOB = (
+    "job",
+    "run",
+    "job_specs/orders/job-spec.yml",
+    "--input",
+    "data/orders/corrected",
+    "--var",
+    f"segmentName={FIRST}",
+)
 TOTALS = "select count(*), sum(amount) from orders"
 CORRECTED = [15.948, 251.22, 239.22, 3.888, 11.724, 66.624, 63.048]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +11,16 @@ import pytest
 
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench
-from tests.replace.tables import Table, new_workbench
+from hybrid.progress import Silent
+from tests.replace.tables import NOW_MS, Table
 
 Copy = Callable[[Path], Table]
 
 
 @pytest.fixture(scope="session")
-def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    bench = new_workbench(tmp_path_factory.mktemp("spark"))
-    yield bench
-    bench.spark.stop()
+def workbench(workbench: Workbench) -> Workbench:
+    """The session of all tests, with a clock that stands still."""
+    return Workbench(lambda: workbench.spark, lambda: NOW_MS, Silent())
 
 
 @pytest.fixture(scope="session")

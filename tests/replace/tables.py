@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hybrid.jvm.jars import spark_jars
 from hybrid.lake.commit import commit_act
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout, physical_columns
@@ -27,21 +28,11 @@ SEGMENT = "orders_1632463351000_1632467070000_0"
 BOUNDARY_MS = 1632470400000
 NOW_MS = 1_700_000_000_000
 KAFKA = PartitionKey("kafka", "orders", 0, 0)
-_JARS = ("delta-spark_", "delta-storage", "spark-sql-kafka", "spark-token", "kafka-clients", "commons-pool2")
-
-
-def jars() -> list[Path]:
-    """The jars of the product when its cache can be had, else those of the scratch folder."""
-    scratch = Path("/tmp/w/ivy/jars/spark")
-    if scratch.exists():
-        return [jar for jar in sorted(scratch.glob("*.jar")) if jar.name.startswith(_JARS)]
-    from hybrid.jvm.jars import ensure_jars
-
-    return list(ensure_jars(Silent()).spark)
 
 
 def new_workbench(folder: Path) -> Workbench:
-    settings = SparkSettings(jars=jars(), log_dir=folder)
+    """A workbench with a session of its own: for processes that are to die."""
+    settings = SparkSettings(jars=spark_jars(), log_dir=folder, driver_memory="1g")
     return Workbench(lambda: spark_session(settings), lambda: NOW_MS, Silent())
 
 

@@ -3,20 +3,16 @@ each partition, at least as long as what was acknowledged before the query; and 
 
 import os
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from events import PARTITIONS, TABLES, Event, make_events, write_files
-from harness import Producer, start
-
 import hybrid
 from hybrid.jvm.topics import create_topic
+from tests.soak.events import PARTITIONS, TABLES, Event, make_events, write_files
+from tests.soak.harness import Producer, start
 
 SECONDS = float(os.environ.get("HYBRID_CHURN_S", "90"))
 COUNT = 30_000

@@ -7,18 +7,14 @@ death, before anything is started again, the tables must already answer right: w
 import os
 import random
 import signal
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from events import TABLES, live_rows, make_events, rejected, write_files
-from harness import Producer, check_all_once, rejected_places, start
-
 from hybrid.jvm.topics import create_topic
+from tests.soak.events import TABLES, live_rows, make_events, rejected, write_files
+from tests.soak.harness import Producer, check_all_once, rejected_places, start
 
 KINDS = ("create", "ingest", "move", "replace", "revert")  # sealing by age has a test of its own: it needs a clock
 FAILPOINTS = [f"{kind}.commit.{position}" for kind in KINDS for position in ("before", "inside", "after")]

@@ -38,7 +38,9 @@ def test_a_cte_hides_a_table_where_it_is_in_scope(sql: str, tables: list[str]) -
     ("sql", "code", "message"),
     [
         ("select * from evnts", 190, "Table 'evnts' does not exist."),
-        ("select * from order", 150, ""),
+        ("select * from order", 190, "Did you mean 'orders'?"),
+        ("select $1 from orders", 710, "Column '$1'"),
+        ("select $segmentNam from orders", 710, "Did you mean '$segmentName'?"),
         ("select * from ordrs", 190, "Did you mean 'orders'?"),
         ("select * from ordrs_REALTIME", 190, "Did you mean 'orders_REALTIME'?"),
         ("select * from (with c as (select 1) select * from c) x, c", 190, "Table 'c'"),

@@ -1,0 +1,130 @@
+"""A process dies at every failpoint in turn and is started again; and two processes act on one half at once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hybrid.jvm.topics import create_topic
+from hybrid.lake.failpoints import POSITIONS
+from hybrid.lake.log import own_states
+from hybrid.spec.table_config import Half
+from tests.cases.tables import HOUR, LiveTable, layout_in, table_spec
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+ROOT = Path(__file__).resolve().parents[2]
+FLUSH_MS = 60_000
+NOW = 10 * HOUR
+
+
+class Workers:
+    """A table that other processes act on, and this one too."""
+
+    def __init__(self, brokers: str, folder: Path, workbench, **options) -> None:
+        topic = f"t-{uuid.uuid4().hex[:12]}"
+        create_topic(brokers, topic)
+        self.document = folder / "table.json"
+        self.document.write_text(
+            json.dumps({"brokers": brokers, "topic": topic, "folder": str(folder), "options": options})
+        )
+        self.table = LiveTable(table_spec(brokers, topic, **options), layout_in(folder), workbench, NOW)
+        self.produced: list[int] = []
+        self.broken: list[int] = []
+
+    def produce(self, good: int, bad: int = 0) -> None:
+        """Rows of closed buckets, spread over four of them, and messages that are no rows."""
+        first = len(self.produced) + len(self.broken)
+        ids = list(range(first, first + good))
+        self.table.produce(*({"id": number, "key": "k", "ts": number % 4 * HOUR} for number in ids))
+        self.table.produce(*[b"{"] * bad)
+        self.produced += ids
+        self.broken += range(first + good, first + good + bad)
+
+    @contextmanager
+    def started(self, *acts: str, failpoint: str = "") -> Iterator[subprocess.Popen[str]]:
+        environment = {**os.environ, "HYBRID_FAILPOINT": failpoint, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "tests.cases.worker", str(self.document), *acts]
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            yield process
+
+    def run(self, *acts: str, failpoint: str = "") -> tuple[int, str]:
+        """The return code, and what was written."""
+        with self.started(*acts, failpoint=failpoint) as process:
+            out, errors = process.communicate(timeout=170)
+            return process.returncode, out + errors
+
+    def check(self) -> None:
+        assert self.table.visible() == self.table.queried() == self.produced
+        assert self.table.rejected() == {(0, offset) for offset in self.broken}
+        for half in Half:
+            snapshot = self.table.half(half)
+            numbers = [state.act.number for _, state in own_states(snapshot.path, snapshot.version)]
+            assert numbers == list(range(snapshot.version, -1, -1)), "one act a version, none twice"
+
+
+@pytest.fixture
+def workers(broker, workbench, tmp_path):
+    return lambda **options: Workers(broker, tmp_path, workbench, **options)
+
+
+def test_a_creation_that_dies_anywhere_is_done_by_the_next(workers):
+    ours = workers(flush_ms=FLUSH_MS)
+    for failpoint in ["create.commit.before", "create.commit.inside", "create.commit.after", "create.commit.before@2"]:
+        assert ours.run(f"create@{NOW}", failpoint=failpoint)[0] == -signal.SIGKILL
+    assert ours.run(f"create@{NOW}")[1] == "created\n"
+    ours.produce(2)
+    ours.table.ingest()
+    ours.check()
+    assert ours.run(f"create@{NOW}")[1] == "created\n", "the next one finds it recorded"
+    ours.check()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["ingest", "seal", "move"])
+def test_an_act_that_dies_anywhere_is_done_by_the_next(workers, kind):
+    """Each death comes on top of the one before; the orphaned JVM may still commit, and nothing is there twice."""
+    ours = workers(flush_ms=FLUSH_MS)
+    ours.table.create()
+    acts = [f"ingest@{NOW}", f"ingest@{NOW + FLUSH_MS}", f"move@{NOW}"]
+    if kind != "seal":
+        acts.pop(1)
+    for position in POSITIONS:
+        ours.produce(3, bad=1)
+        code, said = ours.run(*acts, failpoint=f"{kind}.commit.{position}")
+        assert code == -signal.SIGKILL, said
+        seen = ours.table.queried()
+        assert seen == ours.produced, "every row once, at any moment"
+    ours.produce(1)
+    ours.table.ingest()
+    ours.table.move(None)
+    ours.check()
+    assert sum(ours.table.segments().values()) == len(ours.produced)
+    assert not [path for path in (ours.table.layout.root / "staging").glob("*") if path.is_dir()], "swept"
+
+
+def test_two_jvms_on_one_local_table(workers):
+    """Batches of three offsets from two processes at once: the lock lets one act at a time, the other plans anew."""
+    ours = workers(flush_rows=5)
+    ours.table.create()
+    ours.produce(24)
+    with ours.started(f"ingest/3@{NOW}", f"move@{NOW}") as other:
+        while ours.table.half(Half.REALTIME).version == 0 and other.poll() is None:
+            time.sleep(0.1)  # its JVM starts; then both are at it
+        ours.table.ingest(batch_offsets_max=3)
+        ours.table.move(None)
+        out, errors = other.communicate(timeout=170)
+    assert other.returncode == 0, out + errors
+    ours.check()
+    assert sum(ours.table.segments().values()) == 24
