@@ -108,14 +108,19 @@ class Hybrid:
         return Table(self, self.spec(name), self.layout(name))
 
     def spec(self, name: str) -> TableSpec:
-        """A table's definition."""
+        """What a table's definition says."""
+        definition = self.definitions.find(name)
+        if definition is None:
+            raise NotFoundError.named("Table", name, self.table_names())
+        return self.spec_of(definition)
+
+    def spec_of(self, definition: Definition) -> TableSpec:
+        """What a definition says, stored or not."""
         from hybrid.spec.table_json import parse_table
 
-        record = self.definitions.find(name)
-        if record is None:
-            raise NotFoundError.named("Table", name, self.table_names())
-        documents = [(doc, name) for doc in (record.realtime_doc, record.offline_doc) if doc is not None]
-        return parse_table(dict(record.schema_doc), name, [(dict(doc), at) for doc, at in documents], record.brokers)
+        name, documents = definition.name, (definition.realtime_doc, definition.offline_doc)
+        configs = [(dict(doc), name) for doc in documents if doc is not None]
+        return parse_table(dict(definition.schema_doc), name, configs, definition.brokers)
 
     def layout(self, name: str) -> TableLayout:
         """Where a table's halves lie."""

@@ -33,18 +33,15 @@ def apply_change(home: Hybrid, known: Definition, wanted: TableSpec) -> Creation
     changes += [f"broker address: {known.brokers} -> {brokers}"] if brokers != known.brokers else []
     if not changes:
         return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
-    home.definitions.replace(replace(known, **merged, brokers=brokers))
-    try:
-        after = home.spec(known.name)
-        _check_kept(before, after)
-    except Exception:
-        home.definitions.replace(known)
-        raise
+    definition = replace(known, **merged, brokers=brokers)
+    after = home.spec_of(definition)
+    _check_kept(before, after)
     added = after.halves - before.halves
+    # The definition comes last: a half that it names is there.
     starts = lay_halves(home.layout(known.name), after, home.now_ms(), added) if added else {}
-    return Creation(
-        known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {len(changes)} changes."
-    )
+    home.definitions.replace(definition)
+    count = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
+    return Creation(known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {count}.")
 
 
 def _check_kept(before: TableSpec, after: TableSpec) -> None:

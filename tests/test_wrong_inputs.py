@@ -1,4 +1,4 @@
-"""Every wrong input that docs/errors.md lists, run as it stands there: exit code, parts of the message, nothing changed."""
+"""Every wrong input of docs/errors.md, run as it stands there: exit code, parts of the message, nothing changed."""
 
 from __future__ import annotations
 

@@ -38,6 +38,11 @@ def locked_connection(folders: Iterable[Path], spill: Path | None = None) -> Duc
     return connection
 
 
+def load_duckdb() -> None:
+    """Imports DuckDB, which takes about 0.1 s: good to do while something else is waited for."""
+    import duckdb  # noqa: F401
+
+
 def quoted(text: str) -> str:
     """A SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import QueryError
-from hybrid.query.connection import locked_connection
+from hybrid.query.connection import load_duckdb, locked_connection
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
-from hybrid.query.failures import query_error
+from hybrid.query.failures import is_evolution, query_error
 from hybrid.query.guard import check_statement
 from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
@@ -47,7 +47,7 @@ def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Q
     options = options or QueryOptions()
     started = time.monotonic()
     statement = parse_statement(sql)
-    plan = plan_query(statement, tables, options.tail, options.now_ms())
+    plan = plan_query(statement, tables, options.tail, options.now_ms(), load_duckdb)
     if statement.explain:
         return _explained(plan)
     with _open(plan, options) as connection:
@@ -75,7 +75,7 @@ def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection
     try:
         for pinned in plan.tables:
             if pinned.tail_rows is not None:
-                connection.register(pinned.tail_name, pinned.tail_rows)
+                pinned.tail_rows.load(connection, pinned.tail_name)
         yield connection
     finally:
         connection.close()
@@ -97,8 +97,7 @@ def _execute(connection: DuckDBPyConnection, plan: QueryPlan, timeout_ms: int | 
         with _deadline(connection, timeout_ms):
             rows = _fetch(connection, plan)
     except duckdb.Error as error:
-        columns = [name for pinned in plan.tables for name in pinned.table.spec.schema.column_names]
-        raise query_error(error, columns, timeout_ms) from error
+        raise query_error(error, plan.columns(), timeout_ms) from error
     described = [(str(column[0]), str(column[1])) for column in connection.description or ()]
     return _result(plan, described, rows)
 
@@ -110,13 +109,9 @@ def _fetch(connection: DuckDBPyConnection, plan: QueryPlan) -> list[Any]:
         return connection.execute(plan.full_sql()).fetchall()
     except duckdb.Error as error:
         # Older files lack columns that were added later. Reading by name costs the footer of every file: only then.
-        if not _is_evolution(str(error)):
+        if not is_evolution(str(error), plan.columns()):
             raise
     return connection.execute(plan.full_sql(evolved=True)).fetchall()
-
-
-def _is_evolution(message: str) -> bool:
-    return "schema mismatch" in message.lower() or "union_by_name" in message
 
 
 def _result(plan: QueryPlan, described: Sequence[tuple[str, str]], rows: list[Any]) -> QueryResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from hybrid.errors import QueryError, suggestion
 
@@ -34,6 +34,12 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
         if match:
             return _no_column(match.groupdict(), columns)
     return QueryError(_clean(text), pinot_code=EXECUTION)
+
+
+def is_evolution(message: str, columns: Collection[str]) -> bool:
+    """Whether a query failed because a file lacks a column that the table has."""
+    match = _COLUMN[0].search(message)
+    return "schema mismatch in glob" in message or (match is not None and match.group("column") in columns)
 
 
 def _no_column(found: dict[str, str | None], columns: Iterable[str]) -> QueryError:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from sqlglot import exp
 
@@ -15,6 +16,7 @@ from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prun
 from hybrid.query.revision import PinnedHalves, Revision, TableRevision, pin_halves
 from hybrid.query.scan import Scan, relation_sql
 from hybrid.query.tail import Tail, TailSource
+from hybrid.query.tailrows import TailRows, tail_rows
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
@@ -26,10 +28,8 @@ from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, nam
 from hybrid.sql.statement import Statement
 from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
 from hybrid.sql.times import Context
-from hybrid.table.columns import SEGMENT, rejected_segment
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from hybrid.table.columns import rejected_segment
+from hybrid.table.state import RealtimeState
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class PinnedTable:
     table: QueryTable
     halves: PinnedHalves
     tail: Tail
-    tail_rows: pa.Table | None
+    tail_rows: TailRows | None
     tail_name: str
 
     @property
@@ -89,7 +89,7 @@ class RefPlan:
     def tail_rows(self) -> int:
         """The tail's rows that the reference reads."""
         rows = self.pinned.tail_rows
-        return rows.num_rows if self.scan.tail is not None and rows is not None else 0
+        return rows.count if self.scan.tail is not None and rows is not None else 0
 
     @property
     def reads_offline(self) -> bool:
@@ -121,8 +121,8 @@ class RefPlan:
         if realtime is None or not self.reads_realtime:
             return set()
         rows = self.pinned.tail_rows
-        in_tail = set(rows.column(SEGMENT).unique().to_pylist()) if rows is not None else set()
-        return in_tail | realtime.realtime.consuming_names()
+        in_tail = rows.segments if rows is not None else frozenset()
+        return {*in_tail, *realtime.realtime.consuming_names()}
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,10 @@ class QueryPlan:
         """What the answer is of."""
         return Revision(tuple(pinned.revision for pinned in self.tables))
 
+    def columns(self) -> list[str]:
+        """The columns of all tables in the statement."""
+        return [name for pinned in self.tables for name in pinned.table.spec.schema.column_names]
+
     def full_sql(self, *, evolved: bool = False) -> str:
         """What DuckDB runs: the relations, then the statement over them."""
         # Not materialized: projections and filters must reach the files.
@@ -158,14 +162,25 @@ class QueryPlan:
         return f"WITH {self.recursive}{relations}{self.ctes} {self.body}" if relations else self.sql
 
 
-def plan_query(statement: Statement, source: TableSource, tail: TailSource, now_ms: int) -> QueryPlan:
-    """Plans a statement at this moment's revision. QueryError for what cannot be answered."""
+def plan_query(
+    statement: Statement,
+    source: TableSource,
+    tail: TailSource,
+    now_ms: int,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> QueryPlan:
+    """Plans a statement at this moment's revision. QueryError for what cannot be answered.
+
+    `meanwhile` is called while the tails are read: what else has to be loaded does not wait for Kafka then.
+    """
     tree = statement.tree
     refuse_hostile(tree)
     name_columns(tree)
     refs = resolve_tables(tree, source.names())
     opened = {name: source.open(name) for name in dict.fromkeys(ref.table for ref in refs)}
     _refuse_missing_halves(refs, opened)
+    pinning = [_Pinning(table, place, refs, tail, now_ms) for place, table in enumerate(opened.values())]
+    meanwhile()
     fields = _fields(table.spec for table in opened.values())
     types = {name: column.data_type for name, column in fields.items() if column.single_value}
     rewrite_functions(tree, Context(now_ms, types))
@@ -175,7 +190,7 @@ def plan_query(statement: Statement, source: TableSource, tail: TailSource, now_
     stored = stored_types(tree, fields)
     if rows_max is not None:
         tree = set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
-    pinned = {name: _pin(table, place, refs, tail, now_ms) for place, (name, table) in enumerate(opened.items())}
+    pinned = dict(zip(opened, (waiting.pinned() for waiting in pinning), strict=True))
     plans = [_plan_ref(ref, pinned[ref.table]) for ref in refs]
     warnings = [warning for table in pinned.values() for warning in table.tail.warnings]
     parts = _Parts.of(tree)
@@ -223,17 +238,41 @@ def _fields(specs: Iterable[TableSpec]) -> dict[str, FieldSpec]:
     return {name: column for name, column in found.items() if name not in clashing}
 
 
-def _pin(table: QueryTable, place: int, refs: Sequence[TableRef], source: TailSource, now_ms: int) -> PinnedTable:
-    halves = pin_halves(table.spec, table.layout)
-    wants_tail = any(ref.table == table.spec.name and ref.half is not Half.OFFLINE for ref in refs)
-    tail, rows = Tail(), None
-    if halves.realtime is not None and wants_tail:
-        tail = source.read(table.spec, halves.realtime.realtime, table.brokers)
-        if tail.messages:
-            from hybrid.query.tailrows import tail_table
+class _Pinning:
+    """Pins a table's halves at once and reads its tail in the background."""
 
-            rows = tail_table(table.spec, halves.realtime.realtime, tail.messages, now_ms)
-    return PinnedTable(table, halves, tail, rows, f"{RESERVED}tail_{place}")
+    def __init__(
+        self, table: QueryTable, place: int, refs: Sequence[TableRef], source: TailSource, now_ms: int
+    ) -> None:
+        self._table, self._place, self._now_ms = table, place, now_ms
+        self._halves = pin_halves(table.spec, table.layout)
+        self._tail: Tail | BaseException = Tail()
+        realtime = self._halves.realtime
+        wanted = any(ref.table == table.spec.name and ref.half is not Half.OFFLINE for ref in refs)
+        self._thread = None
+        if realtime is not None and wanted:
+            self._thread = threading.Thread(target=self._read, args=(source, realtime.realtime), daemon=True)
+            self._thread.start()
+
+    def pinned(self) -> PinnedTable:
+        """The table at its revision; waits for the tail."""
+        if self._thread is not None:
+            self._thread.join()
+        if isinstance(self._tail, BaseException):
+            raise self._tail
+        return PinnedTable(self._table, self._halves, self._tail, self._rows(), f"{RESERVED}tail_{self._place}")
+
+    def _read(self, source: TailSource, state: RealtimeState) -> None:
+        try:
+            self._tail = source.read(self._table.spec, state, self._table.brokers)
+        except BaseException as error:  # raised again where the tail is waited for
+            self._tail = error
+
+    def _rows(self) -> TailRows | None:
+        realtime = self._halves.realtime
+        if realtime is None or isinstance(self._tail, BaseException) or not self._tail.messages:
+            return None
+        return tail_rows(self._table.spec, realtime.realtime, self._tail.messages, self._now_ms)
 
 
 def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:

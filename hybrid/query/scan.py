@@ -13,16 +13,14 @@ from dataclasses import dataclass
 
 from hybrid.lake.log import DataFile
 from hybrid.query.connection import identifier, quoted
-from hybrid.query.types import duckdb_type
+from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
 from hybrid.table.boundary import Boundary
-from hybrid.table.columns import HIDDEN, OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
+from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
 from hybrid.table.coverage_sql import covered_sql
 from hybrid.table.liveness import winning_order
-
-_HIDDEN_TYPES = {"string": "VARCHAR", "int": "INTEGER", "bigint": "BIGINT"}
 
 
 @dataclass(frozen=True)
@@ -62,10 +60,10 @@ def relation_sql(scan: Scan) -> str:
 def _parts(scan: Scan) -> list[str]:
     parts = []
     if scan.offline:
-        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan.offline, scan.evolved)}")
+        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan, scan.offline)}")
     visible = f" WHERE NOT {covered_sql(scan.boundary)}" if scan.boundary is not None else ""
     if scan.realtime:
-        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan.realtime, scan.evolved)}{visible}")
+        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan, scan.realtime)}{visible}")
     if scan.tail is not None:
         parts.append(f"SELECT {_columns(scan)} FROM {identifier(scan.tail)}{visible}")
     return parts
@@ -73,28 +71,35 @@ def _parts(scan: Scan) -> list[str]:
 
 def _columns(scan: Scan) -> str:
     """Every column, each by name and with one type, so that the parts of the union fit."""
-    return ", ".join([*(_field_sql(field) for field in scan.spec.schema.fields), *(name for name, _ in HIDDEN)])
+    defaults = scan.evolved and not scan.spec.null_handling
+    fields = [_field_sql(field, defaults) for field in scan.spec.schema.fields]
+    return ", ".join([*fields, *HIDDEN_TYPES])
 
 
-def _field_sql(field: FieldSpec) -> str:
+def _field_sql(field: FieldSpec, defaults: bool) -> str:
     name = identifier(field.name)
+    if defaults and field.single_value and isinstance(field.default_null, str | int | float):
+        default = f"CAST({quoted(str(field.default_null))} AS {duckdb_type(field)})"
+        return f"coalesce(CAST({name} AS {duckdb_type(field)}), {default}) AS {name}"
     # Files hold instants; inside of queries a timestamp has no zone, as all is UTC.
     return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type is DataType.TIMESTAMP else name
 
 
-def _read(files: Sequence[DataFile], evolved: bool) -> str:
+def _read(scan: Scan, files: Sequence[DataFile]) -> str:
     paths = ", ".join(quoted(file.path) for file in files)
-    by_name = ", union_by_name = true" if evolved else ""
-    return (
+    by_name = ", union_by_name = true" if scan.evolved else ""
+    read = (
         f"read_parquet([{paths}], hive_partitioning = true, hive_types = {{'{SEGMENT}': VARCHAR}}, "
         f"hive_types_autocast = false{by_name})"
     )
+    # A column that no file has yet comes from the empty side.
+    return f"({_nothing(scan.spec)} UNION ALL BY NAME SELECT * FROM {read})" if scan.evolved else read
 
 
 def _nothing(spec: TableSpec) -> str:
     fields = [(identifier(field.name), duckdb_type(field)) for field in spec.schema.fields]
-    hidden = [(name, _HIDDEN_TYPES[kind]) for name, kind in HIDDEN]
-    nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in [*fields, *hidden])
+    columns = [*fields, *HIDDEN_TYPES.items()]
+    nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in columns)
     return f"SELECT {nulls} WHERE FALSE"
 
 

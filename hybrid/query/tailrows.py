@@ -1,50 +1,73 @@
-"""Tail messages as an Arrow table with the columns of a stored row, by the one decoder that Spark uses too."""
+"""The rows of a tail, as DuckDB takes them: by the one decoder that Spark uses too.
+
+They are bound as lists and unnested, not handed over as Arrow: making Arrow of Python values imports pandas, which
+would cost a whole `hybrid query` more than everything else it does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from hybrid.query.connection import identifier
 from hybrid.query.tail import TailMessage
+from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.spec.table_config import TableSpec
+from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.columns import OP_DELETE, OP_ROW
 from hybrid.table.names import realtime_segment
 from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from duckdb import DuckDBPyConnection
 
 
-def tail_table(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMessage], now_ms: int) -> pa.Table | None:
+@dataclass(frozen=True)
+class TailRows:
+    """Rows column by column: values and DuckDB types by stored column name. `segments` are those the rows are in."""
+
+    values: Mapping[str, Sequence[Any]]
+    types: Mapping[str, str]
+    segments: frozenset[str]
+    count: int
+
+    def load(self, connection: DuckDBPyConnection, name: str) -> None:
+        """Makes a temporary table of them."""
+        unnested = ", ".join(
+            f"unnest(${place}::{self.types[column]}[]) AS {identifier(column)}"
+            for place, column in enumerate(self.values, start=1)
+        )
+        connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT {unnested}", list(self.values.values()))
+
+
+def tail_rows(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMessage], now_ms: int) -> TailRows | None:
     """The rows among `messages`; what is no row of the table is left for ingestion to reject. None without rows."""
-    import pyarrow as pa
-
     from hybrid.table.decode import Decoder
 
     batch = Decoder(spec).decode_batch([message.value for message in messages])
     good = [place for place, reason in enumerate(batch.reasons) if reason is None]
     if not good:
         return None
-    arrays = {
-        field.name: pa.array([values[place] for place in good], field.arrow_type())
+    kept = [messages[place] for place in good]
+    segments = _segments(spec, state, kept, now_ms)
+    user = {
+        field.name: [values[place] for place in good]
         for field, values in zip(spec.schema.fields, batch.columns, strict=True)
     }
-    kept = [messages[place] for place in good]
-    return pa.table(
-        {
-            **arrays,
-            "_hy_segment": pa.array(_segments(spec, state, kept, now_ms), pa.string()),
-            "_hy_connector": pa.array([message.key.connector for message in kept], pa.string()),
-            "_hy_topic": pa.array([message.key.topic for message in kept], pa.string()),
-            "_hy_epoch": pa.array([message.key.epoch for message in kept], pa.int32()),
-            "_hy_partition": pa.array([message.key.partition for message in kept], pa.int32()),
-            "_hy_offset": pa.array([message.offset for message in kept], pa.int64()),
-            "_hy_timestamp": pa.array([message.timestamp_ms for message in kept], pa.int64()),
-            "_hy_op": pa.array([OP_DELETE if batch.deletes[place] else OP_ROW for place in good], pa.string()),
-            "_hy_time": pa.array([batch.times_ms[place] for place in good], pa.int64()),
-        }
-    )
+    hidden: dict[str, list[Any]] = {
+        columns.SEGMENT: segments,
+        columns.CONNECTOR: [message.key.connector for message in kept],
+        columns.TOPIC: [message.key.topic for message in kept],
+        columns.EPOCH: [message.key.epoch for message in kept],
+        columns.PARTITION: [message.key.partition for message in kept],
+        columns.OFFSET: [message.offset for message in kept],
+        columns.TIMESTAMP: [message.timestamp_ms for message in kept],
+        columns.OP: [columns.OP_DELETE if batch.deletes[place] else columns.OP_ROW for place in good],
+        columns.TIME: [batch.times_ms[place] for place in good],
+    }
+    types = {**{field.name: duckdb_type(field) for field in spec.schema.fields}, **HIDDEN_TYPES}
+    return TailRows({**user, **hidden}, types, frozenset(segments), len(good))
 
 
 def consuming_segment(spec: TableSpec, state: RealtimeState, key: PartitionKey, now_ms: int) -> str:

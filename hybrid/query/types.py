@@ -10,6 +10,7 @@ from typing import Any
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.types import DataType
 from hybrid.spec.values import shortest_float
+from hybrid.table.columns import HIDDEN
 
 _DUCKDB = {
     DataType.INT: "INTEGER",
@@ -24,6 +25,9 @@ _DUCKDB = {
     DataType.JSON: "VARCHAR",
     DataType.BYTES: "BLOB",
 }
+_HIDDEN = {"string": "VARCHAR", "int": "INTEGER", "bigint": "BIGINT"}
+# The hidden columns of a stored row, in physical order.
+HIDDEN_TYPES = {name: _HIDDEN[kind] for name, kind in HIDDEN}
 _WIRE = {
     "TINYINT": "INT", "SMALLINT": "INT", "INTEGER": "INT", "UTINYINT": "INT", "USMALLINT": "INT", "UINTEGER": "LONG",
     "BIGINT": "LONG", "UBIGINT": "LONG", "HUGEINT": "DOUBLE", "UHUGEINT": "DOUBLE", "FLOAT": "FLOAT",

@@ -75,7 +75,9 @@ def blocks(page: Path) -> Iterator[str]:
     before = ""
     for line in page.read_text(encoding="utf-8").splitlines():
         fence = line.startswith("```")
-        indented = not fenced and line.startswith("    ") and (block or before == "" or not before.startswith(("-", "|")))
+        indented = (
+            not fenced and line.startswith("    ") and (block or before == "" or not before.startswith(("-", "|")))
+        )
         if block and (fence or not (fenced or indented)):
             yield "\n".join(block).replace("\\\n", " ")
             block = []

@@ -191,11 +191,14 @@ def test_an_empty_table_answers_with_its_types(make: Make, ask: Ask) -> None:
     )  # fmt: skip
 
 
-def test_a_table_with_one_half_only(make: Make, ask: Ask, tmp_path: Any) -> None:
+def test_a_table_with_one_half_only(make: Make, ask: Ask) -> None:
     halves = make(halves=[Half.REALTIME])
     halves.commit_realtime([row(1, 10, 0)], offsets={KEY: 1})
     assert ids(ask(halves, ALL.format("orders"))) == [1]
-    assert ids(ask(halves, ALL.format("orders_OFFLINE"))) == []
+    assert ids(ask(halves, ALL.format("orders_REALTIME"))) == [1]
+    with pytest.raises(QueryError, match="no OFFLINE half") as raised:
+        ask(halves, ALL.format("orders_OFFLINE"))
+    assert raised.value.pinot_code == 190
 
 
 def test_warnings_of_the_tail_come_with_the_answer(make: Make, ask: Ask) -> None:
@@ -248,7 +251,7 @@ def test_the_default_limit_says_when_there_is_more(make: Make, ask: Ask) -> None
     assert ask(halves, "select count(*), sum(amount) + 1 from orders").warnings == []
 
 
-def test_a_column_that_was_added_later_is_null_in_older_files(make: Make, ask: Ask) -> None:
+def test_a_column_that_was_added_later_has_its_default_in_older_files(make: Make, ask: Ask) -> None:
     from dataclasses import replace
 
     from hybrid.spec.schema import FieldKind, FieldSpec, Schema
@@ -256,7 +259,11 @@ def test_a_column_that_was_added_later_is_null_in_older_files(make: Make, ask: A
 
     halves = make()
     halves.commit_realtime([row(1, 10, 0)], offsets={KEY: 1})
-    added = FieldSpec("note", DataType.STRING, FieldKind.DIMENSION)
+    added = FieldSpec("note", DataType.STRING, FieldKind.DIMENSION, default_null="null")
     schema = Schema("orders", (*halves.spec.schema.fields, added))
     halves.spec = replace(halves.spec, schema=schema)
+    assert ask(halves, "select order_id, note from orders").rows == [(1, "null")]
+    halves.spec = replace(halves.spec, null_handling=True)
     assert ask(halves, "select order_id, note from orders").rows == [(1, None)]
+    tail = ListTail([message(2, 20, 1, note="new")])
+    assert ask(halves, "select order_id, note from orders order by 1", tail).rows == [(1, None), (2, "new")]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
+from hybrid.table.boundary import INFINITE, PartitionKey
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from tests.oracle import Event, Oracle, winners
 from tests.query.halves import Halves, ListTail, Row, orders_spec

@@ -1,0 +1,116 @@
+"""Every command is run once with --json: what it prints has the keys that docs/reference.md lists, in their order."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.cli.main import run
+from tests.docs.pages import REFERENCE, ROOT, spans, table
+from tests.docs.test_reference import CODE
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+TABLE = table(REFERENCE, "Output keys")
+FORMS = {spans(row[0])[0]: row[1] for row in TABLE.rows}
+KEYS = {spans(row[0])[0]: spans(row[2]) for row in TABLE.rows}
+ONLY_A_SENTENCE = {"table drop", "table undrop"}
+DATA = ROOT / "data" / "orders"
+
+
+@pytest.fixture(scope="module")
+def printed(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """What each documented command printed, parsed; the recipe is played on the way."""
+    folder = tmp_path_factory.mktemp("keys")
+    (folder / "bad.txt").write_text("no JSON\n", encoding="utf-8")
+    found: dict[str, Any] = {}
+
+    def play(name: str, *args: str, code: int = 0) -> Any:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            assert run([*name.split(), *args, "--json", "--home", str(folder / "home")]) == code, name
+        found[name] = json.loads(out.getvalue()) if out.getvalue() else None
+        return found[name]
+
+    play_tables(play, broker, folder)
+    play_work(play)
+    play_machine(play)
+    yield found
+
+
+def play_tables(play: Any, broker: str, folder: Path) -> None:
+    configs = ("--config", str(DATA / "orders_table.json"), "--config", str(DATA / "orders_offline_table.json"))
+    files = ("--schema", str(DATA / "orders_schema.json"), *configs, "--set", "stream.kafka.topic.name=keys")
+    play("kafka topic create", "keys", "--kafka", broker)
+    play("kafka topic list", "--kafka", broker)
+    play("table validate", *files)
+    play("table create", *files, "--kafka", broker)
+    play("table apply", *files, "--kafka", broker, "--set", "bufferTimePeriod=2m")
+    play("table list")
+    play("table show", "orders")
+    play("kafka produce", "keys", str(DATA / "events.jsonl"), "--kafka", broker)
+    play("kafka produce", "keys", str(folder / "bad.txt"), "--kafka", broker)
+
+
+def play_work(play: Any) -> None:
+    play("ingest", "orders", "--until-caught-up")
+    play("move", "orders")
+    play("task run", "orders", "RealtimeToOfflineSegmentsTask", "--dry-run")
+    segment = play("segment list", "orders")[0]["name"]
+    play("segment show", "orders", segment)
+    play("boundary show", "orders")
+    play("rejected list", "orders")
+    variables = ("--var", f"segmentName={segment}", "--input", str(DATA / "corrected"))
+    play("job run", str(ROOT / "job_specs/orders/job-spec.yml"), *variables)
+    replacement = play("replacement list", "orders")[0]["id"]
+    play("replacement show", "orders", replacement)
+    play("replacement revert", "orders", replacement, "--yes")
+    play("query", "select count(*), count(*) from orders")
+    play("query --explain", "select * from orders")
+    play("task show", play("task list")[0]["id"])
+    play("status")
+
+
+def play_machine(play: Any) -> None:
+    play("setup")
+    play("config show")
+    play("kafka status", code=3)
+    play("kafka start", "--port", "0")
+    play("kafka stop")
+    play("table drop", "orders")
+    play("table undrop", "orders")
+
+
+def test_every_command_is_listed() -> None:
+    assert {tuple(name.split()) for name in FORMS} == {*CODE, ("query", "--explain")} - {
+        ("demo",), *(tuple(name.split()) for name in ONLY_A_SENTENCE)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in FORMS if name != "query"])
+def test_keys(name: str, printed: dict[str, Any]) -> None:
+    result = printed[name]
+    assert isinstance(result, list if FORMS[name] == "list" else dict)
+    keys = KEYS[name] if len(KEYS[name]) > 1 else KEYS[KEYS[name][0]]
+    for row in result if isinstance(result, list) else [result]:
+        assert list(row) == keys
+
+
+def test_lists_have_rows(printed: dict[str, Any]) -> None:
+    assert [name for name, form in FORMS.items() if form == "list" and not printed[name]] == []
+
+
+def test_a_query_prints_its_columns(printed: dict[str, Any]) -> None:
+    assert printed["query"] == [{"count(*)": 14, "count(*)_2": 14}]
+
+
+@pytest.mark.parametrize("name", sorted(ONLY_A_SENTENCE))
+def test_what_only_says_a_sentence(name: str, printed: dict[str, Any]) -> None:
+    assert printed[name] is None
+    assert f"`{name}`" in " ".join(REFERENCE.read_text(encoding="utf-8").split())

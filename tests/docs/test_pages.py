@@ -1,0 +1,95 @@
+"""README and docs: links resolve, commands exist with their options, nothing speaks of the place it was written in."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, commands, prose
+from tests.docs.test_reference import CODE, global_options
+
+# Parts of words, so that this file does not match itself.
+FORBIDDEN = ("/wo" + "rk/", "/tm" + "p/w", "sha" + "red/", "arti" + "factory", "ne" + "xus.")
+TEXTS = {".py", ".md", ".yml", ".yaml", ".toml", ".json", ".jsonl", ".cfg", ".in", ".lock", ".txt", ""}
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = (line.lstrip("#").strip().lower() for line in prose(page) if line.startswith("#"))
+    return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
+
+
+def links(page: Path) -> list[str]:
+    return re.findall(r"\]\(([^)\s]+)\)", "\n".join(prose(page)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_resolve(page: Path) -> None:
+    for link in links(page):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_exist_with_their_options(page: Path) -> None:
+    known = {word for option in global_options() for word in option.opts} | {"-h", "--help"}
+    for words in commands(page):
+        name = next((path for length in (3, 2, 1) if (path := tuple(words[:length])) in CODE), None)
+        assert name is not None, words
+        options = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert options - known <= {word for param in CODE[name].params for word in param.opts}, words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_commands_name_exist(page: Path) -> None:
+    for words in commands(page):
+        for word in words:
+            if word.startswith(("data/", "job_specs/")):
+                assert (ROOT / word).exists(), words
+
+
+def test_the_tour_of_the_readme_is_complete() -> None:
+    words = {tuple(words[:2]) for words in commands(ROOT / "README.md")}
+    assert {("kafka", "start"), ("table", "create"), ("ingest", "orders"), ("move", "orders"), ("job", "run")} <= words
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    linked = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
+    assert {page for page in PAGES if page.parent == ROOT / "docs"} <= linked
+    assert ROOT / "docs" / "adr" in linked
+
+
+def test_decisions_name_a_rejected_alternative() -> None:
+    for page in (ROOT / "docs" / "adr").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        assert "**Rejected**" in text and "**Decided**" in text, page.name
+
+
+def test_no_lock_or_script_names_a_registry() -> None:
+    for name in ("requirements.lock", "pyproject.toml", "setup.py", "Makefile", ".ci/run", "hybrid/jvm/jars.lock"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert not re.search(
+            r"https?://|--(extra-)?index-url|--find-links|--trusted-host", text.replace("--no-emit-", "")
+        ), name
+
+
+def test_no_text_names_the_place_it_was_written_in() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    found = []
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if path.suffix in TEXTS and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found += [f"{name}: {word}" for word in FORBIDDEN if word in text]
+    assert found == []
