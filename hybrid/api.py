@@ -219,13 +219,13 @@ class Hybrid:
         from hybrid.jvm.java import find_java
         from hybrid.lake.spark import SparkSettings, is_running, spark_session
 
-        if not is_running():
-            find_java()  # says what to install; Spark itself only says that its gateway has gone
+        java = find_java()  # says what to install; Spark itself only says that its gateway has gone
         jars = ensure_jars(self.progress)
         if not is_running():
             self.progress.say("Starting Spark.")
         settings = SparkSettings(
             jars=jars.spark,
+            java_home=java.home,
             log_dir=self.settings.logs,
             master=self.settings.spark_master,
             driver_memory=self.settings.spark_driver_memory,

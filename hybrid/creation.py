@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.errors import ConflictError, NotFoundError
-from hybrid.ingest.plan import start_offsets, topic_key
+from hybrid.ingest.plan import start_offsets
 from hybrid.ingest.stream import TopicView, view_topic
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout
@@ -24,7 +24,7 @@ from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
 from hybrid.progress import Progress
 from hybrid.spec.table_config import Half, TableSpec
-from hybrid.table.boundary import INFINITE, Boundary
+from hybrid.table.boundary import INFINITE, Boundary, topic_key
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState
 
 _LOCK_TIMEOUT_S = 10.0

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hybrid.status import TableStatus
 
 UNHEALTHY = 3
+_SHOWN = ["table", "state", "offline_rows", "realtime_rows", "boundary", "behind", "rejected", "last_task"]
 
 
 @click.command(cls=HybridCommand)
@@ -26,7 +27,7 @@ def status(cli: Cli) -> int:
     if not tables and not cli.is_machine_read:
         cli.say("No tables yet. Try: hybrid demo orders, or hybrid table create --help")
         return 0
-    cli.emit([_row(table) for table in tables])
+    cli.emit([_row(table) for table in tables], _SHOWN)
     return 0 if all(table.healthy for table in tables) else UNHEALTHY
 
 
@@ -35,9 +36,11 @@ def _row(table: TableStatus) -> dict[str, object]:
     return {
         "table": table.table,
         "state": table.state,
-        "offline": f"{table.offline_rows} rows, {table.offline_segments} segments",
-        "realtime": f"{table.realtime_rows} rows, {table.realtime_segments} segments "
-        f"({table.consuming_segments} consuming)",
+        "offline_rows": table.offline_rows,
+        "offline_segments": table.offline_segments,
+        "realtime_rows": table.realtime_rows,
+        "realtime_segments": table.realtime_segments,
+        "consuming_segments": table.consuming_segments,
         "boundary": "any time" if limit == INFINITE else time_text(limit),
         "behind": table.behind,
         "rejected": table.rejected,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hybrid.ingest.plan import BatchPlan, check_identity, missing_topic, plan_batch, topic_key
+from hybrid.ingest.plan import BatchPlan, check_identity, missing_topic, plan_batch
 from hybrid.ingest.read import VALUE_BYTES, assigners_for, decode_frame, read_ranges
 from hybrid.ingest.stream import view_topic
 from hybrid.lake.commit import commit_act
@@ -15,7 +15,7 @@ from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.boundary import PartitionKey
+from hybrid.table.boundary import PartitionKey, topic_key
 from hybrid.table.names import realtime_sequence
 from hybrid.table.ranges import advance
 from hybrid.table.segments import Thresholds

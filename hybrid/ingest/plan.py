@@ -8,13 +8,9 @@ from dataclasses import dataclass
 from hybrid.errors import NotFoundError, StreamError
 from hybrid.ingest.stream import TopicView
 from hybrid.spec.table_config import StreamConfig
-from hybrid.table.boundary import PartitionKey
+from hybrid.table.boundary import PartitionKey, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange, plan_ranges
 from hybrid.table.state import RealtimeState
-
-# A table config names one stream; tables by DDL will name their connectors.
-CONNECTOR = "kafka"
-EPOCH = 0
 
 
 @dataclass(frozen=True)
@@ -41,16 +37,6 @@ def plan_batch(
     ranges = plan_ranges(state.offsets, ends, batch_offsets_max)
     wanted = sum(max(0, end - state.offsets.get(key, 0)) for key, end in ends.items())
     return BatchPlan(view.topic_id, tuple(ranges), wanted - sum(piece.end - piece.start for piece in ranges))
-
-
-def partition_key(topic: str, partition: int) -> PartitionKey:
-    """The key of a partition of the table's stream."""
-    return PartitionKey(CONNECTOR, topic, EPOCH, partition)
-
-
-def topic_key(topic: str) -> str:
-    """The key under which the state keeps the topic's id."""
-    return f"{CONNECTOR}/{topic}"
 
 
 def check_identity(table: str, state: RealtimeState, view: TopicView) -> None:

@@ -38,6 +38,7 @@ class SparkSettings:
 
     jars: Sequence[Path]
     log_dir: Path
+    java_home: Path | None = None
     master: str = "local[2]"
     driver_memory: str = "2g"
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -52,6 +53,8 @@ def spark_session(settings: SparkSettings) -> SparkSession:
         return running
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must see the same packages as we do
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if settings.java_home is not None:
+        os.environ["JAVA_HOME"] = str(settings.java_home)  # Spark's launcher does not look where we look
     builder = SparkSession.builder.appName("hybrid").master(settings.master)
     for key, value in _configuration(settings).items():
         builder = builder.config(key, value)

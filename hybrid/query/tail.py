@@ -14,15 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hybrid.spec.table_config import StreamConfig, TableSpec
-from hybrid.table.boundary import PartitionKey
+from hybrid.table.boundary import PartitionKey, partition_key, topic_key
 from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
     from kafka import KafkaConsumer
 
-# How ingestion names the one stream of a table config (ingest/plan has the same; a test holds the two together).
-CONNECTOR = "kafka"
-EPOCH = 0
 ROWS_MAX = 2_000_000
 CONNECT_S_MAX = 1.5
 READ_S_MAX = 30.0
@@ -87,13 +84,13 @@ class KafkaTail:
 
     def _read(self, stream: StreamConfig, state: RealtimeState, brokers: str) -> Tail:
         view = _view(brokers, stream.topic)
-        known = state.topic_ids.get(f"{CONNECTOR}/{stream.topic}")
+        known = state.topic_ids.get(topic_key(stream.topic))
         if view is None:
             return Tail(warnings=() if known is None else (_gone(stream.topic),))
         topic_id, ends = view
         if known is not None and known != topic_id:
             return Tail(warnings=(_recreated(stream.topic, known, topic_id),))
-        keys = {PartitionKey(CONNECTOR, stream.topic, EPOCH, partition): end for partition, end in ends.items()}
+        keys = {partition_key(stream.topic, partition): end for partition, end in ends.items()}
         wanted = {key: (state.offsets.get(key, 0), end) for key, end in keys.items()}
         reader = _Reader(wanted, self._rows_max, time.monotonic() + self._read_s_max)
         return reader.read(brokers)

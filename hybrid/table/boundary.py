@@ -33,6 +33,20 @@ class PartitionKey(NamedTuple):
         return cls(connector, topic, int(epoch), int(partition))
 
 
+# A table config names one stream; tables by DDL will name their connectors.
+_STREAM_CONNECTOR, _STREAM_EPOCH = "kafka", 0
+
+
+def partition_key(topic: str, partition: int) -> PartitionKey:
+    """The key of a partition of the one stream that a table config names."""
+    return PartitionKey(_STREAM_CONNECTOR, topic, _STREAM_EPOCH, partition)
+
+
+def topic_key(topic: str) -> str:
+    """The key under which the REALTIME half's state keeps the topic's id."""
+    return f"{_STREAM_CONNECTOR}/{topic}"
+
+
 Offsets = Mapping[PartitionKey, int]
 
 

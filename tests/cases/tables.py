@@ -110,9 +110,7 @@ class LiveTable:
         lay_halves(self.layout, self.spec, self.now)
         return self
 
-    def produce(
-        self, *rows: Mapping[str, object] | bytes, partition: int = 0, timestamp_ms: int | None = None
-    ) -> None:
+    def produce(self, *rows: Mapping[str, object] | bytes, partition: int = 0, timestamp_ms: int | None = None) -> None:
         """Puts rows (as JSON), or messages as they are, into a partition of the topic."""
         values = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
         records = [Record(value, partition=partition, timestamp_ms=timestamp_ms) for value in values]

@@ -3,9 +3,10 @@
 import pytest
 
 from hybrid.errors import StreamError
-from hybrid.ingest.plan import check_identity, missing_topic, partition_key, plan_batch, start_offsets, topic_key
+from hybrid.ingest.plan import check_identity, missing_topic, plan_batch, start_offsets
 from hybrid.ingest.stream import TopicView
 from hybrid.spec.table_config import StreamConfig
+from hybrid.table.boundary import partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.state import Act, RealtimeState
 

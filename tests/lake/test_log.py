@@ -85,7 +85,7 @@ def test_what_is_no_table_of_ours(tmp_path):
 
 def test_files_tell_segment_rows_and_statistics(half):
     append(half, segment="orders_5_5_0")
-    file, = open_half(half).files
+    (file,) = open_half(half).files
     assert (file.segment, file.rows, file.low["ts"], file.high["ts"]) == ("orders_5_5_0", 1, 5, 5)
     assert Path(file.path).exists()
 

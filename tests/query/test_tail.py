@@ -12,20 +12,12 @@ from typing import Any
 
 import pytest
 
-from hybrid.ingest import plan as ingest_plan
-from hybrid.query import tail as tail_module
 from hybrid.query.tail import KafkaTail
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import PartitionKey
 from tests.query.halves import Halves, Row, orders_spec
 
 Ask = Callable[..., Any]
-
-
-def test_query_and_ingestion_name_a_partition_alike() -> None:
-    ours = PartitionKey(tail_module.CONNECTOR, "t", tail_module.EPOCH, 3)
-    assert ours == ingest_plan.partition_key("t", 3)
-    assert ingest_plan.topic_key("t") == f"{tail_module.CONNECTOR}/t"
 
 
 @pytest.fixture
