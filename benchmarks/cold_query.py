@@ -53,9 +53,7 @@ def measure(home: Path) -> None:
     ours = [sys.executable, "-m", "hybrid.cli", "--home", str(home), "query", SQL]
     pairs = [(seconds(ours), seconds(bare)) for _ in range(ROUNDS + 1)][1:]
     mine, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
-    print(
-        f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}, {ROUNDS} rounds in turn"
-    )
+    print(f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}, {ROUNDS} rounds")
     print(f"hybrid query        {mine * 1000:7.0f} ms")
     print(f"duckdb + deltalake  {theirs * 1000:7.0f} ms")
     print(f"ratio               {mine / theirs:7.2f}")
