@@ -33,11 +33,14 @@ def _create(recipe: str) -> list[Step]:
     ]
 
 
-def _correct(recipe: str) -> list[Step]:
-    job = (
+def _job(recipe: str) -> tuple[str, ...]:
+    return (
         *("job", "run", f"{{job_specs}}/{recipe}/job-spec.yml"),
         *("--var", f"segmentName={FIRST_SEGMENT}", "--input", f"{{data}}/{recipe}/corrected"),
     )
+
+
+def _correct(job: tuple[str, ...]) -> list[Step]:
     return [
         Step("Correct history: what would the corrected file change?", (*job, "--dry-run")),
         Step("Put it in place of the offline segment, in one atomic swap.", job),
@@ -56,7 +59,7 @@ ORDERS = [
     Step("Move the first closed time bucket to the OFFLINE half.", ("move", "orders")),
     Step("It is an offline segment now; every row is still seen once.", ("query", ORDERED)),
     Step("Which realtime rows the offline half has taken over.", ("boundary", "show", "orders")),
-    *_correct("orders"),
+    *_correct(_job("orders")),
     Step("Move what is left, bucket by bucket.", ("move", "orders", "--max-buckets", "all")),
     Step("Once more: it says why there is nothing to do.", ("move", "orders")),
     Step("All segments, and still 14 rows.", ("segment", "list", "orders")),
@@ -73,7 +76,10 @@ ORDERS_UPSERT = [
     Step("Move the first closed time bucket: 7 events become the 4 latest rows.", ("move", "orders")),
     Step("The offline half holds orders 1 to 4.", ("query", "select * from orders_OFFLINE order by order_id")),
     Step("The whole table still shows 9 rows.", ("query", ORDERED)),
-    *_correct("orders_upsert"),
+    Step(
+        "The recipe's correction: the latest row of each order. The move has merged to these, so nothing is to change.",
+        _job("orders_upsert"),
+    ),
     Step("A later event for order 1 arrives.", ("kafka", "produce", "orders", "{home}/" + LATER_EVENT)),
     Step("Still 9 rows, order 1 in its new state.", ("query", ORDERED)),
 ]
