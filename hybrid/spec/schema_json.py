@@ -31,7 +31,7 @@ _REFUSED = {
 }
 _NO_METRIC = {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.JSON}
 # Delta and Parquet refuse these in names of columns.
-_BAD_CHARACTERS = re.compile(r"[ ,;{}()\n\t=\x00-\x1f]")
+_BAD_CHARACTERS = re.compile(r"[ ,;{}()`\n\t=\x00-\x1f]")
 
 
 def parse_schema(doc: dict[str, object], source: str) -> Schema:
@@ -107,7 +107,7 @@ def _name(section: Section) -> str:
         section.fail("name", f"'{name}' is refused: names beginning with '_hy_' or '$' are the system's own.")
     if _BAD_CHARACTERS.search(name) or len(name) > 200:
         section.fail(
-            "name", f"{shown(name)} is refused: a name holds no space, none of ',;{{}}()=', and 200 characters."
+            "name", f"{shown(name)} is refused: a name holds no space, none of ',;{{}}()=`', and 200 characters."
         )
     return name
 

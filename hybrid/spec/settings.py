@@ -129,6 +129,13 @@ def load_settings(
 
 def find_home(home: Path | None, environ: Mapping[str, str], cwd: Path) -> tuple[Path, str]:
     """The home folder, absolute, and its source: flag, `HYBRID_HOME`, `.hybrid` here or above, else `.hybrid` here."""
+    folder, source = _search_home(home, environ, cwd)
+    if "%" in str(folder):  # paths in a Delta log are percent-encoded, and its readers decode the folder too
+        raise SpecError(f"The home folder {folder} has a '%' in its path.", hint="Choose another with --home DIR.")
+    return folder, source
+
+
+def _search_home(home: Path | None, environ: Mapping[str, str], cwd: Path) -> tuple[Path, str]:
     if home is not None:
         return (cwd / home.expanduser()).absolute(), "flag"
     if environ.get("HYBRID_HOME"):

@@ -60,3 +60,8 @@ def test_home_is_searched_upward(tmp_path: Path) -> None:
     assert (found.home, found.home_source) == (tmp_path / ".hybrid", "found")
     assert load_settings(environ={"HYBRID_HOME": "h"}, cwd=below).home == below / "h"
     assert load_settings(home=Path("../x"), environ={"HYBRID_HOME": "h"}, cwd=below).home_source == "flag"
+
+
+def test_a_percent_sign_in_the_home_path_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="has a '%' in its path"):
+        load_settings(home=tmp_path / "a%20b")
