@@ -13,11 +13,11 @@ import hybrid
 HERE = Path(__file__).parent
 
 
-def start(home: Path, log: Path, *words: str, failpoint: str = "") -> subprocess.Popen:
+def start(home: Path, log: Path, *words: str, tables: str = "soak_a,soak_u", failpoint: str = "") -> subprocess.Popen:
     """A worker in a process group of its own; what it says goes to `log`."""
     with log.open("ab") as out:
         return subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), str(home), "soak_a,soak_u", *words],
+            [sys.executable, str(HERE / "worker.py"), str(home), tables, *words],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

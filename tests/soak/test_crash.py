@@ -45,9 +45,12 @@ def test_death_at_every_failpoint_and_at_random(broker: str, tmp_path: Path) -> 
         sent.extend(more)
 
     try:
-        for failpoint in FAILPOINTS:
+        for number, failpoint in enumerate(FAILPOINTS):
             send_more()
-            worker = start(home, log, *VERBS, "--create", str(tmp_path), failpoint=failpoint)
+            # The first table is the one that dies: each of the two in turn.
+            tables = "soak_a,soak_u" if number % 2 else "soak_u,soak_a"
+            words = (*VERBS, "--create", str(tmp_path))
+            worker = start(home, log, *words, tables=tables, failpoint=failpoint)
             assert worker.wait(timeout=300) == -signal.SIGKILL, (
                 f"{failpoint} was not reached:\n{log.read_text()[-3000:]}"
             )
