@@ -11,25 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import MachineError
+from hybrid.jvm.log4j import write_log4j
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_LOG4J = """\
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-appender.file.type = RollingFile
-appender.file.name = file
-appender.file.fileName = {log}
-appender.file.filePattern = {log}.%i
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}} %p %c{{1}}: %m%n%ex
-appender.file.policies.type = Policies
-appender.file.policies.size.type = SizeBasedTriggeringPolicy
-appender.file.policies.size.size = 20MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 3
-"""
 
 
 @dataclass(frozen=True)
@@ -118,8 +103,4 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
 
 def _log4j_file(log_dir: Path) -> Path:
     log_dir.mkdir(parents=True, exist_ok=True)
-    path = log_dir / "spark-log4j2.properties"
-    text = _LOG4J.format(log=log_dir / "spark.log")
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
-    return path
+    return write_log4j(log_dir / "spark-log4j2.properties", log_dir / "spark.log")

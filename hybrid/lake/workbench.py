@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from hybrid.errors import OvertakenError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.staging import staging_folder
@@ -19,6 +20,11 @@ from hybrid.spec.table_config import Half
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+Report = TypeVar("Report")
+
+_ATTEMPTS = 5
 
 
 @dataclass
@@ -44,6 +50,21 @@ class Workbench:
             jvm_pid=jvm_pid(self.spark),
             timeout_s=self.lock_timeout_s,
             waiting=self.progress.say,
+        )
+
+    def until_not_overtaken(self, table: str, attempt: Callable[[], Report]) -> Report:
+        """Plans an act on OFFLINE anew each time another one comes first.
+
+        OvertakenError when that does not end; nothing was changed then.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                return attempt()
+            except OvertakenError:
+                self.progress.say(f"Another act on OFFLINE of '{table}' came first; planning anew.")
+        raise OvertakenError(
+            f"Other acts on OFFLINE of table '{table}' came first {_ATTEMPTS} times. Nothing was changed.",
+            hint="Run it again when they are done: hybrid task list",
         )
 
     def now_iso(self) -> str:

@@ -30,8 +30,6 @@ from hybrid.table.state import next_act
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ATTEMPTS = 10
-
 
 @dataclass(frozen=True)
 class MoveReport:
@@ -60,15 +58,7 @@ def run_move(
     ConflictError when other acts kept overtaking it; nothing was changed then.
     """
     config = move_config(spec)
-    for _ in range(_ATTEMPTS):
-        try:
-            return _attempt(bench, spec, layout, config, max_buckets, dry_run)
-        except OvertakenError:
-            bench.progress.say(f"Another act on OFFLINE of '{spec.name}' came first; planning the move anew.")
-    raise OvertakenError(
-        f"Other acts on OFFLINE of table '{spec.name}' came first {_ATTEMPTS} times. Nothing was moved.",
-        hint="Run it again when they are done: hybrid task list",
-    )
+    return bench.until_not_overtaken(spec.name, lambda: _attempt(bench, spec, layout, config, max_buckets, dry_run))
 
 
 def move_config(spec: TableSpec) -> MoveConfig:

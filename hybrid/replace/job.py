@@ -23,7 +23,7 @@ from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.plan import JobPlan, plan_job
 from hybrid.replace.report import JobReport, report_of, sentence_of_job, sentence_of_nothing, shown
 from hybrid.replace.stage import Staged, stage
-from hybrid.replace.swap import Swap, commit_swap, require_offline, until_not_overtaken
+from hybrid.replace.swap import Swap, commit_swap, require_offline
 from hybrid.replace.targets import check_fixed_name
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
@@ -78,7 +78,7 @@ def run_job(
         if staged.is_empty and not (allow_empty or dry_run):
             raise _empty(job, files)
         run = _Run(bench, spec, layout, job, act_id, files, folder, dry_run, append, reason, user)
-        return until_not_overtaken(bench, spec, lambda: _attempt(run, staged))
+        return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged))
 
 
 def _attempt(run: _Run, staged: Staged) -> JobReport:

@@ -13,7 +13,7 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.diff import Difference, difference, quoted
 from hybrid.replace.lineage import EntryState, Lineage, ReplacementEntry, entries_of, find_entry
 from hybrid.replace.report import JobReport, numbers, report_of, shown
-from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of, until_not_overtaken
+from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 
@@ -40,8 +40,8 @@ def revert(
     """
     require_offline(spec)
     act_id = new_act_id("revert")
-    return until_not_overtaken(
-        bench, spec, lambda: _attempt(bench, spec, layout, entry_id, act_id, dry_run, (reason, user))
+    return bench.until_not_overtaken(
+        spec.name, lambda: _attempt(bench, spec, layout, entry_id, act_id, dry_run, (reason, user))
     )
 
 

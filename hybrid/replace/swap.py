@@ -12,7 +12,6 @@ from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.lineage import Lineage
-from hybrid.replace.report import JobReport
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.coverage_sql import covered_sql
@@ -20,8 +19,6 @@ from hybrid.table.state import LineagePointer, next_act
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -55,19 +52,6 @@ def commit_swap(bench: Workbench, spec: TableSpec, layout: TableLayout, swap: Sw
         frame = _laid_out(spec, swap.rows(_arrival_timestamp(spec, layout)))
         places = tuple(dict.fromkeys([*lineage.segments_from, *lineage.segments_to])) if lineage.segments_from else ()
         return commit_act(frame, path, state, planned=current.version, replacing=places)
-
-
-def until_not_overtaken(bench: Workbench, spec: TableSpec, attempt: Callable[[], JobReport]) -> JobReport:
-    """Plans anew each time another act comes first. OvertakenError when that does not end; nothing was changed."""
-    for _ in range(_ATTEMPTS):
-        try:
-            return attempt()
-        except OvertakenError:
-            bench.progress.say(f"Another act on OFFLINE of '{spec.name}' came first; planning anew.")
-    raise OvertakenError(
-        f"Other acts on OFFLINE of table '{spec.name}' came first {_ATTEMPTS} times. Nothing was changed.",
-        hint="Run it again when they are done.",
-    )
 
 
 def require_offline(spec: TableSpec) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from hybrid.errors import ConflictError, MachineError, StreamError
 from hybrid.jvm.broker import LocalBroker
-from hybrid.jvm.broker_files import _escaped
+from hybrid.jvm.log4j import escaped
 from hybrid.jvm.process import Process
 from hybrid.jvm.topics import Record, create_topic, describe_topic, list_topics, produce
 
@@ -75,7 +75,7 @@ def test_port_in_use(tmp_path: Path) -> None:
 
 
 def test_path_in_a_java_properties_file() -> None:
-    assert _escaped(Path("/a b/ö/😀")) == "/a b/\\u00f6/\\ud83d\\ude00"
+    assert escaped(Path("/a b/ö/😀")) == "/a b/\\u00f6/\\ud83d\\ude00"
 
 
 @pytest.mark.kafka
