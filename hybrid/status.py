@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError
-from hybrid.ingest.plan import missing_topic, plan_batch
-from hybrid.ingest.stream import view_topic
+from hybrid.ingest.plan import plan_batch
+from hybrid.ingest.stream import require_topic
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import Boundary
 
@@ -76,10 +76,7 @@ def _lag(table: Table) -> tuple[int | None, str]:
         return None, "OK"
     try:
         state = table.half(Half.REALTIME).realtime
-        view = view_topic(stream.brokers, stream.topic, _KAFKA_TIMEOUT_MS)
-        if view is None:
-            raise missing_topic(stream)
-        plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
+        plan = plan_batch(table.name, stream, state, require_topic(stream, _KAFKA_TIMEOUT_MS), _NO_BOUND)
     except HybridError as error:
         return None, str(error)
     return sum(piece.end - piece.start for piece in plan.ranges), "OK"

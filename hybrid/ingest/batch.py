@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hybrid.ingest.plan import BatchPlan, check_identity, missing_topic, plan_batch
+from hybrid.errors import SpecError
+from hybrid.ingest.plan import BatchPlan, check_identity, plan_batch
 from hybrid.ingest.read import VALUE_BYTES, assigners_for, decode_frame, read_ranges
-from hybrid.ingest.stream import view_topic
+from hybrid.ingest.stream import require_topic
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -64,8 +65,8 @@ def run_batch(
     stream_of(spec)
     path = layout.half(Half.REALTIME)
     # Fails early, before a JVM is started. The half is read before Kafka, so that no position is beyond the ends.
-    early = _plan(spec, open_half(path), batch_offsets_max)
-    if not early.ranges and not _aged(spec, open_half(path).realtime, bench.now_ms()):
+    early = open_half(path)
+    if not _plan(spec, early, batch_offsets_max).ranges and not _aged(spec, early.realtime, bench.now_ms()):
         return None
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)
@@ -77,16 +78,11 @@ def run_batch(
 
 def _plan(spec: TableSpec, snapshot: HalfSnapshot, batch_offsets_max: int) -> BatchPlan:
     stream = stream_of(spec)
-    view = view_topic(stream.brokers, stream.topic)
-    if view is None:
-        raise missing_topic(stream)
-    return plan_batch(spec.name, stream, snapshot.realtime, view, batch_offsets_max)
+    return plan_batch(spec.name, stream, snapshot.realtime, require_topic(stream), batch_offsets_max)
 
 
 def stream_of(spec: TableSpec) -> StreamConfig:
     """The table's stream; SpecError when it has none."""
-    from hybrid.errors import SpecError
-
     if spec.stream is None:
         raise SpecError(f"Table '{spec.name}' has no REALTIME half, so there is no stream to ingest.")
     return spec.stream
@@ -123,11 +119,7 @@ def _commit_batch(
 
 def _check_still_the_topic(spec: TableSpec, after: RealtimeState) -> None:
     """StreamError when the topic was recreated while it was read: the rows in hand may be the new one's."""
-    stream = stream_of(spec)
-    view = view_topic(stream.brokers, stream.topic)
-    if view is None:
-        raise missing_topic(stream)
-    check_identity(spec.name, after, view)
+    check_identity(spec.name, after, require_topic(stream_of(spec)))
 
 
 def _seal_aged(bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot) -> BatchReport | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hybrid.errors import NotFoundError, StreamError
+from hybrid.errors import StreamError
 from hybrid.ingest.stream import TopicView
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import PartitionKey, partition_key, topic_key
@@ -48,14 +48,6 @@ def check_identity(table: str, state: RealtimeState, view: TopicView) -> None:
             f"now it is {view.topic_id}. Ingestion stopped; nothing was skipped and nothing was lost.",
             hint="Decide what the new topic holds. To read it as new data, create a table of another name on it.",
         )
-
-
-def missing_topic(stream: StreamConfig) -> NotFoundError:
-    """The error for a topic that is not there (yet)."""
-    return NotFoundError(
-        f"Topic '{stream.topic}' does not exist at {stream.brokers}.",
-        hint=f"hybrid kafka topic create {stream.topic}",
-    )
 
 
 def _check_position(table: str, key: PartitionKey, position: int, start: int, end: int) -> None:

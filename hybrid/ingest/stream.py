@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from hybrid.errors import StreamError
+from hybrid.errors import NotFoundError, StreamError
 from hybrid.jvm.topics import require_listener
+from hybrid.spec.table_config import StreamConfig
 
 _TIMEOUT_MS = 10_000
 
@@ -53,6 +54,22 @@ def view_topic(brokers: str, topic: str, timeout_ms: int = _TIMEOUT_MS) -> Topic
         str(found["topic_id"]),
         {part.partition: offset for part, offset in starts.items()},
         {part.partition: offset for part, offset in ends.items()},
+    )
+
+
+def require_topic(stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS) -> TopicView:
+    """The topic of a table's stream. NotFoundError when it is not there (yet); else as `view_topic`."""
+    view = view_topic(stream.brokers, stream.topic, timeout_ms)
+    if view is None:
+        raise missing_topic(stream)
+    return view
+
+
+def missing_topic(stream: StreamConfig) -> NotFoundError:
+    """The error for a topic that is not there (yet)."""
+    return NotFoundError(
+        f"Topic '{stream.topic}' does not exist at {stream.brokers}.",
+        hint=f"hybrid kafka topic create {stream.topic}",
     )
 
 

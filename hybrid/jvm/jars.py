@@ -70,11 +70,6 @@ def spark_jars() -> list[Path]:
     return ensure_jars().spark
 
 
-def kafka_jars() -> list[Path]:
-    """The class path of the local Kafka broker; fetched, silently, if it is not there yet."""
-    return ensure_jars().kafka
-
-
 def read_lock(path: Path = LOCK_FILE) -> list[LockedJar]:
     """The lines of the lock file, without comments. Lines: `set[,set] group:artifact:version[:type] sha256`."""
     jars = []

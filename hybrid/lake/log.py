@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from hybrid.errors import DataError, NotFoundError
 from hybrid.table.columns import SEGMENT
-from hybrid.table.state import HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
+from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,8 @@ class HalfSnapshot:
     @cached_property
     def state(self) -> HalfState:
         """The state in the newest own commit at or before this version; foreign commits are stepped over."""
-        for version in range(self.version, -1, -1):
-            state = from_user_metadata(_user_metadata(self.path, version))
-            if state is not None:
-                return state
+        for _, state in own_states(self.path, self.version):
+            return state
         raise DataError(f"{self.path}: no commit of hybrid's up to version {self.version}: not one of our tables.")
 
     @cached_property
@@ -96,23 +94,31 @@ def own_states(path: Path, newest: int) -> Iterator[tuple[int, HalfState]]:
             yield version, state
 
 
-def segments_in_lineage(half: HalfSnapshot) -> set[str]:
-    """Names that replacements of an OFFLINE half took away or put in: a revert may bring any of them back."""
-    names: set[str] = set()
+def lineage_acts(half: HalfSnapshot) -> Iterator[tuple[int, Act]]:
+    """(version, act) of every replacement and revert that the log of an OFFLINE half still holds, newest first.
+
+    Each one points to the one before it, so this costs one log entry per replacement, whatever lies between.
+    """
     pointer, newest = half.offline.last_lineage, half.version
     while pointer is not None:
         found = next(_own_from(half.path, pointer.not_before, newest), None)
         if found is None or found[1].act.id != pointer.act:  # the log has been cleaned up to here
-            break
-        version, detail = found[0], found[1].act.detail
-        names |= {*_texts(detail["segments_from"]), *_texts(detail["segments_to"])}
-        previous = detail["previous"]
+            return
+        version, act = found[0], found[1].act
+        yield version, act
+        previous = act.detail["previous"]
         pointer = LineagePointer(**previous) if isinstance(previous, dict) else None
         newest = version - 1
-    return names
+
+
+def segments_in_lineage(half: HalfSnapshot) -> set[str]:
+    """Names that replacements of an OFFLINE half took away or put in: a revert may bring any of them back."""
+    details = [act.detail for _, act in lineage_acts(half)]
+    return {name for detail in details for key in ("segments_from", "segments_to") for name in _texts(detail[key])}
 
 
 def _own_from(path: Path, first: int, last: int) -> Iterator[tuple[int, HalfState]]:
+    """Own commits from `first` on, oldest first: a pointer means the first, for only foreign ones lie between."""
     for version in range(first, last + 1):
         state = state_at(path, version)
         if state is not None:

@@ -6,17 +6,16 @@ the one before it, so a list costs one log entry per replacement, however many m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from hybrid.errors import NotFoundError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import HalfSnapshot, open_half, state_at
+from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
 from hybrid.spec.table_config import Half
-from hybrid.table.state import Act, LineagePointer, OfflineState
+from hybrid.table.state import LineagePointer
 
 
 class EntryState(StrEnum):
@@ -113,30 +112,10 @@ def entries_of(half: HalfSnapshot) -> list[ReplacementEntry]:
     """Entries up to this version, newest first, with the states that follow from the later ones."""
     found: list[ReplacementEntry] = []
     taken_back: set[str] = set()
-    for version, act in _acts(half.path, half.offline.last_lineage, half.version):
+    for version, act in lineage_acts(half):
         lineage = Lineage.from_json(act.detail)
         state = EntryState.REVERTED if act.id in taken_back else EntryState.ACTIVE
         if lineage.reverts and state is EntryState.ACTIVE:
             taken_back.add(lineage.reverts)
         found.append(ReplacementEntry(act.id, act.kind, act.at, version, state, lineage))
     return found
-
-
-def _acts(path: Path, pointer: LineagePointer | None, newest: int) -> Iterator[tuple[int, Act]]:
-    while pointer is not None:
-        found = _resolve(path, pointer, newest)
-        if found is None:  # the log has been cleaned up to here
-            return
-        version, act = found
-        yield version, act
-        pointer, newest = Lineage.from_json(act.detail).previous, version - 1
-
-
-def _resolve(path: Path, pointer: LineagePointer, newest: int) -> tuple[int, Act] | None:
-    """The commit that a pointer means: the first own one from `not_before` on; only foreign ones lie between."""
-    for version in range(pointer.not_before, newest + 1):
-        state = state_at(path, version)
-        if state is not None:
-            assert isinstance(state, OfflineState)
-            return (version, state.act) if state.act.id == pointer.act else None
-    return None

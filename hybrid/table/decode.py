@@ -116,10 +116,6 @@ class Decoder:
         """The rows of many messages as columns."""
         return _to_batch([self.decode(payload) for payload in payloads], len(self._columns))
 
-    def convert_batch(self, records: Sequence[Mapping[str, object]]) -> Batch:
-        """The rows of many parsed records as columns."""
-        return _to_batch([self.convert(record) for record in records], len(self._columns))
-
     def unknown_columns(self, record: Mapping[str, object]) -> tuple[str, ...]:
         """The keys of a record that the schema does not have, in the record's order. They are not stored."""
         return tuple(key for key in record if key not in self._known)

@@ -94,16 +94,16 @@ def test_topic_recreated_or_refilled_past_our_position(new_table):
 
 
 def test_topic_recreated_while_it_is_read(new_table, monkeypatch):
-    from hybrid.ingest import batch
+    from hybrid.ingest import stream
 
     table = new_table()
     table.produce(*rows(1, 2))
-    seen = batch.view_topic(table.spec.stream.brokers, table.spec.stream.topic)
+    seen = stream.view_topic(table.spec.stream.brokers, table.spec.stream.topic)
     recreate_topic(table)
     table.produce(*rows(11, 12))
     views = [seen, seen]  # what both plans saw; the rows are the new topic's
-    view = batch.view_topic
-    monkeypatch.setattr(batch, "view_topic", lambda *args: views.pop() if views else view(*args))
+    view = stream.view_topic
+    monkeypatch.setattr(stream, "view_topic", lambda *args: views.pop() if views else view(*args))
     with pytest.raises(StreamError, match="was recreated"):
         table.ingest()
     assert table.offsets == {0: 0} and table.visible() == []

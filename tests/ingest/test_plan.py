@@ -3,8 +3,8 @@
 import pytest
 
 from hybrid.errors import StreamError
-from hybrid.ingest.plan import check_identity, missing_topic, plan_batch, start_offsets
-from hybrid.ingest.stream import TopicView
+from hybrid.ingest.plan import check_identity, plan_batch, start_offsets
+from hybrid.ingest.stream import TopicView, missing_topic
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
