@@ -115,3 +115,18 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """` Did you mean 'events'?` when a known name is close to `name`, else an empty string."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def known_kinds() -> dict[str, type[HybridError]]:
+    """The tree's classes by their `code`, to raise again what came over a wire."""
+    found: dict[str, type[HybridError]] = {}
+    waiting = [HybridError]
+    for kind in waiting:
+        found[kind.code] = kind
+        waiting.extend(kind.__subclasses__())
+    return found
+
+
+def error_document(error: HybridError) -> dict[str, object]:
+    """An error as it crosses a wire."""
+    return {"error": str(error), "kind": error.code, "hint": error.hint, "pinot_code": error.pinot_code}

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, DataError
 
 _FILE = "definition.json"
+# What may become a path: one plain folder below the warehouse, whoever asks.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,15 @@ class Definitions:
         return sorted(path.parent.name for path in self._warehouse.glob(f"[!.]*/{_FILE}"))
 
     def find(self, name: str) -> Definition | None:
-        """The table of that name, or None."""
+        """The table of that name, or None: also for a name that no table can have. DataError when it is damaged."""
+        if not _NAME.fullmatch(name):
+            return None
         try:
-            text = self._path(name).read_text(encoding="utf-8")
+            return Definition(**json.loads(self._path(name).read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return Definition(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{self._path(name)} is damaged: {error}", hint="hybrid doctor") from error
 
     def add(self, definition: Definition) -> None:
         """Adds a table; ConflictError when there is one of that name, whoever was first."""
@@ -61,6 +67,14 @@ class Definitions:
     def replace(self, definition: Definition) -> None:
         """Puts another definition in place of a table's."""
         self._write(definition).replace(self._path(definition.name))
+
+    def set_aside(self, name: str, ending: str) -> Path | None:
+        """Gives a damaged definition another name, which ends in `ending`, and returns it; None when there is none."""
+        aside = self._path(name).with_name(f"{_FILE}.damaged-{ending}")
+        try:
+            return self._path(name).rename(aside)
+        except FileNotFoundError:
+            return None
 
     def _path(self, name: str) -> Path:
         return self._warehouse / name / _FILE

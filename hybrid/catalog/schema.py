@@ -1,0 +1,92 @@
+"""The catalog's tables, and how an older catalog comes to have the columns of today."""
+
+from __future__ import annotations
+
+import time
+
+import sqlalchemy as sa
+
+_ATTEMPTS = 20
+_PAUSE_S = 0.1
+
+METADATA = sa.MetaData()
+
+RUNS = sa.Table(
+    "runs",
+    METADATA,
+    sa.Column("id", sa.String, primary_key=True),
+    sa.Column("table_name", sa.String, nullable=False, index=True),
+    sa.Column("type", sa.String, nullable=False),
+    sa.Column("state", sa.String, nullable=False, index=True),
+    sa.Column("created_at", sa.String, nullable=False),
+    sa.Column("started_at", sa.String),
+    sa.Column("finished_at", sa.String),
+    sa.Column("result", sa.String),
+    sa.Column("pid", sa.Integer),
+    # What a server was asked to do: the API's verb with its arguments as JSON. None: a run of another process.
+    sa.Column("verb", sa.String),
+    sa.Column("arguments", sa.String),
+    sa.Column("source", sa.String),
+    sa.Column("attempts", sa.Integer),
+    sa.Column("progress", sa.String),
+    sa.Column("report", sa.String),
+    sa.Column("error", sa.String),
+    # Holds a text while a task is incomplete, so that the index below lets only one through; None afterwards.
+    sa.Column("only_one", sa.String),
+)
+sa.Index("runs_only_one", RUNS.c.only_one, unique=True)
+
+ROLES = sa.Table(
+    "roles",
+    METADATA,
+    sa.Column("role", sa.String, primary_key=True),
+    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("state", sa.String, nullable=False),
+    sa.Column("beat_ms", sa.BigInteger, nullable=False),
+)
+
+INGESTION = sa.Table(
+    "ingestion",
+    METADATA,
+    sa.Column("table_name", sa.String, primary_key=True),
+    sa.Column("state", sa.String, nullable=False),
+    sa.Column("detail", sa.String),
+    sa.Column("behind", sa.BigInteger),
+    sa.Column("at_ms", sa.BigInteger, nullable=False),
+)
+
+PAUSES = sa.Table(
+    "pauses",
+    METADATA,
+    sa.Column("table_name", sa.String, primary_key=True),
+    sa.Column("at_ms", sa.BigInteger, nullable=False),
+    sa.Column("comment", sa.String),
+)
+
+
+def prepare(engine: sa.Engine) -> None:
+    """Makes what is missing: tables, indexes, and columns that were added since the catalog was made."""
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            _make(engine)
+            return
+        except sa.exc.OperationalError:  # another process made the same thing between our look and our making
+            if not left:
+                raise
+            time.sleep(_PAUSE_S)
+
+
+def _make(engine: sa.Engine) -> None:
+    METADATA.create_all(engine)
+    there = sa.inspect(engine)
+    for table in METADATA.sorted_tables:
+        known = {column["name"] for column in there.get_columns(table.name)}
+        missing = [column for column in table.columns if column.name not in known]
+        if not missing:
+            continue
+        with engine.begin() as connection:
+            for column in missing:
+                kind = column.type.compile(engine.dialect)
+                connection.execute(sa.text(f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}'))
+            for index in table.indexes:
+                index.create(connection, checkfirst=True)

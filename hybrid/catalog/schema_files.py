@@ -1,0 +1,57 @@
+"""Schemas that were given on their own: `<warehouse>/.schemas/<name>.json`, before or without a table.
+
+A table holds a copy of its schema in its definition. Each file is put there whole: who reads sees all of it or none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_FOLDER = ".schemas"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+
+
+def is_schema_name(name: str) -> bool:
+    """Whether a schema of that name can be stored on its own."""
+    return _NAME.fullmatch(name) is not None
+
+
+class Schemas:
+    """The schemas that stand on their own in a warehouse folder."""
+
+    def __init__(self, warehouse: Path) -> None:
+        self._folder = warehouse / _FOLDER
+
+    def names(self) -> list[str]:
+        """Their names, sorted."""
+        return sorted(path.stem for path in self._folder.glob("*.json"))
+
+    def find(self, name: str) -> dict[str, Any] | None:
+        """The schema of that name as it was given, or None."""
+        if not is_schema_name(name):
+            return None
+        try:
+            text = self._path(name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def put(self, name: str, document: Mapping[str, Any]) -> None:
+        """Stores a schema, in place of one that is there."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        part = self._folder / f"{uuid.uuid4().hex}.part"
+        part.write_text(json.dumps(dict(document), indent=1), encoding="utf-8")
+        part.replace(self._path(name))
+
+    def remove(self, name: str) -> None:
+        """Removes the schema of that name, if there is one."""
+        self._path(name).unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.json"

@@ -1,0 +1,37 @@
+"""Values as JSON can hold them: one form for `--json`, for HTTP and for reports that are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+
+def json_value(value: object) -> Any:
+    """A value as JSON can hold it: bytes as hex, BIG_DECIMAL and not-a-number as strings, times as ISO 8601."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        case Decimal():
+            return format(value, "f")
+        case bytes() | bytearray() | memoryview():
+            return bytes(value).hex()
+        case datetime():
+            return _instant(value)
+        case date():
+            return value.isoformat()
+        case Mapping():
+            return {str(name): json_value(one) for name, one in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [json_value(one) for one in value]
+    return str(value)
+
+
+def _instant(value: datetime) -> str:
+    if value.utcoffset() is None:
+        return value.isoformat()
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
