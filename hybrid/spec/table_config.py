@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hybrid.spec.cron import Cron
 from hybrid.spec.schema import FieldSpec, Schema
 
 
@@ -41,12 +42,13 @@ class StreamConfig:
 
 @dataclass(frozen=True)
 class MoveConfig:
-    """The RealtimeToOfflineSegmentsTask's settings; times in milliseconds."""
+    """The RealtimeToOfflineSegmentsTask's settings; times in milliseconds. Without `schedule` it runs when asked to."""
 
     bucket_ms: int = 86_400_000
     buffer_ms: int = 172_800_000
     merge_type: MergeType = MergeType.CONCAT
     max_records_per_segment: int = 5_000_000
+    schedule: Cron | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybrid.errors import suggestion
+from hybrid.spec.cron import Cron
 from hybrid.spec.document import Section, shown
 from hybrid.spec.period import parse_period
 from hybrid.spec.schema import FieldSpec, Schema
@@ -21,7 +22,7 @@ _UPSERT_KEYS = {
     "defaultPartialUpsertStrategy",
 }  # fmt: skip
 _MOVE_KEYS = {
-    "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "roundBucketTimePeriod",
+    "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "roundBucketTimePeriod", "schedule",
     # How Pinot's minions divide the work.
     "tableMaxNumTasks", "maxNumRecordsPerTask", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
     "allowDownloadFromServer", "enableReplaceSegments",
@@ -65,14 +66,13 @@ def parse_move(section: Section, upsert: bool) -> MoveConfig:
         buffer_ms=_period(section, "bufferTimePeriod", default.buffer_ms, low=0),
         merge_type=_merge_type(section, upsert),
         max_records_per_segment=section.whole("maxNumRecordsPerSegment", default.max_records_per_segment, low=1),
+        schedule=_schedule(section),
     )
 
 
 def move_warnings(section: Section) -> Iterator[str]:
     """One warning for each key that has no effect."""
-    yield from section.unknown(_MOVE_KEYS | {"schedule"})
-    if section.has("schedule"):
-        yield f"{section.source}: {section.at('schedule')}: schedules are not built yet; run `hybrid move`."
+    yield from section.unknown(_MOVE_KEYS)
 
 
 def column(section: Section, key: str, name: str, schema: Schema) -> FieldSpec:
@@ -119,6 +119,11 @@ def _merge_type(section: Section, upsert: bool) -> MergeType:
     if text not in (MergeType.CONCAT, MergeType.DEDUP):
         section.fail("mergeType", f"'{text}' is not built yet; there are concat and dedup.")
     return MergeType(text)
+
+
+def _schedule(section: Section) -> Cron | None:
+    key = "schedule"
+    return Cron.parse(section.doc[key], section.source, section.at(key)) if section.has(key) else None
 
 
 def _period(section: Section, key: str, default: int, low: int) -> int:

@@ -81,6 +81,12 @@ def test_stream_settings(parse: Parse) -> None:
     assert spec.warnings == ()
 
 
+def test_a_schedule(parse: Parse) -> None:
+    spec = parse(lambda s, r, o: task(r).update(schedule="0 */10 * ? * *"))
+    assert spec.move is not None and spec.move.schedule is not None and spec.warnings == ()
+    assert spec.move.schedule.text == "0 */10 * ? * *" and spec.move.schedule.next_after(0) == 600_000
+
+
 def test_zero_rows_and_plain_milliseconds(parse: Parse) -> None:
     spec = parse(lambda s, r, o: stream(r).update({
         "realtime.segment.flush.threshold.rows": "0", "realtime.segment.flush.threshold.time": 3_600_000,
@@ -136,6 +142,7 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
         (lambda s, r, o: stream(r).update({"realtime.segment.flush.threshold.segment.size": "big"}), ["'200M'"]),
         (lambda s, r, o: task(r).update(bucketTimePeriod="2 hours"), ["bucketTimePeriod: '2 hours' is not a period"]),
         (lambda s, r, o: task(r).update(bucketTimePeriod="0h"), ["too short"]),
+        (lambda s, r, o: task(r).update(schedule="0 0 0 30 2 ?"), ["r.json: task.", ".schedule: '0 0 0 30 2 ?' never"]),
         (lambda s, r, o: task(r).update(mergeType="rollup"), ["not built yet; there are concat and dedup"]),
         (lambda s, r, o: task(r).update(roundBucketTimePeriod="1m"), ["roundBucketTimePeriod", "cannot be honoured"]),
         (lambda s, r, o: r.update(upsertConfig={"mode": "PARTIAL"}), ["upsertConfig.mode: 'PARTIAL' is not built"]),
@@ -178,14 +185,12 @@ def test_keys_without_effect_warn_once_each(parse: Parse) -> None:
         realtime["tableIndexConfig"]["frobnicate"] = True
         realtime["metadata"]["customConfigs"].update({"hybrid.bundary": "exact", "owner": "me"})
         realtime["task"]["taskTypeConfigsMap"]["MergeRollupTask"] = {}
-        task(realtime)["schedule"] = "0 * * * * ?"
         stream(realtime)["sasl.mechanism"] = "PLAIN"
 
     places = [warning.split(": ")[1] for warning in parse(change).warnings]
     assert sorted(places) == sorted([
         "quota", "segmentsConfig.retentionTimeUnit, retentionTimeValue", "tableIndexConfig.frobnicate",
         "metadata.customConfigs.hybrid.bundary", "task.taskTypeConfigsMap.MergeRollupTask",
-        "task.taskTypeConfigsMap.RealtimeToOfflineSegmentsTask.schedule",
         "tableIndexConfig.streamConfigs.sasl.mechanism",
     ])  # fmt: skip
 
