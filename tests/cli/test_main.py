@@ -85,7 +85,7 @@ def test_exit_codes_and_words(
 
 def test_a_bug_is_logged(probe: list[Cli], home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["probe", "bug", "--home", str(home)]) == 1
-    log = home / "logs" / "hybrid.log"
+    log = home / "logs" / "cli.log"
     said = capsys.readouterr().err
     assert "error: Unexpected RuntimeError: oh" in said and str(log) in said and "Traceback" not in said
     assert "Traceback" in log.read_text()
@@ -112,8 +112,8 @@ def test_a_run_inside_a_run_logs_to_its_own_home(probe: list[Cli], tmp_path: Pat
         run(["tour", "--home", str(tmp_path / "outer")])
     finally:
         del hybrid.commands["tour"]
-    assert "outer line" not in (tmp_path / "inner" / "logs" / "hybrid.log").read_text()
-    assert "Traceback" not in (tmp_path / "outer" / "logs" / "hybrid.log").read_text()
+    assert "outer line" not in (tmp_path / "inner" / "logs" / "cli.log").read_text()
+    assert "Traceback" not in (tmp_path / "outer" / "logs" / "cli.log").read_text()
 
 
 def test_v_shows_the_traceback(probe: list[Cli], capsys: pytest.CaptureFixture[str]) -> None:

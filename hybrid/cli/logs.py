@@ -1,0 +1,61 @@
+"""`hybrid logs`: what the commands and the server's processes wrote down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.cli.output import emit, printable
+from hybrid.errors import UsageError
+
+_KEYS = ("ts", "level", "role", "logger", "message", "table", "request_id", "run_id", "error")
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+@click.command(cls=HybridCommand)
+@click.option("--table", metavar="TABLE", help="Only what was done to this table.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on, until Ctrl-C.")
+@click.option("--level", type=click.Choice(_LEVELS, case_sensitive=False), help="Only this level and above.")
+@click.option("-n", "--lines", metavar="N", type=click.IntRange(1), default=100, help="So many records (default 100).")
+@pass_cli
+def logs(cli: Cli, table: str | None, follow: bool, level: str | None, lines: int) -> None:
+    """The newest log records of this home, by time."""
+    from hybrid.logs import read_logs
+
+    if follow and cli.format == "csv":
+        raise UsageError("--format csv ends with its last row, and -f does not end.", hint="Use --format jsonl.")
+    found = read_logs(cli.settings.logs, table, follow, level=level, last=lines)
+    if cli.is_machine_read and not follow:
+        cli.emit([_row(record) for record in found], _KEYS)
+        return
+    with suppress(KeyboardInterrupt):  # the way to end it
+        _print(cli, found)
+
+
+def _print(cli: Cli, records: Iterator[dict[str, Any]]) -> None:
+    some = False
+    for record in records:
+        some = True
+        if cli.is_machine_read:
+            emit(_row(record), fmt="jsonl")  # an array could not end
+        else:
+            click.echo(_text(record))
+    if not some:
+        cli.say(f"Nothing is logged in {cli.settings.logs} that was asked for.")
+
+
+def _row(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: record.get(key) for key in _KEYS}
+
+
+def _text(record: dict[str, Any]) -> str:
+    """`time level role table message`, and a traceback below."""
+    at = str(record["ts"]).replace("T", " ")
+    words = [at, f"{record.get('level') or '':7}", f"{record.get('role') or '':8}", str(record.get("table") or "-")]
+    first = printable(" ".join([*words, str(record.get("message") or "")]))
+    below = [f"    {printable(line)}" for line in str(record.get("error") or "").split("\n") if line]
+    return "\n".join([first, *below])

@@ -1,0 +1,281 @@
+"""The logs of a home: one JSON object a line in `<home>/logs/<role>.log`, rotated by size, and read back as one.
+
+Several processes append to one file (every command writes `cli.log`), so a record is one write, and whoever writes
+looks first whether the file was rotated by another. A log that cannot be written never stops the work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import heapq
+import json
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO
+
+from hybrid.errors import HybridError
+
+ROLES = ("cli", "query", "pipeline", "serve")
+SIZE_MAX = 10 * 1024 * 1024
+KEPT = 5
+
+_POLL_S = 0.2
+_DISORDER = 1000  # processes that write one file may overtake each other by so many records
+_FORMATTER = logging.Formatter()
+_CONTEXT: ContextVar[Mapping[str, str]] = ContextVar("hybrid_log_context", default=MappingProxyType({}))
+
+
+@contextmanager
+def log_context(
+    *, table: str | None = None, request_id: str | None = None, run_id: str | None = None
+) -> Iterator[None]:
+    """Every record of this thread or task bears these fields meanwhile, with those of contexts around it."""
+    given = {"table": table, "request_id": request_id, "run_id": run_id}
+    token = _CONTEXT.set({**_CONTEXT.get(), **{name: value for name, value in given.items() if value is not None}})
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(token)
+
+
+def setup_logging(folder: Path, role: str) -> None:
+    """From now on this process logs to `<folder>/<role>.log` and nowhere else; made with the first record."""
+    for handler in _put(LogHandler(lambda: folder, role)):
+        handler.close()
+
+
+@contextmanager
+def logging_to(folder: Callable[[], Path], role: str) -> Iterator[None]:
+    """Logs to `folder()` meanwhile, which is asked for with the first record. A stretch inside another logs alone."""
+    outer = _put(LogHandler(folder, role))
+    try:
+        yield
+    finally:
+        for handler in _put(*outer):
+            handler.close()
+
+
+def written_log() -> Path | None:
+    """The file that this process's last record went to; None when it could not be written, or there was none."""
+    handlers = [handler for handler in logging.getLogger().handlers if isinstance(handler, LogHandler)]
+    return handlers[-1].written if handlers else None
+
+
+def _put(*handlers: LogHandler) -> list[LogHandler]:
+    """Puts these in place of our handlers that are there; returns the latter."""
+    root = logging.getLogger()
+    before = [handler for handler in root.handlers if isinstance(handler, LogHandler)]
+    root.handlers = [*(handler for handler in root.handlers if handler not in before), *handlers]
+    logging.getLogger("hybrid").setLevel(logging.INFO)
+    return before
+
+
+class LogHandler(logging.Handler):
+    """Appends records to `<folder()>/<role>.log`. `written` is where the last one went, None when it did not."""
+
+    def __init__(self, folder: Callable[[], Path], role: str, size_max: int = SIZE_MAX, kept: int = KEPT) -> None:
+        super().__init__()
+        self._folder, self._role, self._size_max, self._kept = folder, role, size_max, kept
+        self._file: _LogFile | None = None
+        self.written: Path | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append one record, if that can be done."""
+        self.written = None
+        with suppress(HybridError, OSError):
+            if self._file is None:
+                self._file = _LogFile(self._folder() / f"{self._role}.log", self._size_max, self._kept)
+            self._file.append(_line(record, self._role))
+            self.written = self._file.path
+
+    def close(self) -> None:
+        """Gives up the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        super().close()
+
+
+def _line(record: logging.LogRecord, role: str) -> bytes:
+    fields = {
+        "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "level": record.levelname,
+        "role": role,
+        "logger": record.name,
+        "message": _message(record),
+        **_CONTEXT.get(),
+    }
+    if record.exc_info and record.exc_info[0] is not None:
+        fields["error"] = _FORMATTER.formatException(record.exc_info)
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception as error:  # whatever the arguments of a library's record do when they are put into its text
+        return f"{record.msg} ({type(error).__name__} in its arguments)"
+
+
+class _LogFile:
+    """A file that several processes append to and rotate: `cli.log`, then `cli.log.1` and so on, older by number."""
+
+    def __init__(self, path: Path, size_max: int, kept: int) -> None:
+        self.path, self._size_max, self._kept = path, size_max, kept
+        self._descriptor: int | None = None
+        self._inode: int | None = None
+
+    def append(self, line: bytes) -> None:
+        """Writes one whole line. OSError when it cannot be written."""
+        found = self._there()
+        if found is not None and found.st_size and found.st_size + len(line) > self._size_max:
+            self._rotate(len(line))
+            found = self._there()
+        if self._descriptor is None or found is None or found.st_ino != self._inode:
+            self._open()
+        assert self._descriptor is not None
+        if os.write(self._descriptor, line) < len(line):
+            self.close()  # the disk is full; opening it again ends the torn line
+
+    def close(self) -> None:
+        """Gives up the descriptor; the next line opens the file again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _there(self) -> os.stat_result | None:
+        try:
+            return self.path.stat()
+        except FileNotFoundError:
+            return None
+
+    def _open(self) -> None:
+        self.close()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        found = os.fstat(self._descriptor)
+        self._inode = found.st_ino
+        if found.st_size and os.pread(self._descriptor, 1, found.st_size - 1) != b"\n":
+            os.write(self._descriptor, b"\n")  # whoever wrote last died, or the disk was full
+
+    def _rotate(self, length: int) -> None:
+        """Moves the files up by one, unless another process does or did: then our line simply comes after."""
+        with self.path.with_name(f".{self.path.name}.lock").open("w") as gate:
+            try:
+                fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            found = self._there()
+            if found is None or found.st_size + length <= self._size_max:
+                return
+            for number in range(self._kept, 0, -1):
+                older = self.path if number == 1 else _rotated(self.path, number - 1)
+                with suppress(FileNotFoundError):
+                    os.replace(older, _rotated(self.path, number))
+
+
+def _rotated(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def read_logs(
+    folder: Path,
+    table: str | None = None,
+    follow: bool = False,
+    *,
+    level: str | None = None,
+    last: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The records of all roles by time, rotated files' included; lines that are no records are skipped.
+
+    Only those of `table`, and of `level` (`WARNING`) or above, when they are given. `last`: only so many of those that
+    are there. `follow`: goes on with what is written from then on, for ever.
+    """
+    files = [_RoleLog(folder / f"{role}.log") for role in ROLES]
+    there: Iterable[dict[str, Any]] = _wanted(files, table, level)
+    yield from there if last is None else deque(there, maxlen=last)
+    while follow:
+        time.sleep(_POLL_S)
+        yield from _wanted(files, table, level)
+
+
+def _wanted(files: list[_RoleLog], table: str | None, level: str | None) -> Iterator[dict[str, Any]]:
+    """What the files hold and was not read yet, by time."""
+    severity = logging.getLevelNamesMapping()
+    least = severity[level] if level is not None else 0
+    for record in heapq.merge(*(_in_order(file.unread()) for file in files), key=_time):
+        if table in (None, record.get("table")) and severity.get(str(record.get("level")), least) >= least:
+            yield record
+
+
+def _in_order(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Almost ordered records in order of their time, equal ones as they come."""
+    waiting: list[tuple[str, int, dict[str, Any]]] = []
+    for position, record in enumerate(records):
+        heapq.heappush(waiting, (_time(record), position, record))
+        if len(waiting) > _DISORDER:
+            yield heapq.heappop(waiting)[-1]
+    while waiting:
+        yield heapq.heappop(waiting)[-1]
+
+
+def _time(record: dict[str, Any]) -> str:
+    return str(record["ts"])
+
+
+class _RoleLog:
+    """A role's files, and how far each was read: by inode, for files are renamed while they are read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read: dict[int, int] = {}
+
+    def unread(self) -> Iterator[dict[str, Any]]:
+        """The records that were not read yet, older files first. A line that has no end yet is left for later."""
+        with ExitStack() as opened:
+            files = self._open(opened)
+            self._read = {inode: position for inode, position in self._read.items() if inode in files}
+            for inode, file in reversed(files.items()):
+                yield from self._records(file, inode)
+
+    def _open(self, opened: ExitStack) -> dict[int, BinaryIO]:
+        """The files by inode, newest first: one that is renamed meanwhile is met again, but never missed."""
+        numbers = [path.name.rpartition(".")[2] for path in self._path.parent.glob(f"{self._path.name}.*")]
+        oldest = max((int(number) for number in numbers if number.isascii() and number.isdigit()), default=0)
+        files: dict[int, BinaryIO] = {}
+        for path in [self._path, *(_rotated(self._path, number) for number in range(1, oldest + 2))]:
+            with suppress(OSError):  # gone, or nothing that we may read
+                file = opened.enter_context(path.open("rb"))
+                files.setdefault(os.fstat(file.fileno()).st_ino, file)
+        return files
+
+    def _records(self, file: BinaryIO, inode: int) -> Iterator[dict[str, Any]]:
+        position = self._read.get(inode, 0)
+        if position > os.fstat(file.fileno()).st_size:  # an inode may come back with another file
+            position = 0
+        file.seek(position)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            position += len(line)
+            self._read[inode] = position
+            record = _record(line)
+            if record is not None:
+                yield record
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """The record of a line; None when the line is none: torn, or written by somebody else."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("ts"), str) else None
