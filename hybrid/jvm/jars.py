@@ -70,6 +70,11 @@ def spark_jars() -> list[Path]:
     return ensure_jars().spark
 
 
+def missing_jars() -> list[str]:
+    """Names of the locked jars that are not in the cache. Nothing is fetched."""
+    return [jar.file_name for jar in _missing(read_lock(), jar_folder())]
+
+
 def read_lock(path: Path = LOCK_FILE) -> list[LockedJar]:
     """The lines of the lock file, without comments. Lines: `set[,set] group:artifact:version[:type] sha256`."""
     jars = []

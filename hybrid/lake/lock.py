@@ -43,6 +43,15 @@ def half_lock(path: Path, *, jvm_pid: int | None, timeout_s: float, waiting: Cal
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
+def last_holder(path: Path) -> dict[str, Process]:
+    """Who held the lock of a half last, or holds it: its Python process (`python`) and, during an act, its `jvm`."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return _read_holder(file)
+    except FileNotFoundError:
+        return {}
+
+
 def _lost_sight(error: Exception) -> bool:
     """Whether the JVM may go on with a commit that we no longer see: the connection to it broke.
 

@@ -20,8 +20,7 @@ def staging_folder(path: Path) -> Iterator[Path]:
     """A path to stage rows at, not yet there; what lies there is removed at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     owned = path.with_name(path.name + _OWNED)
-    with (path.parent / ".lock").open("w") as gate:
-        fcntl.flock(gate, fcntl.LOCK_EX)  # nobody sweeps between the making and the locking of our file
+    with _gate(path.parent):  # nobody sweeps between the making and the locking of our file
         _sweep(path.parent)
         owner = owned.open("w")
         fcntl.flock(owner, fcntl.LOCK_EX)
@@ -33,13 +32,42 @@ def staging_folder(path: Path) -> Iterator[Path]:
             owned.unlink(missing_ok=True)
 
 
-def _sweep(folder: Path) -> None:
+def abandoned(folder: Path) -> list[Path]:
+    """The folders in `folder` whose acts were killed: what the next act sweeps."""
+    if not folder.is_dir():
+        return []
+    with _gate(folder):
+        return _abandoned(folder)
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Removes what killed acts left in `folder`; what was removed."""
+    if not folder.is_dir():
+        return []
+    with _gate(folder):
+        return _sweep(folder)
+
+
+@contextmanager
+def _gate(folder: Path) -> Iterator[None]:
+    with (folder / ".lock").open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        yield
+
+
+def _sweep(folder: Path) -> list[Path]:
+    found = _abandoned(folder)
+    for path in found:
+        shutil.rmtree(path, ignore_errors=True)
     for owned in folder.glob(f"*{_OWNED}"):
         if _is_abandoned(owned):
             owned.unlink(missing_ok=True)
-    for path in folder.iterdir():
-        if path.is_dir() and not path.with_name(path.name + _OWNED).exists():
-            shutil.rmtree(path, ignore_errors=True)
+    return found
+
+
+def _abandoned(folder: Path) -> list[Path]:
+    owners = ((path, path.with_name(path.name + _OWNED)) for path in sorted(folder.iterdir()) if path.is_dir())
+    return [path for path, owned in owners if not owned.exists() or _is_abandoned(owned)]
 
 
 def _is_abandoned(owned: Path) -> bool:

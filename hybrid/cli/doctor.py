@@ -1,0 +1,67 @@
+"""`hybrid doctor`: what is wrong with this home, and repairs of what is safe to repair."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.cli.opened import opened
+from hybrid.cli.output import printable
+from hybrid.errors import SpecError
+
+if TYPE_CHECKING:
+    from hybrid.doctor.findings import Finding
+
+FINDINGS = 3
+_KEYS = ("check", "table", "severity", "message", "hint", "repair")
+
+
+@click.command(cls=HybridCommand)
+@click.argument("name", metavar="[TABLE]", required=False)
+@click.option("--repair", is_flag=True, help="Mend what is safe to mend; data is never touched.")
+@pass_cli
+def doctor(cli: Cli, name: str | None, repair: bool) -> int:
+    """Check this home, or one table: files, logs, states, Kafka (exit code 3 when something is left to do)."""
+    found = _findings(cli, name, repair)
+    if cli.is_machine_read:
+        cli.emit([{key: getattr(finding, key) for key in _KEYS} for finding in found], _KEYS)
+    else:
+        for finding in found:
+            click.echo(_text(finding))
+    cli.say(_sentence(found))
+    return FINDINGS if any(finding.is_left for finding in found) else 0
+
+
+def _findings(cli: Cli, name: str | None, repair: bool) -> Sequence[Finding]:
+    from hybrid.doctor.examine import examine
+    from hybrid.doctor.findings import Finding, Severity
+
+    try:
+        cli.say(f"home: {cli.settings.home}")
+    except SpecError as error:  # nothing can be checked without: where tables lie follows from the settings
+        return [Finding("settings", None, Severity.ERROR, str(error), error.hint)]
+    with opened(cli) as home:
+        return examine(home, name, repair=repair)
+
+
+def _text(finding: Finding) -> str:
+    where = f"{finding.table}: " if finding.table else ""
+    lines = [f"{finding.severity}: {where}{finding.check}: {finding.message}"]
+    if finding.repair is not None:
+        lines.append(f"    repaired: {finding.repair}")
+    elif finding.hint is not None:
+        lines.append(f"    hint: {finding.hint}")
+    return "\n".join(map(printable, lines))
+
+
+def _sentence(found: Sequence[Finding]) -> str:
+    if not found:
+        return "Nothing was found: all is well."
+    counts = Counter(str(finding.severity) for finding in found if finding.repair is None)
+    repaired = sum(finding.repair is not None for finding in found)
+    parts = [f"{counts[word]} {word}{'' if counts[word] == 1 else 's'}" for word in ("error", "warning", "note")]
+    return f"{', '.join(parts)}; {repaired} repaired."

@@ -1,0 +1,101 @@
+"""Checks that a table's definition can be read. Act 0 in the halves' logs holds the documents to write it anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hybrid.catalog.definitions import Definition
+from hybrid.creation import creation_lock
+from hybrid.doctor.findings import Checkup, Severity, now_words
+from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import open_half, state_at
+from hybrid.progress import Silent
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.state import Act
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+
+
+def check_definition(checkup: Checkup, name: str) -> TableSpec | None:
+    """What the definition of the table in the folder `name` says; None when there is none that can be read."""
+    home, layout = checkup.home, checkup.home.layout(name)
+    try:
+        return home.spec(name)
+    except NotFoundError:
+        damage = None
+    except Exception as error:  # whatever damaged documents make their readers raise
+        damage = str(error) if isinstance(error, HybridError) else repr(error)
+    if damage is None and not _is_lost(checkup, name):
+        return None
+    message = (
+        f"The definition of table '{name}' is missing, and its data is there."
+        if damage is None
+        else f"The definition of table '{name}' cannot be read: {damage}"
+    )
+    act = _newest_creation(layout)
+    if act is None:
+        hint = f"Restore {layout.root / 'definition.json'} from a backup."
+        checkup.found(Severity.ERROR, "definition", message, table=name, hint=hint)
+        return None
+    repaired = checkup.found(
+        Severity.ERROR, "definition", message, table=name, mend=lambda: _write_anew(home, name, act)
+    )
+    return home.spec(name) if repaired else None
+
+
+def _is_lost(checkup: Checkup, name: str) -> bool:
+    """Whether a folder without a definition holds a table's data; if not, what it is otherwise is told."""
+    layout = checkup.home.layout(name)
+    halves = [half for half in Half if layout.half(half).is_dir()]
+    acts = {half: _acts(layout, half) for half in halves}
+    if any(count is None or count > 0 for count in acts.values()):
+        return True
+    if _is_being_created(layout):
+        return False
+    if halves:
+        message = f"{layout.root} holds what a creation of table '{name}' left when it died: no rows."
+        hint = f"hybrid table create (lays it anew), or remove {layout.root}"
+        checkup.found(Severity.WARNING, "leftover", message, table=name, hint=hint)
+    else:
+        checkup.found(Severity.NOTE, "leftover", f"{layout.root} holds no table.", table=name)
+    return False
+
+
+def _acts(layout: TableLayout, half: Half) -> int | None:
+    """How many acts came after a half's creation; None when its log cannot be read."""
+    try:
+        return open_half(layout.half(half)).state.act.number
+    except NotFoundError:
+        return 0
+    except DataError:
+        return None
+
+
+def _is_being_created(layout: TableLayout) -> bool:
+    try:
+        with creation_lock(layout, 0.0, Silent()):
+            return False
+    except ConflictError:
+        return True
+
+
+def _newest_creation(layout: TableLayout) -> Act | None:
+    """Act 0 of the half that was created last (`table apply` may have added one): it has the newest documents."""
+    states = [state_at(layout.half(half), 0) for half in Half]
+    acts = [state.act for state in states if state is not None and isinstance(state.act.detail.get("schema"), dict)]
+    return max(acts, key=lambda act: act.at, default=None)
+
+
+def _write_anew(home: Hybrid, name: str, act: Act) -> str:
+    documents: dict[str, Any] = dict(act.detail)
+    definition = Definition(
+        name, documents["schema"], documents.get("realtime"), documents.get("offline"), documents.get("brokers"), act.at
+    )
+    home.spec_of(definition)  # what cannot be read is not put in place
+    with creation_lock(home.layout(name), home.settings.lock_timeout_s, home.progress):
+        aside = home.definitions.set_aside(name, now_words())
+        home.definitions.add(definition)
+    kept = f" The damaged one is kept as {aside.name}." if aside is not None else ""
+    return f"Wrote the definition anew, as of {act.at}. What `hybrid table apply` changed since is not in it.{kept}"

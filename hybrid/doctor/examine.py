@@ -1,0 +1,62 @@
+"""The check-up of a home: what is wrong, what it means, and, if asked for, what can safely be repaired. No Spark."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from hybrid.doctor.definitions import check_definition
+from hybrid.doctor.findings import Checkup, Finding
+from hybrid.doctor.halves import check_halves
+from hybrid.doctor.leftovers import check_leftovers, check_parts
+from hybrid.doctor.machine import check_machine
+from hybrid.doctor.records import check_catalog
+from hybrid.doctor.streams import StreamChecks
+from hybrid.errors import NotFoundError
+from hybrid.spec.table_config import Half
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+
+
+def examine(home: Hybrid, table: str | None = None, *, repair: bool = False) -> list[Finding]:
+    """The findings in a home, or in one table of it, in the order of the checks; empty when all is well.
+
+    `repair` mends what is safe to mend: a damaged catalog or definition, what dead processes left. It never touches
+    data. NotFoundError when the warehouse has nothing under the name `table`.
+    """
+    names = _folders(home)
+    if table is not None and table not in names:
+        raise NotFoundError.named("Table", table, names)
+    checkup = Checkup(home, repair=repair)
+    if table is None:
+        home.progress.say("Checking the machine and the catalog.")
+        check_machine(checkup)
+        with checkup.surviving("catalog"):
+            check_catalog(checkup)
+        with checkup.surviving("part"):
+            check_parts(checkup, chain(home.home.glob("*.part"), (home.home / "kafka").glob("*.part")))
+    streams = StreamChecks(checkup)
+    for name in names if table is None else [table]:
+        home.progress.say(f"Checking table '{name}'.")
+        _check_table(checkup, streams, name)
+    return checkup.findings
+
+
+def _check_table(checkup: Checkup, streams: StreamChecks, name: str) -> None:
+    with checkup.surviving("definition", name):
+        spec = check_definition(checkup, name)
+        if spec is not None:
+            halves = check_halves(checkup, spec)
+            if Half.REALTIME in halves:
+                with checkup.surviving("stream", name):
+                    streams.check(spec, halves[Half.REALTIME].realtime)
+    check_leftovers(checkup, name)
+
+
+def _folders(home: Hybrid) -> list[str]:
+    """The names of what lies in the warehouse: tables, and what may have been one."""
+    warehouse = home.settings.warehouse
+    if not warehouse.is_dir():
+        return []
+    return sorted(path.name for path in warehouse.iterdir() if path.is_dir() and not path.name.startswith("."))

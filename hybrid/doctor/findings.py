@@ -1,0 +1,94 @@
+"""What a check-up finds, and what it did about it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from hybrid.errors import HybridError
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+
+_LOG = logging.getLogger(__name__)
+
+
+class Severity(StrEnum):
+    """`ERROR`: something does not work, or is lost. `WARNING`: it will not, or takes room. `NOTE`: good to know."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found in a table (None: in the home), and what to do; `repair` says what was done."""
+
+    check: str
+    table: str | None
+    severity: Severity
+    message: str
+    hint: str | None = None
+    repair: str | None = None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether somebody still has to look after it."""
+        return self.severity is not Severity.NOTE and self.repair is None
+
+
+class Checkup:
+    """Collects the findings in a home, and repairs those that come with a repair, if that is asked for."""
+
+    def __init__(self, home: Hybrid, *, repair: bool) -> None:
+        self.home = home
+        self.findings: list[Finding] = []
+        self._repair = repair
+
+    def found(
+        self,
+        severity: Severity,
+        check: str,
+        message: str,
+        *,
+        table: str | None = None,
+        hint: str | None = None,
+        mend: Callable[[], str] | None = None,
+    ) -> bool:
+        """Keeps a finding; `mend` repairs it and says what it did. Whether it is repaired now."""
+        finding = Finding(check, table, severity, message, hint)
+        if mend is not None and self._repair:
+            finding = _mended(finding, mend)
+        elif mend is not None:
+            finding = replace(finding, hint="hybrid doctor --repair")
+        self.findings.append(finding)
+        return finding.repair is not None
+
+    @contextmanager
+    def surviving(self, check: str, table: str | None = None) -> Iterator[None]:
+        """Whatever a damaged home makes a check raise is a finding, too: the other checks go on."""
+        try:
+            yield
+        except Exception as error:
+            _LOG.exception("The check '%s' of table %s ended early", check, table)
+            said = str(error) if isinstance(error, HybridError | OSError) else f"{type(error).__name__}: {error}"
+            hint = error.hint if isinstance(error, HybridError) else "hybrid logs --level error (the traceback)"
+            self.found(Severity.ERROR, check, f"This could not be checked: {said}", table=table, hint=hint)
+
+
+def now_words() -> str:
+    """The time as a part of a file's name, to the second, UTC."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def _mended(finding: Finding, mend: Callable[[], str]) -> Finding:
+    try:
+        return replace(finding, repair=mend())
+    except (HybridError, OSError) as error:
+        return replace(finding, hint=f"It could not be repaired: {error}")

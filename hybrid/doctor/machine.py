@@ -1,0 +1,79 @@
+"""Checks of the machine and of the home's folder: settings, Java, jars, room on the disk, logs."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hybrid.doctor.findings import Checkup, Severity
+from hybrid.errors import MachineError
+from hybrid.jvm.jars import missing_jars
+from hybrid.jvm.java import find_java
+
+_FREE_MIN = 1024**3
+_FREE_SHARE_MIN = 0.05
+_MIB = 1024**2
+
+
+def check_machine(checkup: Checkup) -> None:
+    """Everything that work stands on beside the tables. No Spark is started."""
+    with checkup.surviving("settings"):
+        _check_settings(checkup)
+    with checkup.surviving("java"):
+        _check_java(checkup)
+    with checkup.surviving("jars"):
+        _check_jars(checkup)
+    with checkup.surviving("disk"):
+        _check_disk(checkup)
+    with checkup.surviving("logs"):
+        _check_logs(checkup)
+
+
+def _check_settings(checkup: Checkup) -> None:
+    for warning in checkup.home.settings.warnings:
+        checkup.found(Severity.WARNING, "settings", warning, hint="hybrid config show")
+
+
+def _check_java(checkup: Checkup) -> None:
+    try:
+        find_java()
+    except MachineError as error:
+        checkup.found(Severity.ERROR, "java", f"{error} Queries work without; acts do not.", hint=error.hint)
+
+
+def _check_jars(checkup: Checkup) -> None:
+    missing = missing_jars()
+    if missing:
+        count = "1 jar" if len(missing) == 1 else f"{len(missing)} jars"
+        message = (
+            f"{count} that Spark or Kafka need are not in the cache, e.g. {missing[0]}: the first act fetches them."
+        )
+        checkup.found(Severity.WARNING, "jars", message, hint="hybrid setup")
+
+
+def _check_disk(checkup: Checkup) -> None:
+    folder = _existing(checkup.home.home)
+    usage = shutil.disk_usage(folder)
+    if usage.free < _FREE_MIN or usage.free < _FREE_SHARE_MIN * usage.total:
+        share = 100 * usage.free / usage.total
+        message = f"The disk of {folder} has {usage.free // _MIB} MiB left ({share:.1f} %). Acts fail when it is full."
+        checkup.found(Severity.WARNING, "disk", message, hint="Make room, or move the home to another disk.")
+
+
+def _check_logs(checkup: Checkup) -> None:
+    folder = checkup.home.settings.logs
+    if not checkup.home.home.exists():
+        return
+    try:
+        folder.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        message = f"Nothing can be logged in {folder}: {error.strerror}. Work goes on without."
+        checkup.found(Severity.WARNING, "logs", message, hint="Make it a folder that you may write.")
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())

@@ -1,0 +1,79 @@
+"""Checks of the catalog, the record of runs. No data depends on it: a damaged one is set aside and begun anew."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from hybrid.catalog.catalog import Catalog
+from hybrid.client import server_of
+from hybrid.doctor.findings import Checkup, Severity, now_words
+
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_RUNS_MAX = 1000
+
+
+def check_catalog(checkup: Checkup) -> None:
+    """The catalog can be read, and no run in it waits for a process that is gone."""
+    path = checkup.home.home / "catalog.db"
+    if not path.exists():
+        return
+    try:
+        damage = _damage(path)
+    except sqlite3.Error as error:
+        checkup.found(Severity.ERROR, "catalog", f"The catalog {path} cannot be opened: {error}.")
+        return
+    if damage is not None and not _told_damage(checkup, path, damage):
+        return
+    try:
+        _check_runs(checkup)
+    except SQLAlchemyError as error:
+        checkup.found(Severity.ERROR, "catalog", f"The catalog {path} does not answer: {error}")
+
+
+def _damage(path: Path) -> str | None:
+    """What is wrong with a SQLite file; None when it is whole. sqlite3.Error when that cannot be found out."""
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            answer = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+            return str(error)
+        raise
+    return None if answer == "ok" else answer
+
+
+def _told_damage(checkup: Checkup, path: Path, damage: str) -> bool:
+    home = checkup.home.home
+    message = f"The catalog {path} is damaged ({damage}). No data depends on it; which tasks ran is lost."
+    url = server_of(home)
+    if url is not None:
+        hint = f"Stop the server at {url}, then: hybrid doctor --repair"
+        return checkup.found(Severity.ERROR, "catalog", message, hint=hint)
+    return checkup.found(Severity.ERROR, "catalog", message, mend=lambda: _begin_anew(home, path))
+
+
+def _begin_anew(home: Path, path: Path) -> str:
+    aside = path.with_name(f"{path.name}.damaged-{now_words()}")
+    for ending in ("", "-wal", "-shm"):
+        beside = path.with_name(path.name + ending)
+        if beside.exists():
+            os.replace(beside, aside.with_name(aside.name + ending))
+    Catalog.in_home(home).close()
+    return f"Began a new catalog; the damaged one is kept as {aside.name}."
+
+
+def _check_runs(checkup: Checkup) -> None:
+    serves = server_of(checkup.home.home) is not None
+    for run in checkup.home.catalog.runs.list(states=["RUNNING"], limit=_RUNS_MAX):
+        if run.state == "INTERRUPTED":
+            message = f"The process of run {run.id} ({run.type}) is gone, and it did not tell how it ended."
+            hint = "Run it again: what it committed is not done twice."
+            checkup.found(Severity.NOTE, "runs", message, table=run.table_name, hint=hint)
+        elif run.verb is not None and not serves:
+            message = f"Run {run.id} ({run.type}) was under way when its server ended."
+            checkup.found(Severity.NOTE, "runs", message, table=run.table_name, hint="hybrid serve (takes it up again)")

@@ -1,0 +1,52 @@
+"""Checks of a table's stream: Kafka answers, the topic is the one that was read, and still holds what comes next."""
+
+from __future__ import annotations
+
+from hybrid.doctor.findings import Checkup, Severity
+from hybrid.errors import HybridError, NotFoundError, StreamError
+from hybrid.ingest.plan import plan_batch
+from hybrid.ingest.stream import TopicView, require_topic
+from hybrid.spec.table_config import StreamConfig, TableSpec
+from hybrid.table.state import RealtimeState
+
+_TIMEOUT_MS = 3000
+_NO_BOUND = 2**62
+
+
+class StreamChecks:
+    """Checks streams; brokers that did not answer for one table are not asked again for the next."""
+
+    def __init__(self, checkup: Checkup) -> None:
+        self._checkup = checkup
+        self._silent: dict[str, StreamError] = {}
+
+    def check(self, spec: TableSpec, state: RealtimeState) -> None:
+        """The stream of one table, and the messages that could not be read."""
+        if state.rejected:
+            count = "1 message" if state.rejected == 1 else f"{state.rejected} messages"
+            message = f"{count} could not be read so far; they are kept with their reasons."
+            hint = f"hybrid rejected list {spec.name}"
+            self._checkup.found(Severity.NOTE, "rejected", message, table=spec.name, hint=hint)
+        if spec.stream is None:
+            return
+        try:
+            view = self._view(spec.stream)
+        except (StreamError, NotFoundError) as error:
+            self._found(Severity.WARNING, spec, error)
+            return
+        try:
+            plan_batch(spec.name, spec.stream, state, view, _NO_BOUND)
+        except StreamError as error:
+            self._found(Severity.ERROR, spec, error)
+
+    def _view(self, stream: StreamConfig) -> TopicView:
+        if stream.brokers in self._silent:
+            raise self._silent[stream.brokers]
+        try:
+            return require_topic(stream, _TIMEOUT_MS)
+        except StreamError as error:
+            self._silent[stream.brokers] = error
+            raise
+
+    def _found(self, severity: Severity, spec: TableSpec, error: HybridError) -> None:
+        self._checkup.found(severity, "stream", str(error), table=spec.name, hint=error.hint)
