@@ -6,7 +6,8 @@ It owns what no part below may own: the records of runs, and the order of steps 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,16 +17,20 @@ from typing import TYPE_CHECKING, Any
 from hybrid.catalog.definitions import Definition, Definitions
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.logs import log_context
 from hybrid.progress import Progress, Silent
 from hybrid.spec.settings import Settings, load_settings
 from hybrid.spec.table_config import TableSpec
 
 if TYPE_CHECKING:
-    from hybrid.catalog.catalog import Catalog, RunRecord
+    from hybrid.catalog.catalog import Catalog
+    from hybrid.catalog.runs import RunOutcome, RunRecord
     from hybrid.handle import Table
-    from hybrid.query.engine import Explanation, QueryResult
+    from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.replace.report import JobReport
+    from hybrid.schedules import Schedule
+    from hybrid.spec.overrides import Document
     from hybrid.status import TableStatus
 
 
@@ -40,13 +45,42 @@ def wall_clock_ms() -> int:
 
 
 @dataclass(frozen=True)
-class TableFiles:
-    """What a user names to create a table: files, the broker address instead of theirs, and `--set` changes."""
+class TableDocuments:
+    """What describes a table: schema and configs, each with where it came from; brokers instead of theirs; changes.
 
-    schema: Path
-    configs: Sequence[Path]
+    `overrides` are `POINTER=VALUE` texts, as `--set` takes them.
+    """
+
+    schema: Document
+    configs: Sequence[Document]
     kafka: str | None = None
     overrides: Sequence[str] = ()
+
+    @classmethod
+    def read(
+        cls, schema: Path, configs: Sequence[Path], kafka: str | None = None, overrides: Sequence[str] = ()
+    ) -> TableDocuments:
+        """The documents in a user's files."""
+        from hybrid.spec.overrides import load_json
+
+        return cls(
+            (load_json(schema), str(schema)), [(load_json(path), str(path)) for path in configs], kafka, overrides
+        )
+
+    @classmethod
+    def from_json(cls, doc: Mapping[str, Any]) -> TableDocuments:
+        """The inverse of `to_json`."""
+        schema, configs = doc["schema"], [(one, source) for one, source in doc["configs"]]
+        return cls((schema[0], schema[1]), configs, doc.get("kafka"), doc.get("overrides", ()))
+
+    def to_json(self) -> dict[str, Any]:
+        """As a server is told."""
+        return {
+            "schema": list(self.schema),
+            "configs": [list(config) for config in self.configs],
+            "kafka": self.kafka,
+            "overrides": list(self.overrides),
+        }
 
 
 @dataclass(frozen=True)
@@ -60,13 +94,28 @@ class Creation:
     sentence: str
 
 
+@dataclass(frozen=True)
+class ServerTask:
+    """The queued run that a server's process carries out: its acts bear its id, and its outcome is kept in it."""
+
+    run_id: str
+    outcome: RunOutcome
+
+
 class Hybrid:
     """A home and everything in it. `now_ms` is the clock that buckets are closed by."""
 
-    def __init__(self, settings: Settings, progress: Progress, now_ms: Callable[[], int] = wall_clock_ms) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        progress: Progress,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        task: ServerTask | None = None,
+    ) -> None:
         self.settings = settings
         self.progress = progress
         self.now_ms = now_ms
+        self._task = task
 
     @property
     def home(self) -> Path:
@@ -126,23 +175,22 @@ class Hybrid:
         """Where a table's halves lie."""
         return TableLayout(self.settings.warehouse / name)
 
-    def validate(self, files: TableFiles) -> TableSpec:
-        """Reads the files of a table and checks them. Nothing is written, nobody is asked."""
-        from hybrid.spec.overrides import apply_sets, load_json
+    def validate(self, given: TableDocuments) -> TableSpec:
+        """Checks the documents of a table. Nothing is written, nobody is asked."""
+        from hybrid.spec.overrides import apply_sets
         from hybrid.spec.table_json import parse_table
 
-        configs = [(load_json(path), str(path)) for path in files.configs]
-        changed = apply_sets(configs, list(files.overrides))
-        return parse_table(load_json(files.schema), str(files.schema), changed, files.kafka or self.settings.kafka)
+        (schema, source), configs = given.schema, apply_sets(list(given.configs), list(given.overrides))
+        return parse_table(schema, source, configs, given.kafka or self.settings.kafka)
 
-    def create_table(self, files: TableFiles) -> Creation:
+    def create_table(self, given: TableDocuments) -> Creation:
         """Creates a table: resolves where it starts in Kafka, lays its halves, records it.
 
         ConflictError when there is one of that name; StreamError when Kafka does not answer. Nothing is created then.
         """
         from hybrid.creation import check_free, creation_lock, lay_halves
 
-        spec = self.validate(files)
+        spec = self.validate(given)
         layout = self.layout(spec.name)
         with creation_lock(layout, self.settings.lock_timeout_s, self.progress):
             if self.definitions.find(spec.name) is not None:
@@ -157,13 +205,25 @@ class Hybrid:
         sentence = f"Created table '{spec.name}' ({halves}){_start_words(spec, starts)}."
         return Creation(spec.name, (), starts, spec.warnings, sentence)
 
-    def apply_table(self, files: TableFiles) -> Creation:
-        """Creates a table, or changes the one there is to what the files say, and tells the difference."""
+    def apply_table(self, given: TableDocuments) -> Creation:
+        """Creates a table, or changes the one there is to what the documents say, and tells the difference."""
         from hybrid.change import apply_change
 
-        spec = self.validate(files)
+        spec = self.validate(given)
         known = self.definitions.find(spec.name)
-        return self.create_table(files) if known is None else apply_change(self, known, spec)
+        return self.create_table(given) if known is None else apply_change(self, known, spec)
+
+    def add_table(self, given: TableDocuments, *, update: bool = False) -> Creation:
+        """Creates a table or adds a half, as Pinot does; ConflictError for a half that is there, unless `update`."""
+        spec = self.validate(given)
+        known = self.definitions.find(spec.name)
+        there = self.spec_of(known).halves & spec.halves if known is not None else frozenset()
+        if there and not update:
+            raise ConflictError(
+                f"Table '{spec.name}_{min(there).value}' exists already. Nothing was changed.",
+                hint="Give -update (or PUT /tables/{name}) to change it.",
+            )
+        return self.apply_table(given)
 
     def drop_table(self, name: str, *, purge: bool = False) -> str:
         """Drops a table; its data is kept aside unless it is purged. Returns a sentence."""
@@ -179,11 +239,11 @@ class Hybrid:
 
     # Queries
 
-    def query(self, sql: str) -> QueryResult:
+    def query(self, sql: str, options: QueryOptions | None = None) -> QueryResult:
         """Answers a statement from one revision, rows in Kafka that are not committed yet included."""
         from hybrid.query.engine import run
 
-        return run(sql, _Source(self))
+        return run(sql, _Source(self), options)
 
     def explain(self, sql: str) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
@@ -206,7 +266,42 @@ class Hybrid:
         """The newest runs of tasks and jobs, newest first."""
         if table is not None and table not in self.table_names():
             raise NotFoundError.named("Table", table, self.table_names())
-        return self.catalog.runs(table)
+        return self.catalog.runs.list(table)
+
+    def run(self, run_id: str) -> RunRecord:
+        """One run; NotFoundError, with a suggestion, when there is none of that id."""
+        found = self.catalog.runs.find(run_id)
+        if found is None:
+            raise NotFoundError.named("Task run", run_id, [run.id for run in self.catalog.runs.list()])
+        return found
+
+    @contextmanager
+    def recorded(self, table: str, kind: str) -> Iterator[RunOutcome]:
+        """Records work as a run; inside a server's run, that one is it. What is logged meanwhile bears both."""
+        if self._task is not None:
+            yield self._task.outcome
+            return
+        run_id = new_act_id("run")
+        with log_context(table=table, run_id=run_id), self.catalog.runs.recorded(run_id, table, kind) as outcome:
+            yield outcome
+
+    def act_id(self, kind: str) -> str:
+        """The id of an act about to be done: bound to a server's run, so that its successor finds what it committed."""
+        return f"{kind}-{self._task.run_id}" if self._task is not None else new_act_id(kind)
+
+    def for_task(self, task: ServerTask, progress: Progress) -> Hybrid:
+        """The same home, Spark session and catalog for one run of a server."""
+        twin = Hybrid(self.settings, progress, self.now_ms, task)
+        bench = Workbench(lambda: self.bench.spark, self.now_ms, progress, self.settings.lock_timeout_s)
+        vars(twin).update(catalog=self.catalog, definitions=self.definitions, bench=bench)
+        return twin
+
+    def schedules(self, table: str | None = None) -> list[Schedule]:
+        """The scheduled tasks of a table, or of all."""
+        from hybrid.schedules import schedules_of
+
+        names = [table] if table is not None else self.table_names()
+        return [found for name in names for found in schedules_of(self, self.spec(name))]
 
     def status(self) -> list[TableStatus]:
         """Every table at a glance."""

@@ -24,16 +24,16 @@ def apply_change(home: Hybrid, known: Definition, wanted: TableSpec) -> Creation
     """Brings the table `known` to what `wanted` says. A document that `wanted` does not give stays as it is."""
     from hybrid.api import Creation
 
-    before = home.spec(known.name)
-    merged = {name: getattr(wanted, name) or getattr(known, name) for name in _DOCUMENTS.values()}
+    before, definition = home.spec(known.name), _changed(known, wanted)
     changes = [
-        change for noun, name in _DOCUMENTS.items() for change in _difference(noun, getattr(known, name), merged[name])
+        change
+        for noun, name in _DOCUMENTS.items()
+        for change in _difference(noun, getattr(known, name), getattr(definition, name))
     ]
-    brokers = wanted.stream.brokers if wanted.stream else known.brokers
-    changes += [f"broker address: {known.brokers} -> {brokers}"] if brokers != known.brokers else []
+    if definition.brokers != known.brokers:
+        changes.append(f"broker address: {known.brokers} -> {definition.brokers}")
     if not changes:
         return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
-    definition = replace(known, **merged, brokers=brokers)
     after = home.spec_of(definition)
     _check_kept(before, after)
     added = after.halves - before.halves
@@ -42,6 +42,16 @@ def apply_change(home: Hybrid, known: Definition, wanted: TableSpec) -> Creation
     home.definitions.replace(definition)
     count = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
     return Creation(known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {count}.")
+
+
+def check_change(home: Hybrid, known: Definition, wanted: TableSpec) -> None:
+    """SpecError when `wanted` would change what the table's rows stand on."""
+    _check_kept(home.spec(known.name), home.spec_of(_changed(known, wanted)))
+
+
+def _changed(known: Definition, wanted: TableSpec) -> Definition:
+    documents = {name: getattr(wanted, name) or getattr(known, name) for name in _DOCUMENTS.values()}
+    return replace(known, **documents, brokers=wanted.stream.brokers if wanted.stream else known.brokers)
 
 
 def _check_kept(before: TableSpec, after: TableSpec) -> None:

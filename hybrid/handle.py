@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hybrid.errors import NotFoundError
+from hybrid.errors import HybridError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
-from hybrid.lake.workbench import new_act_id
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
@@ -18,11 +18,17 @@ from hybrid.table.boundary import Boundary
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
+    from hybrid.consumption import ConsumingInfo, PauseStatus
+    from hybrid.ingest.batch import BatchReport
     from hybrid.ingest.loop import IngestReport
+    from hybrid.ingest.seal import SealReport
     from hybrid.move.move import MoveReport
     from hybrid.replace.lineage import ReplacementEntry
     from hybrid.replace.report import JobReport
     from hybrid.spec.job_spec import JobSpec
+
+_KAFKA_TIMEOUT_MS = 1500
+_POLL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -61,17 +67,35 @@ class Table:
 
     # Acts
 
+    def ingest_batch(self) -> BatchReport | None:
+        """Commits one batch of what Kafka holds; None when there is nothing new. No run is recorded."""
+        from hybrid.ingest.batch import run_batch
+
+        return run_batch(self._home.bench, self.spec, self.layout)
+
     def ingest(self, stop: Callable[[], bool] | None = None) -> IngestReport:
         """Ingests until caught up; with `stop`, until it returns true."""
         from hybrid.ingest.loop import ingest_forever, ingest_until_caught_up
 
         bench = self._home.bench
-        with self._home.catalog.recorded(new_act_id("run"), self.name, "ingest") as run:
+        with self._home.recorded(self.name, "ingest") as run:
             if stop is None:
                 report = ingest_until_caught_up(bench, self.spec, self.layout)
             else:
                 report = ingest_forever(bench, self.spec, self.layout, stop)
             run.ended(report.sentence, did_something=report.batches > 0)
+        return report
+
+    def seal(self, segment: str | None = None) -> SealReport:
+        """Commits what Kafka holds, then seals the consuming segments, or the one of that name."""
+        from hybrid.ingest.loop import ingest_until_caught_up
+        from hybrid.ingest.seal import seal_consuming
+
+        bench = self._home.bench
+        with self._home.recorded(self.name, "seal") as run:
+            ingest_until_caught_up(bench, self.spec, self.layout)
+            report = seal_consuming(bench, self.spec, self.layout, segment)
+            run.ended(report.sentence, did_something=report.version is not None)
         return report
 
     def move(self, *, max_buckets: int | None = 1, dry_run: bool = False) -> MoveReport:
@@ -80,8 +104,10 @@ class Table:
 
         if dry_run:
             return run_move(self._home.bench, self.spec, self.layout, max_buckets=max_buckets, dry_run=True)
-        with self._home.catalog.recorded(new_act_id("run"), self.name, MOVE_TASK) as run:
-            report = run_move(self._home.bench, self.spec, self.layout, max_buckets=max_buckets)
+        with self._home.recorded(self.name, MOVE_TASK) as run:
+            report = run_move(
+                self._home.bench, self.spec, self.layout, max_buckets=max_buckets, act_id=self._home.act_id("move")
+            )
             run.ended(report.sentence, did_something=report.moved)
         return report
 
@@ -91,8 +117,9 @@ class Table:
 
         if dry_run:
             return run_job(self._home.bench, self.spec, self.layout, job, dry_run=True, **options)
-        with self._home.catalog.recorded(new_act_id("run"), self.name, job.job_type) as run:
-            report = run_job(self._home.bench, self.spec, self.layout, job, **options)
+        with self._home.recorded(self.name, job.job_type) as run:
+            act_id = self._home.act_id("replace")
+            report = run_job(self._home.bench, self.spec, self.layout, job, act_id=act_id, **options)
             run.ended(report.sentence, did_something=report.committed)
         return report
 
@@ -102,12 +129,34 @@ class Table:
 
         if dry_run:
             return revert(self._home.bench, self.spec, self.layout, replacement, dry_run=True, **options)
-        with self._home.catalog.recorded(new_act_id("run"), self.name, "revert") as run:
-            report = revert(self._home.bench, self.spec, self.layout, replacement, **options)
+        with self._home.recorded(self.name, "revert") as run:
+            act_id = self._home.act_id("revert")
+            report = revert(self._home.bench, self.spec, self.layout, replacement, act_id=act_id, **options)
             run.ended(report.sentence, did_something=report.committed)
         return report
 
     # What can be seen; no JVM
+
+    def await_commits(self, timeout_s: float) -> bool:
+        """Waits until what Kafka holds at this moment is committed, by whoever ingests; whether it is."""
+        from hybrid.ingest.stream import require_topic
+        from hybrid.table.boundary import partition_key
+
+        stream = self.spec.stream
+        if stream is None or self.name in self._home.catalog.serving.pauses():
+            return False
+        deadline = time.monotonic() + timeout_s
+        try:
+            ends = require_topic(stream, _KAFKA_TIMEOUT_MS).ends
+        except HybridError:  # what cannot be read now cannot be waited for
+            return False
+        while True:
+            offsets = self.half(Half.REALTIME).realtime.offsets
+            if all(offsets.get(partition_key(stream.topic, number), 0) >= end for number, end in ends.items()):
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
 
     def half(self, half: Half) -> HalfSnapshot:
         """A half as it is now; NotFoundError when the table has no such half."""
@@ -146,13 +195,37 @@ class Table:
             raise NotFoundError.named("Segment", name, segments)
         return segments[name]
 
-    def rejected(self, limit: int = 1000) -> list[dict[str, Any]]:
+    def rejected(self, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
         """Rejected rows by offset: topic, partition, offset, reason, value (text, or hex where it is none)."""
         from hybrid.rejected import read_rejected
 
         snapshot = self.half(Half.REALTIME)
         files = [file.path for file in snapshot.files if file.segment == columns.rejected_segment(self.name)]
-        return read_rejected(files, limit)
+        return read_rejected(files, limit, offset)
+
+    def pause(self, comment: str | None = None) -> PauseStatus:
+        """Pauses ingestion by a server until it is resumed."""
+        from hybrid.consumption import pause
+
+        return pause(self._home, self, comment)
+
+    def resume(self) -> PauseStatus:
+        """Takes a pause back."""
+        from hybrid.consumption import resume
+
+        return resume(self._home, self)
+
+    def pause_status(self) -> PauseStatus:
+        """Whether ingestion is paused, and what it last said of itself."""
+        from hybrid.consumption import pause_status
+
+        return pause_status(self._home, self)
+
+    def consuming(self) -> list[ConsumingInfo]:
+        """How far each consuming segment has come, and where Kafka ends."""
+        from hybrid.consumption import consuming_info
+
+        return consuming_info(self._home, self)
 
     def _segments_of(self, half: Half, snapshot: HalfSnapshot) -> list[Segment]:
         consuming = snapshot.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()

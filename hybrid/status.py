@@ -53,7 +53,11 @@ def status_of(home: Hybrid, table: Table) -> TableStatus:
     segments = table.segments()
     states = Counter(segment.state for segment in segments)
     behind, state = _lag(table)
-    runs = home.catalog.runs(table.name, limit=1)
+    pause = home.catalog.serving.pauses().get(table.name)
+    if pause is not None and state == "OK":
+        why = f" ({pause.comment})" if pause.comment else ""
+        state = f"Ingestion of '{table.name}' is paused{why}."
+    runs = home.catalog.runs.list(table.name, limit=1)
     return TableStatus(
         table=table.name,
         state=state,

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import opened
+from hybrid.cli.opened import ask, opened, server_url, tell
+from hybrid.errors import UsageError
 
 
 @click.command(cls=HybridCommand)
@@ -18,11 +19,16 @@ from hybrid.cli.opened import opened
 @pass_cli
 def ingest(cli: Cli, name: str, until_caught_up: bool) -> None:
     """Write what Kafka holds beyond the committed offsets to realtime segments."""
+    if until_caught_up:
+        tell(cli, ask(cli, "ingest", table=name))
+        return
+    url = server_url(cli)
+    if url is not None:
+        raise UsageError(
+            f"The server at {url} ingests '{name}' all the time.", hint=f"hybrid ingest {name} --until-caught-up"
+        )
     with opened(cli) as home:
-        report = home.table(name).ingest(None if until_caught_up else _asked_to_stop())
-    cli.say(report.sentence)
-    if cli.is_machine_read:
-        cli.emit(vars(report))
+        tell(cli, dict(vars(home.table(name).ingest(_asked_to_stop()))))
 
 
 def _asked_to_stop() -> Callable[[], bool]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import opened
+from hybrid.cli.opened import ask
 from hybrid.cli.replacement import os_user, tell_job
 from hybrid.errors import UsageError
 
@@ -38,15 +40,38 @@ def run(
 ) -> None:
     """Put a job's rows in place of offline segments of the same name, or add them, in one swap."""
     options = {"dry_run": dry_run, "append": append, "allow_empty": yes, "reason": reason, "user": os_user()}
-    with opened(cli) as home:
-        tell_job(cli, home.run_job(spec, _variables(variables), input_dir=input_dir, **options))
+    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **options))
 
 
-def _variables(given: tuple[str, ...]) -> dict[str, str]:
+def run_spec(
+    cli: Cli, spec: Path, variables: Mapping[str, str], input_dir: str | None, **options: object
+) -> dict[str, Any]:
+    """Run a job spec file, here or by the server; its report."""
+    from hybrid.spec.job_spec import read_job_file
+
+    folder = spec.absolute().parent
+    if input_dir is not None and "://" not in input_dir and not (folder / input_dir).exists():
+        input_dir = str(Path(input_dir).expanduser().absolute())  # a server stands somewhere else
+    found = ask(
+        cli,
+        "job_run",
+        spec=read_job_file(spec),
+        source=str(spec),
+        folder=str(folder),
+        variables=dict(variables),
+        input_dir=input_dir,
+        **options,
+    )
+    assert isinstance(found, dict)
+    return found
+
+
+def read_variables(given: tuple[str, ...], option: str) -> dict[str, str]:
+    """Texts `name=value` by name; UsageError names the `option` (or file) with one that is none."""
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f"--var {text}: write name=value.")
+            raise UsageError(f"{option} {text}: write name=value.")
         found[name] = value
     return found

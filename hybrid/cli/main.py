@@ -9,21 +9,23 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, Noun
 from hybrid.errors import HybridError
+from hybrid.logs import logging_to, written_log
 
 NOUNS = {
     "setup": Noun("hybrid.cli.setup:setup", "Fetch the jars that Spark and Kafka need, once."),
     "demo": Noun("hybrid.cli.demo:demo", "Play a recipe end to end."),
+    "doctor": Noun("hybrid.cli.doctor:doctor", "What is wrong here, and repairs."),
     "status": Noun("hybrid.cli.status:status", "Every table at a glance."),
     "config": Noun("hybrid.cli.config:config", "The settings, and where each came from."),
     "kafka": Noun("hybrid.cli.kafka:kafka", "The local Kafka broker."),
+    "serve": Noun("hybrid.cli.serve:serve", "Keep tables ingesting, run tasks, answer HTTP."),
     "table": Noun("hybrid.cli.table:table", "Create, change, look at and drop tables."),
     "ingest": Noun("hybrid.cli.ingest:ingest", "Kafka -> realtime segments."),
     "move": Noun("hybrid.cli.move:move", "Realtime -> offline."),
@@ -33,7 +35,9 @@ NOUNS = {
     "boundary": Noun("hybrid.cli.boundary:boundary", "The boundary between the halves."),
     "job": Noun("hybrid.cli.job:job", "Run an ingestion job spec."),
     "replacement": Noun("hybrid.cli.replacement:replacement", "What replaced what, and back."),
+    "admin": Noun("hybrid.cli.admin:admin", "Pinot's own command lines."),
     "rejected": Noun("hybrid.cli.rejected:rejected", "Messages that could not be read."),
+    "logs": Noun("hybrid.cli.logs:logs", "What was written down."),
 }
 INTERRUPTED = 130
 
@@ -52,21 +56,9 @@ def main() -> None:
 def run(args: Sequence[str]) -> int:
     """Run one command line; the exit code. Everything a command raises ends here, as words on stderr."""
     cli = Cli()
-    with _logging_to_home(cli):
+    # The home is known when the words have been read, and it is not needed before something is logged.
+    with logging_to(lambda: cli.settings.logs, "cli"):
         return _run(cli, args)
-
-
-@contextmanager
-def _logging_to_home(cli: Cli) -> Iterator[None]:
-    """Log to this run's home; a run inside a run (the demo) has its own home and writes nothing to the outer one."""
-    root = logging.getLogger()
-    outer = [handler for handler in root.handlers if isinstance(handler, _HomeLog)]
-    root.handlers = [*(handler for handler in root.handlers if handler not in outer), _HomeLog(cli)]
-    logging.getLogger("hybrid").setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        root.handlers = [*(handler for handler in root.handlers if not isinstance(handler, _HomeLog)), *outer]
 
 
 def _run(cli: Cli, args: Sequence[str]) -> int:
@@ -111,26 +103,11 @@ def _complain(cli: Cli, message: str, hint: str | None) -> None:
 
 
 def _log_traceback(cli: Cli) -> Path | str:
+    logging.getLogger("hybrid").exception("Unexpected error; arguments: %s", sys.argv[1:])
+    log = written_log()
+    if log is not None:
+        return log
     try:
-        logging.getLogger("hybrid").exception("Unexpected error; arguments: %s", sys.argv[1:])
-        log = cli.settings.logs / "hybrid.log"
+        return f"no log, because {cli.settings.logs} cannot be written (run again with -v)"
     except HybridError:
         return "no log, because the settings cannot be read (run again with -v)"
-    return log if log.exists() else "no log, because the home folder cannot be written (run again with -v)"
-
-
-class _HomeLog(logging.Handler):
-    """Writes to `<home>/logs/hybrid.log`, opened with the first record: the home is not known before, nor needed."""
-
-    def __init__(self, cli: Cli) -> None:
-        super().__init__()
-        self._cli = cli
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Append one record. A log that cannot be written must not stop the work that is logged."""
-        with suppress(HybridError, OSError):
-            folder = self._cli.settings.logs
-            folder.mkdir(parents=True, exist_ok=True)
-            with (folder / "hybrid.log").open("a", encoding="utf-8") as log:
-                log.write(self.format(record) + "\n")

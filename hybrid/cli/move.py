@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import opened, time_text
+from hybrid.cli.opened import ask, tell
 from hybrid.errors import UsageError
-
-if TYPE_CHECKING:
-    from hybrid.move.move import MoveReport
 
 
 @click.command(cls=HybridCommand)
@@ -21,17 +16,7 @@ if TYPE_CHECKING:
 @pass_cli
 def move(cli: Cli, name: str, max_buckets: str, dry_run: bool) -> None:
     """Move closed buckets and late rows to the OFFLINE half, with the new boundary in the same commit."""
-    with opened(cli) as home:
-        report = home.table(name).move(max_buckets=_buckets(max_buckets), dry_run=dry_run)
-    tell_move(cli, report)
-
-
-def tell_move(cli: Cli, report: MoveReport) -> None:
-    """The sentence; the numbers where a program reads."""
-    cli.say(report.sentence)
-    if cli.is_machine_read:
-        boundary = report.boundary.to_json()
-        cli.emit({**vars(report), "boundary": {"time": time_text(report.boundary.time_ms), **boundary}})
+    tell(cli, ask(cli, "move", table=name, max_buckets=_buckets(max_buckets), dry_run=dry_run))
 
 
 def _buckets(text: str) -> int | None:

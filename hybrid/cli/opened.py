@@ -1,11 +1,11 @@
-"""The home of a command line as the API sees it, and the question before an act that cannot be taken back lightly."""
+"""Who does what a command line asks for: a server, or this process on its home. And the question before some acts."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,26 @@ from hybrid.errors import UsageError
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
+
+
+def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
+    """The result of a verb of `hybrid.verbs`: the server's that was named or runs on this home, else our own."""
+    url = server_url(cli)
+    if url is not None:
+        from hybrid.client import Client
+
+        return Client(url, cli.progress).call(verb, arguments)
+    from hybrid.verbs import VERBS
+
+    with opened(cli) as home:
+        return VERBS[verb].call(home, **arguments)
+
+
+def server_url(cli: Cli) -> str | None:
+    """The server that is to do the work: the one that was named, else the one that runs on this home, else None."""
+    from hybrid.client import server_of
+
+    return cli.settings.server or server_of(cli.home)
 
 
 @contextmanager
@@ -35,6 +55,15 @@ def confirm(question: str, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise UsageError(f"{question} There is no terminal to ask on.", hint="--yes answers yes.")
     click.confirm(question, abort=True, err=True)
+
+
+def tell(cli: Cli, report: dict[str, Any]) -> None:
+    """A report's warnings and its sentence; all of it where a program reads."""
+    for warning in report.get("warnings", ()):
+        cli.say(f"warning: {warning}")
+    cli.say(report["sentence"])
+    if cli.is_machine_read:
+        cli.emit(report)
 
 
 def time_text(time_ms: int | None) -> str | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import shutil
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TextIO
+
+from hybrid.plain import json_value
 
 FORMATS = ("table", "json", "jsonl", "csv")
 Row = Mapping[str, object]
@@ -64,32 +64,9 @@ def text(value: object) -> str:
             return str(plain)
 
 
-def json_value(value: object) -> object:
-    """A value as JSON can hold it: bytes as hex, BIG_DECIMAL and not-a-number as strings, times as ISO 8601."""
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
-        case Decimal():
-            return format(value, "f")
-        case bytes() | bytearray() | memoryview():
-            return bytes(value).hex()
-        case datetime():
-            return _instant(value)
-        case date():
-            return value.isoformat()
-        case Mapping():
-            return {str(name): json_value(one) for name, one in value.items()}
-        case list() | tuple() | set() | frozenset():
-            return [json_value(one) for one in value]
-    return str(value)
-
-
-def _instant(value: datetime) -> str:
-    if value.utcoffset() is None:
-        return value.isoformat()
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+def printable(text: str) -> str:
+    """A text as one line that does nothing else to a terminal: control characters are written out."""
+    return text.translate(_CONTROL)
 
 
 def _print_object(row: Row, names: list[str], out: TextIO) -> None:

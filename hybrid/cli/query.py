@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import opened
+from hybrid.cli.opened import ask
 from hybrid.errors import UsageError
-
-if TYPE_CHECKING:
-    from hybrid.query.explain import Explanation
 
 
 @click.command(cls=HybridCommand)
@@ -26,24 +23,21 @@ def query(cli: Cli, sql: str | None, file: Path | None, explain: bool) -> None:
     if (sql is None) == (file is None):
         raise UsageError('Give one statement: hybrid query "select ..." or -f FILE.')
     statement = sql if sql is not None else file.read_text(encoding="utf-8") if file else ""
-    with opened(cli) as home:
-        if explain:
-            _tell_plan(cli, home.explain(statement))
-            return
-        result = home.query(statement)
-    for warning in result.warnings:
-        cli.say(f"warning: {warning}")
-    names = _distinct(result.column_names)
-    cli.emit([dict(zip(names, row, strict=True)) for row in result.rows], names)
-
-
-def _tell_plan(cli: Cli, explanation: Explanation) -> None:
-    from hybrid.query.explain import explanation_rows
-
-    if cli.is_machine_read:
-        cli.emit(explanation.to_json())
+    if explain:
+        _tell_plan(cli, ask(cli, "explain", sql=statement))
         return
-    for subject, text in explanation_rows(explanation)[1]:
+    result = ask(cli, "query", sql=statement)
+    for warning in result["warnings"]:
+        cli.say(f"warning: {warning}")
+    names = _distinct(result["columns"])
+    cli.emit([dict(zip(names, row, strict=True)) for row in result["rows"]], names)
+
+
+def _tell_plan(cli: Cli, explanation: dict[str, Any]) -> None:
+    if cli.is_machine_read:
+        cli.emit(explanation["plan"])
+        return
+    for subject, text in explanation["lines"]:
         click.echo(f"{subject}: {text}")
 
 

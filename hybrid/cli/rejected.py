@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import opened
+from hybrid.cli.opened import ask
 
 
 @click.group(cls=HybridGroup)
@@ -19,6 +19,4 @@ def rejected() -> None:
 @pass_cli
 def list_(cli: Cli, table: str, limit: int) -> None:
     """Where each came from, why it was rejected, and its bytes as they came."""
-    with opened(cli) as home:
-        found = home.table(table).rejected(limit)
-    cli.emit(found, ["topic", "partition", "offset", "reason", "value"])
+    cli.emit(ask(cli, "rejected", table=table, limit=limit), ["topic", "partition", "offset", "reason", "value"])

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import getpass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import confirm, opened
-
-if TYPE_CHECKING:
-    from hybrid.replace.report import JobReport
+from hybrid.cli.opened import ask, confirm, tell
 
 
 @click.group(cls=HybridGroup)
@@ -24,9 +21,7 @@ def replacement() -> None:
 @pass_cli
 def list_(cli: Cli, table: str) -> None:
     """Replacements and reverts, newest first."""
-    with opened(cli) as home:
-        rows = [entry.to_json() for entry in home.table(table).replacements()]
-    cli.emit(rows, ["id", "created_at", "kind", "state", "user", "reason", "result"])
+    cli.emit(ask(cli, "replacements", table=table), ["id", "created_at", "kind", "state", "user", "reason", "result"])
 
 
 @replacement.command()
@@ -35,8 +30,7 @@ def list_(cli: Cli, table: str) -> None:
 @pass_cli
 def show(cli: Cli, table: str, entry: str) -> None:
     """One replacement: segments, rows, input files with checksums."""
-    with opened(cli) as home:
-        cli.emit(home.table(table).replacement(entry).to_json())
+    cli.emit(ask(cli, "replacement", table=table, entry=entry))
 
 
 @replacement.command()
@@ -48,23 +42,18 @@ def show(cli: Cli, table: str, entry: str) -> None:
 @pass_cli
 def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, yes: bool) -> None:
     """Put back what a replacement replaced, as a new commit."""
-    with opened(cli) as home:
-        found = home.table(table)
-        if not dry_run:
-            confirm(f"Revert {entry} of table '{table}'?", yes)
-        tell_job(cli, found.revert(entry, dry_run=dry_run, reason=reason, user=os_user()))
+    ask(cli, "table_show", table=table)  # a name that is wrong is said before anything is asked
+    if not dry_run:
+        confirm(f"Revert {entry} of table '{table}'?", yes)
+    tell_job(cli, ask(cli, "revert", table=table, entry=entry, dry_run=dry_run, reason=reason, user=os_user()))
 
 
-def tell_job(cli: Cli, report: JobReport) -> None:
+def tell_job(cli: Cli, report: dict[str, Any]) -> None:
     """Warnings, the sentence, samples of a dry run; all numbers where a program reads."""
-    for warning in report.warnings:
-        cli.say(f"warning: {warning}")
-    cli.say(report.sentence)
-    if cli.is_machine_read:
-        cli.emit(report.to_json())
-    elif report.dry_run and report.samples:
+    tell(cli, report)
+    if report["dry_run"] and report["samples"] and not cli.is_machine_read:
         cli.say("Samples:")
-        cli.emit([vars(sample) for sample in report.samples])
+        cli.emit(report["samples"])
 
 
 def os_user() -> str:

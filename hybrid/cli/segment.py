@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import opened, time_text
-
-if TYPE_CHECKING:
-    from hybrid.handle import Segment
+from hybrid.cli.opened import ask, tell
 
 
 @click.group(cls=HybridGroup)
@@ -23,9 +18,8 @@ def segment() -> None:
 @pass_cli
 def list_(cli: Cli, table: str) -> None:
     """All segments, offline ones first."""
-    with opened(cli) as home:
-        rows = [_row(found) for found in home.table(table).segments()]
-    cli.emit(rows, ["name", "half", "state", "rows", "bytes", "start", "end", "created_at"])
+    shown = ["name", "half", "state", "rows", "bytes", "start", "end", "created_at"]
+    cli.emit(ask(cli, "segments", table=table), shown)
 
 
 @segment.command()
@@ -34,24 +28,13 @@ def list_(cli: Cli, table: str) -> None:
 @pass_cli
 def show(cli: Cli, table: str, name: str) -> None:
     """One segment."""
-    with opened(cli) as home:
-        cli.emit(_row(home.table(table).segment(name)))
+    cli.emit(ask(cli, "segment", table=table, name=name))
 
 
-def _row(found: Segment) -> dict[str, object]:
-    return {
-        "name": found.name,
-        "half": found.half,
-        "state": found.state,
-        "rows": found.rows,
-        "bytes": found.bytes,
-        "files": found.files,
-        "start": time_text(found.start_ms),
-        "end": time_text(found.end_ms),
-        "start_ms": found.start_ms,
-        "end_ms": found.end_ms,
-        "partition": found.partition,
-        "start_offset": found.start_offset,
-        "end_offset": found.end_offset,
-        "created_at": time_text(found.created_ms),
-    }
+@segment.command()
+@click.argument("table", metavar="TABLE")
+@click.argument("name", required=False)
+@pass_cli
+def seal(cli: Cli, table: str, name: str | None) -> None:
+    """Commit what Kafka holds, and seal the consuming segments (or one), as Pinot's forceCommit does."""
+    tell(cli, ask(cli, "seal", table=table, name=name))

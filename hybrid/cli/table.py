@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import confirm, opened
-
-if TYPE_CHECKING:
-    from hybrid.api import Creation, TableFiles
-    from hybrid.spec.table_config import TableSpec
+from hybrid.cli.opened import ask, confirm
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -41,8 +37,7 @@ def table() -> None:
 @pass_cli
 def create(cli: Cli, /, **given: Any) -> None:
     """Create a table from a schema and its REALTIME and OFFLINE table configs."""
-    with opened(cli) as home:
-        _tell(cli, home.create_table(_files(given)))
+    tell_creation(cli, ask(cli, "table_create", documents=_documents(cli, given)))
 
 
 @table.command()
@@ -50,8 +45,7 @@ def create(cli: Cli, /, **given: Any) -> None:
 @pass_cli
 def apply(cli: Cli, /, **given: Any) -> None:
     """Create a table, or change the one there is; shows the difference."""
-    with opened(cli) as home:
-        _tell(cli, home.apply_table(_files(given)))
+    tell_creation(cli, ask(cli, "table_apply", documents=_documents(cli, given)))
 
 
 @table.command()
@@ -59,22 +53,19 @@ def apply(cli: Cli, /, **given: Any) -> None:
 @pass_cli
 def validate(cli: Cli, /, **given: Any) -> None:
     """Check the files of a table. Nothing is written, nobody is asked."""
-    with opened(cli) as home:
-        spec = home.validate(_files(given))
-    for warning in spec.warnings:
+    found = ask(cli, "table_validate", documents=_documents(cli, given))
+    for warning in found["warnings"]:
         cli.say(f"warning: {warning}")
-    cli.say(f"Table '{spec.name}' is valid.")
+    cli.say(f"Table '{found['table']['name']}' is valid.")
     if cli.is_machine_read:
-        cli.emit(_described(spec))
+        cli.emit(found["table"])
 
 
 @table.command("list")
 @pass_cli
 def list_(cli: Cli) -> None:
     """All tables."""
-    with opened(cli) as home:
-        rows = [_described(home.spec(name)) for name in home.table_names()]
-    cli.emit(rows, ["name", "halves", "time_column", "primary_key", "topic", "brokers"])
+    cli.emit(ask(cli, "table_list"), ["name", "halves", "time_column", "primary_key", "topic", "brokers"])
 
 
 @table.command()
@@ -82,12 +73,7 @@ def list_(cli: Cli) -> None:
 @pass_cli
 def show(cli: Cli, name: str) -> None:
     """One table: its columns and settings."""
-    with opened(cli) as home:
-        spec = home.spec(name)
-    columns = {field.name: f"{field.data_type}{'' if field.single_value else '[]'}" for field in spec.schema.fields}
-    move = spec.move
-    task = {"bucket_ms": move.bucket_ms, "buffer_ms": move.buffer_ms, "merge": move.merge_type.value} if move else None
-    cli.emit({**_described(spec), "columns": columns, "move": task})
+    cli.emit(ask(cli, "table_show", table=name))
 
 
 @table.command()
@@ -97,11 +83,10 @@ def show(cli: Cli, name: str) -> None:
 @pass_cli
 def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
     """Drop a table; it can be brought back unless it is purged."""
-    with opened(cli) as home:
-        home.spec(name)
-        if purge:
-            confirm(f"Delete table '{name}' and all its data for good?", yes)
-        cli.say(home.drop_table(name, purge=purge))
+    ask(cli, "table_show", table=name)  # a name that is wrong is said before anything is asked
+    if purge:
+        confirm(f"Delete table '{name}' and all its data for good?", yes)
+    cli.say(ask(cli, "table_drop", table=name, purge=purge)["sentence"])
 
 
 @table.command()
@@ -109,32 +94,22 @@ def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
 @pass_cli
 def undrop(cli: Cli, name: str) -> None:
     """Bring back the table of that name that was dropped last."""
-    with opened(cli) as home:
-        cli.say(home.undrop_table(name))
+    cli.say(ask(cli, "table_undrop", table=name)["sentence"])
 
 
-def _files(given: dict[str, Any]) -> TableFiles:
-    from hybrid.api import TableFiles
+def _documents(cli: Cli, given: dict[str, Any]) -> dict[str, Any]:
+    from hybrid.api import TableDocuments
 
-    return TableFiles(given["schema"], given["configs"], given["kafka"], given["overrides"])
+    kafka = given["kafka"] or cli.settings.kafka
+    return TableDocuments.read(given["schema"], given["configs"], kafka, given["overrides"]).to_json()
 
 
-def _tell(cli: Cli, made: Creation) -> None:
-    for warning in made.warnings:
+def tell_creation(cli: Cli, made: dict[str, Any]) -> None:
+    """What creating or applying did: warnings, changes, the sentence; all of it where a program reads."""
+    for warning in made["warnings"]:
         cli.say(f"warning: {warning}")
-    for change in made.changes:
+    for change in made["changes"]:
         cli.say(f"  {change}")
-    cli.say(made.sentence)
+    cli.say(made["sentence"])
     if cli.is_machine_read:
-        cli.emit(vars(made))
-
-
-def _described(spec: TableSpec) -> dict[str, object]:
-    return {
-        "name": spec.name,
-        "halves": [half.value for half in sorted(spec.halves, reverse=True)],
-        "time_column": spec.time_column,
-        "primary_key": list(spec.primary_key),
-        "topic": spec.stream.topic if spec.stream else None,
-        "brokers": spec.stream.brokers if spec.stream else None,
-    }
+        cli.emit(made)

@@ -51,14 +51,25 @@ class MoveReport:
 
 
 def run_move(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, *, max_buckets: int | None = 1, dry_run: bool = False
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    *,
+    max_buckets: int | None = 1,
+    dry_run: bool = False,
+    act_id: str | None = None,
 ) -> MoveReport:
     """Moves the next closed buckets that hold rows (`max_buckets`; None: all of them) and every late row.
+
+    `act_id` names the act, else it gets a fresh one.
 
     ConflictError when other acts kept overtaking it; nothing was changed then.
     """
     config = move_config(spec)
-    return bench.until_not_overtaken(spec.name, lambda: _attempt(bench, spec, layout, config, max_buckets, dry_run))
+    act = act_id or new_act_id("move")
+    return bench.until_not_overtaken(
+        spec.name, lambda: _attempt(bench, spec, layout, config, max_buckets, dry_run, act)
+    )
 
 
 def move_config(spec: TableSpec) -> MoveConfig:
@@ -78,7 +89,13 @@ def move_config(spec: TableSpec) -> MoveConfig:
 
 
 def _attempt(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, config: MoveConfig, max_buckets: int | None, dry_run: bool
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    config: MoveConfig,
+    max_buckets: int | None,
+    dry_run: bool,
+    act_id: str,
 ) -> MoveReport:
     offline, realtime = open_half(layout.half(Half.OFFLINE)), open_half(layout.half(Half.REALTIME))
     before, now_ms = offline.offline.boundary, bench.now_ms()
@@ -95,7 +112,7 @@ def _attempt(
         sentence = f"Would move {_what(plan)} of '{spec.name}'{_boundary_words(plan.boundary, before)}."
         return MoveReport(plan.rows + plan.late_rows, 0, plan.late_rows, (), plan.boundary, None, sentence, True)
     covered = rows.where(covered_sql(plan.boundary))
-    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered)
+    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, act_id)
 
 
 def _rows(bench: Workbench, layout: TableLayout, spec: TableSpec, realtime: HalfSnapshot, where: str) -> DataFrame:
@@ -123,8 +140,8 @@ def _stage_and_commit(
     offline: HalfSnapshot,
     plan: MovePlan,
     covered: DataFrame,
+    act_id: str,
 ) -> MoveReport:
-    act_id = new_act_id("move")
     read = plan.rows + plan.late_rows
     with bench.staging(layout, act_id) as staging:
         bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")

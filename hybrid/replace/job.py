@@ -59,18 +59,20 @@ def run_job(
     allow_empty: bool = False,
     reason: str | None = None,
     user: str | None = None,
+    act_id: str | None = None,
 ) -> JobReport:
     """Puts the rows of the job's files in place of offline segments, or adds them as new ones.
 
     `dry_run` shows the difference and touches nothing; `append` allows a new segment beside others of the same times;
-    `allow_empty` an input without rows. DataError names the first row that cannot be converted; ConflictError when
+    `allow_empty` an input without rows; `act_id` names the act, else it gets a fresh one. DataError names the first
+    row that cannot be converted; ConflictError when
     the rows would stand beside others of their times, or reach past the boundary. Nothing was changed in any of these.
     """
     require_offline(spec)
     _check_table(spec, job)
     check_fixed_name(job)
     csv_format = CsvFormat.of(job.reader_configs, _multi_value(spec), job.source)
-    act_id = new_act_id("replace")
+    act_id = act_id or new_act_id("replace")
     files = _inspect_all(bench, job, allow_empty)
     with bench.staging(layout, act_id) as folder:
         bench.progress.say(f"Reading {_files_shown(files)}.")

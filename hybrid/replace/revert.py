@@ -32,6 +32,7 @@ def revert(
     dry_run: bool = False,
     reason: str | None = None,
     user: str | None = None,
+    act_id: str | None = None,
 ) -> JobReport:
     """Takes back the replacement or revert `entry_id`: its old segments in place of its new ones.
 
@@ -39,9 +40,9 @@ def revert(
     touched its segments, or when the old rows are no longer retained. Nothing was changed then.
     """
     require_offline(spec)
-    act_id = new_act_id("revert")
+    act = act_id or new_act_id("revert")
     return bench.until_not_overtaken(
-        spec.name, lambda: _attempt(bench, spec, layout, entry_id, act_id, dry_run, (reason, user))
+        spec.name, lambda: _attempt(bench, spec, layout, entry_id, act, dry_run, (reason, user))
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -21,6 +22,7 @@ JOB_TYPES = (
 )  # fmt: skip
 DATA_FORMATS = ("json", "csv", "parquet")
 NAME_TYPES = ("fixed", "simple")
+_NODES_MAX = 100_000
 
 _NAME_KEYS = {
     "fixed": {"segment.name"},
@@ -111,7 +113,7 @@ def load_job_spec(path: str | Path, variables: Mapping[str, str], input_dir: str
     what is wrong, NotFoundError a missing file.
     """
     file = Path(path)
-    doc = _load_yaml(file)
+    doc = job_document(read_job_file(file), str(path))
     return parse_job_spec(doc, str(path), file.absolute().parent, variables, input_dir)
 
 
@@ -144,32 +146,43 @@ def parse_job_spec(
     )
 
 
-def _load_yaml(path: Path) -> dict[str, object]:
+def job_document(text: str, source: str) -> dict[str, object]:
+    """The YAML mapping in `text`, which came from `source`. SpecError names the line of what is wrong."""
     import yaml
 
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        _refuse_twins(yaml.compose(text, Loader=yaml.SafeLoader), str(path))
+        _refuse_twins(yaml.compose(text, Loader=yaml.SafeLoader), source, count())
         doc = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
+        raise SpecError(f"{source}:{place} this is not YAML: {error.problem or error.context}.") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise SpecError(f"{source}: this is not YAML: {' '.join(str(error).split())}.") from error
+    if not isinstance(doc, dict):
+        raise SpecError(f"{source}: the file holds {shown(doc)}; a job spec is expected.")
+    return doc
+
+
+def read_job_file(path: Path) -> str:
+    """The text of a job spec file. NotFoundError, or SpecError when it cannot be read as text."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise NotFoundError(f"File '{path}' does not exist.") from error
     except OSError as error:
         raise SpecError(f"{path}: the file cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise SpecError(f"{path}: byte {error.start} is not UTF-8.") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
-        raise SpecError(f"{path}:{place} this is not YAML: {error.problem or error.context}.") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise SpecError(f"{path}: this is not YAML: {' '.join(str(error).split())}.") from error
-    if not isinstance(doc, dict):
-        raise SpecError(f"{path}: the file holds {shown(doc)}; a job spec is expected.")
-    return doc
 
 
-def _refuse_twins(node: Any, source: str) -> None:
-    """YAML itself lets the last of two equal keys win; what the first says would be lost without a word."""
+def _refuse_twins(node: Any, source: str, nodes: Iterator[int]) -> None:
+    """YAML itself lets the last of two equal keys win; what the first says would be lost without a word.
+
+    It also lets aliases nest, so that a few lines stand for more than memory holds: `nodes` counts what they stand for.
+    """
+    if next(nodes) > _NODES_MAX:
+        raise SpecError(f"{source}: its aliases stand for more than {_NODES_MAX} values.")
     seen: set[str] = set()
     for item in getattr(node, "value", ()) if getattr(node, "id", "") in {"mapping", "sequence"} else ():
         key, value = item if isinstance(item, tuple) else (None, item)
@@ -177,7 +190,7 @@ def _refuse_twins(node: Any, source: str) -> None:
         if name is not None and name in seen:
             raise SpecError.at(source, name, f"stands twice, again on line {key.start_mark.line + 1}.")
         seen.update([name] if name is not None else [])
-        _refuse_twins(value, source)
+        _refuse_twins(value, source, nodes)
 
 
 def _used_part(doc: dict[str, object], source: str, has_input: bool) -> dict[str, object]:
@@ -200,6 +213,13 @@ def _filled(used: dict[str, object], variables: Mapping[str, str], source: str) 
 
 def _input_dir(top: Section, folder: Path, input_dir: str | None) -> Path:
     text = input_dir if input_dir is not None else top.text("inputDirURI")
+    try:
+        return _local(top, folder, text, typed=input_dir is not None)
+    except (ValueError, RuntimeError, OSError) as error:  # a null byte, `~nobody`, a host in half brackets
+        top.fail("inputDirURI", f"{shown(text)} is not a path: {error}.")
+
+
+def _local(top: Section, folder: Path, text: str, typed: bool) -> Path:
     uri = urlsplit(text)
     if uri.scheme == "file":
         if uri.netloc not in {"", "localhost"}:
@@ -211,7 +231,7 @@ def _input_dir(top: Section, folder: Path, input_dir: str | None) -> Path:
     path = Path(text).expanduser()
     beside_spec = (folder / path).resolve()
     # What stands in the file is meant from the file; what a user types is also looked for where the user stands.
-    return path.resolve() if input_dir is not None and not beside_spec.exists() and path.exists() else beside_spec
+    return path.resolve() if typed and not beside_spec.exists() and path.exists() else beside_spec
 
 
 def _pattern(top: Section, key: str) -> str | None:

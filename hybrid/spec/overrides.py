@@ -35,6 +35,8 @@ def parse_document(text: str, source: str) -> dict[str, object]:
     except json.JSONDecodeError as error:
         message = f"{source}: line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}."
         raise SpecError(message) from error
+    except ValueError as error:  # a whole number beyond what Python reads
+        raise SpecError(f"{source}: this cannot be read: {error}.") from error
     if not isinstance(doc, dict):
         raise SpecError(f"{source}: the file holds {shown(doc)}; a JSON object {{...}} is expected.")
     return doc

@@ -38,6 +38,9 @@ KEYS = (
     Key("kafka", None, str, "Kafka brokers, host:port[,host:port]; without it, those of the table config"),
     Key("server", None, str, "URL of a running server that is to do the work"),
     Key("lock_timeout_s", 60.0, float, "how long an act waits for another act on the same half, seconds"),
+    Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
+    Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds"),
+    Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
     Key("spark.driver_memory", "2g", str, "heap of Spark's driver"),
 )
@@ -78,6 +81,21 @@ class Settings:
     def lock_timeout_s(self) -> float:
         """Seconds that an act waits for another one on the same half."""
         return float(self._value("lock_timeout_s") or 0)
+
+    @property
+    def ingest_interval_s(self) -> float:
+        """Seconds that a server waits between two looks at a topic."""
+        return float(self._value("ingest_interval_s") or 0)
+
+    @property
+    def query_timeout_ms(self) -> int:
+        """Milliseconds that a server works on one statement."""
+        return int(self._value("query_timeout_ms") or 0)
+
+    @property
+    def upload_bytes_max(self) -> int:
+        """The longest file that a server takes, bytes."""
+        return int(self._value("upload_bytes_max") or 0)
 
     @property
     def spark_master(self) -> str:

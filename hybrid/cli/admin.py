@@ -1,0 +1,109 @@
+"""`hybrid admin`: the command lines of Pinot's `pinot-admin.sh`, as recipes write them.
+
+Options have Pinot's single dash (docs.pinot.apache.org, "Command-Line Interface"); hosts, ports and credentials of a
+Pinot controller are read and not used: the server that runs on this home is, or this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.job import read_variables, run_spec
+from hybrid.cli.opened import ask
+from hybrid.cli.replacement import os_user, tell_job
+from hybrid.cli.table import tell_creation
+from hybrid.errors import UsageError
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_UNUSED = ("controllerHost", "controllerPort", "controllerProtocol", "user", "password", "authToken", "authTokenUrl")
+
+
+def _pinots(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options about a Pinot controller."""
+    for name in _UNUSED:
+        option = click.option(f"-{name}", name, metavar="TEXT", expose_value=False, help="Read and not used.")
+        command = option(command)
+    return command
+
+
+@click.group(cls=HybridGroup)
+def admin() -> None:
+    """Pinot's own command lines, without the container prefix."""
+
+
+@admin.command("AddTable")
+@click.option("-schemaFile", "schema", required=True, type=_FILE, help="The schema (Pinot's JSON).")
+@click.option("-tableConfigFile", "config", type=_FILE, help="A table config.")
+@click.option("-realtimeTableConfigFile", "realtime", type=_FILE, help="The REALTIME table config.")
+@click.option("-offlineTableConfigFile", "offline", type=_FILE, help="The OFFLINE table config.")
+@click.option("-update", "update", is_flag=True, help="Change a half that is there already.")
+@click.option("-exec", "execute", is_flag=True, help="Do it; without it the files are only checked.")
+@click.option("--kafka", metavar="ADDR", help="Brokers, host:port, instead of the config's.")
+@click.option("--set", "overrides", multiple=True, metavar="POINTER=VALUE", help="Change one key of a config.")
+@_pinots
+@pass_cli
+def add_table(
+    cli: Cli,
+    schema: Path,
+    config: Path | None,
+    realtime: Path | None,
+    offline: Path | None,
+    update: bool,
+    execute: bool,
+    kafka: str | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Create a table from one config, or add the other half to it."""
+    from hybrid.api import TableDocuments
+
+    configs = [path for path in (config, realtime, offline) if path is not None]
+    if not configs:
+        raise UsageError("AddTable needs a table config.", hint="-tableConfigFile FILE")
+    documents = TableDocuments.read(schema, configs, kafka or cli.settings.kafka, overrides).to_json()
+    if not execute:
+        found = ask(cli, "table_validate", documents=documents)
+        cli.say(f"Table '{found['table']['name']}' is valid. Nothing was created: add -exec to do it.")
+        return
+    tell_creation(cli, ask(cli, "table_add", documents=documents, update=update))
+
+
+@admin.command("LaunchDataIngestionJob")
+@click.option("-jobSpecFile", "-jobSpec", "spec", required=True, type=_FILE, help="The ingestion job spec (YAML).")
+@click.option("-values", "values", multiple=True, metavar="name=value", help="Fills ${name} in the spec.")
+@click.argument("more", nargs=-1, metavar="[name=value]...")
+@click.option("-propertyFile", "properties", type=_FILE, help="Lines name=value that fill ${name}.")
+@click.option("--input", "input_dir", metavar="DIR", help="Stands in for inputDirURI.")
+@click.option("--append", is_flag=True, help="A new segment may overlap the times of those that are there.")
+@click.option("--yes", is_flag=True, help="An empty input is meant.")
+@_pinots
+@pass_cli
+def launch_job(
+    cli: Cli,
+    spec: Path,
+    values: tuple[str, ...],
+    more: tuple[str, ...],
+    properties: Path | None,
+    input_dir: str | None,
+    append: bool,
+    yes: bool,
+) -> None:
+    """Run an ingestion job spec, as `hybrid job run` does."""
+    variables = {**_properties(properties), **read_variables((*values, *more), "-values")}
+    options = {"dry_run": False, "append": append, "allow_empty": yes, "reason": None, "user": os_user()}
+    tell_job(cli, run_spec(cli, spec, variables, input_dir, **options))
+
+
+def _properties(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"-propertyFile {path}: the file cannot be read: {error}.") from error
+    written = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "!")))
+    return read_variables(written, str(path))

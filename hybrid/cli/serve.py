@@ -1,0 +1,46 @@
+"""`hybrid serve`: tables keep ingesting, tasks run on schedule, HTTP answers."""
+
+from __future__ import annotations
+
+import click
+
+from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.cli.opened import opened
+from hybrid.errors import UsageError
+
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_PORT = click.IntRange(0, 65535)
+
+
+@click.command(cls=HybridCommand)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind; loopback only.")
+@click.option("--port", type=_PORT, default=9000, show_default=True, help="Controller port; 0: any free one.")
+@click.option("--broker-port", type=_PORT, default=8099, show_default=True, help="Broker port; 0: any free one.")
+@click.option(
+    "--role",
+    type=click.Choice(["all", "query", "pipeline"]),
+    default="all",
+    show_default=True,
+    help="Which processes: HTTP (query), Spark (pipeline), or both under watch.",
+)
+@pass_cli
+def serve(cli: Cli, host: str, port: int, broker_port: int, role: str) -> int:
+    """Keep tables ingesting, run tasks and jobs on a warm Spark session, answer HTTP. In the foreground."""
+    from hybrid.logs import setup_logging
+    from hybrid.serve.supervisor import Address, supervise
+
+    if host not in _LOOPBACK:
+        raise UsageError(
+            f"--host {host}: this server has no authentication yet, so it binds to loopback only.",
+            hint="Put a proxy that asks who is there in front of it.",
+        )
+    address = Address(host, port, broker_port)
+    options = ["--home", str(cli.home)]
+    setup_logging(cli.settings.logs, "serve" if role == "all" else role)
+    if role == "all":
+        return supervise(cli.home, address, options, cli.progress)
+    from hybrid.serve.roles import run_pipeline, run_query
+
+    whole = [*options, "serve", "--host", host, "--port", str(port), "--broker-port", str(broker_port)]
+    with opened(cli) as home:
+        return (run_query if role == "query" else run_pipeline)(home, address, whole)

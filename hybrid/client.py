@@ -1,0 +1,96 @@
+"""A server's verbs from afar: the same names, arguments, results and errors as in this process.
+
+A heavy verb comes back as a queued run, which is then followed to its end; what it says on the way is said here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds
+from hybrid.jvm.process import Process
+from hybrid.progress import Progress
+
+SERVER_FILE = "server.json"
+_CONNECT_S = 30.0  # a server that restarts its query process accepts at once and answers some seconds later
+_POLL_S = (0.05, 0.5)
+
+
+def server_of(home: Path) -> str | None:
+    """The address of the server that runs on a home, from the file it leaves there; None when none runs."""
+    try:
+        found = json.loads((home / SERVER_FILE).read_text(encoding="utf-8"))
+        process = Process(found["pid"], found["started"])
+        return str(found["url"]) if process.is_alive() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+class Client:
+    """A server at `url`. Errors are those that the verb raised there; MachineError when it does not answer."""
+
+    def __init__(self, url: str, progress: Progress) -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise UsageError(f"'{url}' is not a server's address.", hint="Write it like http://127.0.0.1:9000")
+        self._parts, self._url, self._progress = parts, url, progress
+
+    def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """What the verb returns."""
+        status, answer = self._request("POST", f"/verbs/{verb}", dict(arguments))
+        if status == 202:
+            return self._follow(answer["run"])
+        return answer
+
+    def _follow(self, run_id: str) -> Any:
+        said, pause_s = None, _POLL_S[0]
+        while True:
+            _, run = self._request("GET", f"/runs/{run_id}")
+            if run["progress"] and run["progress"] != said and run["state"] in {"QUEUED", "RUNNING"}:
+                said = run["progress"]
+                self._progress.say(said)
+            if run["state"] not in {"QUEUED", "RUNNING"}:
+                if run["error"]:
+                    raise _error(run["error"])
+                return run["report"]
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _POLL_S[1])
+
+    def _request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        import http.client
+
+        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(self._parts.hostname or "", self._parts.port, timeout=None)
+        try:
+            payload = None if body is None else json.dumps(body)
+            headers = {"Content-Type": "application/json", "Accept": "application/json"}
+            connection.timeout = _CONNECT_S
+            connection.connect()
+            connection.sock.settimeout(None)
+            connection.request(method, self._parts.path.rstrip("/") + path, payload, headers)
+            response = connection.getresponse()
+            text = response.read()
+            answer = json.loads(text) if text else None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise MachineError(
+                f"The server at {self._url} does not answer ({type(error).__name__}).",
+                hint="hybrid serve, or leave --server (HYBRID_SERVER) away to work without one.",
+            ) from error
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise _error(answer if isinstance(answer, dict) else {"error": str(answer), "kind": "machine"})
+        return response.status, answer
+
+
+def _error(answer: Mapping[str, Any]) -> HybridError:
+    kind = known_kinds().get(str(answer.get("kind")), HybridError)
+    message, hint = str(answer.get("error")), answer.get("hint")
+    if issubclass(kind, QueryError):
+        return kind(message, pinot_code=int(answer.get("pinot_code", 200)), hint=hint)
+    return kind(message, hint=hint)

@@ -1,0 +1,52 @@
+"""Seals consuming segments by an act of its own: no row, only the state says that they are closed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from hybrid.errors import NotFoundError
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.boundary import PartitionKey
+from hybrid.table.state import next_act
+
+
+@dataclass(frozen=True)
+class SealReport:
+    """Which segments were sealed, in one `sentence`."""
+
+    segments: tuple[str, ...]
+    version: int | None
+    sentence: str
+
+
+def seal_consuming(bench: Workbench, spec: TableSpec, layout: TableLayout, name: str | None = None) -> SealReport:
+    """Seals every consuming segment of a table, or the one of that name, as they are committed now.
+
+    NotFoundError when there is no such consuming segment.
+    """
+    with bench.lock(layout, Half.REALTIME):
+        snapshot = open_half(layout.half(Half.REALTIME))
+        consuming = {key: found.name for key, found in snapshot.realtime.consuming.items()}
+        if name is not None and name not in consuming.values():
+            raise NotFoundError.named("Consuming segment", name, consuming.values())
+        keys = {key for key, found in consuming.items() if name in (None, found)}
+        if not keys:
+            return SealReport((), None, f"Nothing to seal: table '{spec.name}' has no consuming segment.")
+        version = commit_seal(bench, layout, snapshot, keys)
+    names = tuple(sorted(consuming[key] for key in keys))
+    return SealReport(names, version, f"Sealed {', '.join(names)} of '{spec.name}'.")
+
+
+def commit_seal(bench: Workbench, layout: TableLayout, snapshot: HalfSnapshot, keys: Collection[PartitionKey]) -> int:
+    """Commits that the consuming segments of `keys` are sealed; call it under the half's lock."""
+    state, path = snapshot.realtime, layout.half(Half.REALTIME)
+    kept = {key: segment for key, segment in state.consuming.items() if key not in keys}
+    detail = {"sealed": sorted(state.consuming[key].name for key in keys)}
+    act = next_act(state, new_act_id("seal"), "seal", bench.now_iso(), detail)
+    nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
+    return commit_act(nothing, path, replace(state, act=act, consuming=kept), planned=snapshot.version)

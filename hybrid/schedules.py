@@ -1,0 +1,51 @@
+"""Scheduled tasks: when each runs next, how its last run ended, why one waits. Part of the API's layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from hybrid.spec.table_config import TableSpec
+from hybrid.spec.upsert_json import MOVE_TASK
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+
+SCHEDULE = "schedule"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A task's schedule (`cron` as written). `next_ms` is None when it never comes again.
+
+    `state` is WAITING, QUEUED or RUNNING; `result` says how the last run ended, or what the incomplete one does.
+    """
+
+    table: str
+    type: str
+    cron: str
+    next_ms: int | None
+    state: str
+    result: str
+
+
+def schedules_of(home: Hybrid, spec: TableSpec) -> list[Schedule]:
+    """The schedules of one table."""
+    if spec.move is None or spec.move.schedule is None:
+        return []
+    cron, now_ms = spec.move.schedule, home.now_ms()
+    last = next(iter(home.catalog.runs.list(spec.name, 1, kind=MOVE_TASK)), None)
+    if last is None:
+        state, result = "WAITING", "It has not run yet."
+    elif last.incomplete:
+        state, result = last.state, last.progress or f"{last.id} goes on."
+    else:
+        state, result = "WAITING", f"{last.id} {last.state}: {last.result or ''}".rstrip(": ")
+    # The scheduler runs what was due since the last run that it had asked for; a time that has passed is due now.
+    return [Schedule(spec.name, MOVE_TASK, cron.text, cron.next_after(now_ms), state, result)]
+
+
+def epoch_ms(iso: str) -> int:
+    """ISO 8601 with zone as epoch milliseconds."""
+    return int(datetime.fromisoformat(iso).timestamp() * 1000)

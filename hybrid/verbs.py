@@ -1,0 +1,256 @@
+"""The API's verbs by name, with plain JSON arguments and results: what crosses to a server and back.
+
+The command line runs a verb in its own process or has a server run it; both go through here, so both do the same.
+A verb whose `run_type` is set is heavy (Spark): a server queues it as a run, and its pipeline process carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid import views
+from hybrid.errors import NotFoundError
+from hybrid.plain import json_value
+from hybrid.spec.upsert_json import MOVE_TASK
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid, TableDocuments
+
+Json = Any
+INGEST, JOB, REVERT, SEAL, BOUNDARY = "ingest", "job", "revert", "seal", "boundary"
+
+
+@dataclass(frozen=True)
+class Verb:
+    """`call(home, **arguments)` gives a JSON value. `run_type` None: answered at once, without a JVM."""
+
+    call: Callable[..., Json]
+    run_type: str | None = None
+    only_one: bool = False
+
+
+# Tables
+
+
+def table_create(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
+    """Creates a table from documents (see `hybrid.api.TableDocuments`)."""
+    return views.creation_view(home.create_table(_documents(documents)))
+
+
+def table_apply(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
+    """Creates a table, or changes the one there is."""
+    return views.creation_view(home.apply_table(_documents(documents)))
+
+
+def table_add(home: Hybrid, *, documents: Mapping[str, Any], update: bool = False) -> Json:
+    """Creates a table, or adds a half to it; with `update`, changes one that is there."""
+    return views.creation_view(home.add_table(_documents(documents), update=update))
+
+
+def table_validate(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
+    """Checks documents; the table they describe, and `warnings`."""
+    spec = home.validate(_documents(documents))
+    return {"table": views.table_view(spec), "warnings": list(spec.warnings)}
+
+
+def table_list(home: Hybrid) -> Json:
+    """All tables."""
+    return [views.table_view(home.spec(name)) for name in home.table_names()]
+
+
+def table_show(home: Hybrid, *, table: str) -> Json:
+    """One table."""
+    return views.table_details(home.spec(table))
+
+
+def table_drop(home: Hybrid, *, table: str, purge: bool = False) -> Json:
+    """Drops a table; a sentence."""
+    return {"sentence": home.drop_table(table, purge=purge)}
+
+
+def table_undrop(home: Hybrid, *, table: str) -> Json:
+    """Brings a dropped table back; a sentence."""
+    return {"sentence": home.undrop_table(table)}
+
+
+# What can be seen
+
+
+def query(home: Hybrid, *, sql: str) -> Json:
+    """The answer to a statement."""
+    return views.query_view(home.query(sql))
+
+
+def explain(home: Hybrid, *, sql: str) -> Json:
+    """How a statement would be answered; `lines` are the same for people."""
+    from hybrid.query.explain import explanation_rows
+
+    found = home.explain(sql)
+    return {"plan": json_value(found.to_json()), "lines": [list(row) for row in explanation_rows(found)[1]]}
+
+
+def status(home: Hybrid) -> Json:
+    """Every table at a glance, and whether all are well."""
+    tables = home.status()
+    return {
+        "home": str(home.home),
+        "healthy": all(t.healthy for t in tables),
+        "tables": [*map(views.status_view, tables)],
+    }
+
+
+def segments(home: Hybrid, *, table: str) -> Json:
+    """The segments of a table."""
+    return [views.segment_view(found) for found in home.table(table).segments()]
+
+
+def segment(home: Hybrid, *, table: str, name: str) -> Json:
+    """One segment."""
+    return views.segment_view(home.table(table).segment(name))
+
+
+def replacements(home: Hybrid, *, table: str) -> Json:
+    """Replacements and reverts of a table, newest first."""
+    return [json_value(entry.to_json()) for entry in home.table(table).replacements()]
+
+
+def replacement(home: Hybrid, *, table: str, entry: str) -> Json:
+    """One of them."""
+    return json_value(home.table(table).replacement(entry).to_json())
+
+
+def rejected(home: Hybrid, *, table: str, limit: int = 1000) -> Json:
+    """Messages that could not be read."""
+    return json_value(home.table(table).rejected(limit))
+
+
+def pause_status(home: Hybrid, *, table: str) -> Json:
+    """Whether a table is paused."""
+    return json_value(vars(home.table(table).pause_status()))
+
+
+def runs(home: Hybrid, *, table: str | None = None) -> Json:
+    """Runs, newest first."""
+    return [views.run_view(run) for run in home.runs(table)]
+
+
+def run(home: Hybrid, *, run: str) -> Json:
+    """One run."""
+    return views.run_view(home.run(run))
+
+
+def schedules(home: Hybrid, *, table: str | None = None) -> Json:
+    """When scheduled tasks run next, and why one waits."""
+    return [views.schedule_view(found) for found in home.schedules(table)]
+
+
+# Work
+
+
+def pause(home: Hybrid, *, table: str, comment: str | None = None) -> Json:
+    """Pauses a table's ingestion by a server."""
+    return json_value(vars(home.table(table).pause(comment)))
+
+
+def resume(home: Hybrid, *, table: str) -> Json:
+    """Takes a pause back."""
+    return json_value(vars(home.table(table).resume()))
+
+
+def ingest(home: Hybrid, *, table: str) -> Json:
+    """Ingests until caught up."""
+    return json_value(vars(home.table(table).ingest()))
+
+
+def move(home: Hybrid, *, table: str, max_buckets: int | None = 1, dry_run: bool = False) -> Json:
+    """Moves closed buckets and late rows."""
+    return views.move_view(home.table(table).move(max_buckets=max_buckets, dry_run=dry_run))
+
+
+def task_run(home: Hybrid, *, table: str, type: str, dry_run: bool = False) -> Json:
+    """Runs a task of a table as its schedule would."""
+    if type != MOVE_TASK:
+        raise NotFoundError.named("Task type", type, [MOVE_TASK])
+    return move(home, table=table, dry_run=dry_run)
+
+
+def seal(home: Hybrid, *, table: str, name: str | None = None) -> Json:
+    """Commits what Kafka holds, and seals the consuming segments or one."""
+    return json_value(vars(home.table(table).seal(name)))
+
+
+def job_run(
+    home: Hybrid,
+    *,
+    spec: str,
+    source: str,
+    folder: str,
+    variables: Mapping[str, str],
+    input_dir: str | None = None,
+    dry_run: bool = False,
+    append: bool = False,
+    allow_empty: bool = False,
+    reason: str | None = None,
+    user: str | None = None,
+) -> Json:
+    """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`."""
+    from hybrid.spec.job_spec import job_document, parse_job_spec
+
+    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, input_dir)
+    options: dict[str, Any] = {
+        "dry_run": dry_run,
+        "append": append,
+        "allow_empty": allow_empty,
+        "reason": reason,
+        "user": user,
+    }
+    return json_value(home.table(job.table_name).replace(job, **options).to_json())
+
+
+def revert(
+    home: Hybrid, *, table: str, entry: str, dry_run: bool = False, reason: str | None = None, user: str | None = None
+) -> Json:
+    """Takes a replacement back."""
+    report = home.table(table).revert(entry, dry_run=dry_run, reason=reason, user=user)
+    return json_value(report.to_json())
+
+
+VERBS: Mapping[str, Verb] = {
+    "table_create": Verb(table_create),
+    "table_apply": Verb(table_apply),
+    "table_add": Verb(table_add),
+    "table_validate": Verb(table_validate),
+    "table_list": Verb(table_list),
+    "table_show": Verb(table_show),
+    "table_drop": Verb(table_drop),
+    "table_undrop": Verb(table_undrop),
+    "query": Verb(query),
+    "explain": Verb(explain),
+    "status": Verb(status),
+    "segments": Verb(segments),
+    "segment": Verb(segment),
+    "replacements": Verb(replacements),
+    "replacement": Verb(replacement),
+    "rejected": Verb(rejected),
+    "pause": Verb(pause),
+    "resume": Verb(resume),
+    "pause_status": Verb(pause_status),
+    "runs": Verb(runs),
+    "run": Verb(run),
+    "schedules": Verb(schedules),
+    "ingest": Verb(ingest, INGEST),
+    "move": Verb(move, MOVE_TASK),
+    "task_run": Verb(task_run, MOVE_TASK, only_one=True),
+    "job_run": Verb(job_run, JOB),
+    "revert": Verb(revert, REVERT),
+    "seal": Verb(seal, SEAL),
+}
+
+
+def _documents(given: Mapping[str, Any]) -> TableDocuments:
+    from hybrid.api import TableDocuments
+
+    return TableDocuments.from_json(given)

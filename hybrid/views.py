@@ -1,0 +1,139 @@
+"""The plain JSON forms of what the API returns: what `--json` prints and what the server's own paths answer.
+
+Keys are documented in docs/reference.md and do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hybrid.move.plan import utc
+from hybrid.plain import json_value
+from hybrid.table.boundary import INFINITE
+
+if TYPE_CHECKING:
+    from hybrid.api import Creation
+    from hybrid.catalog.runs import RunRecord
+    from hybrid.handle import Segment
+    from hybrid.move.move import MoveReport
+    from hybrid.query.engine import QueryResult
+    from hybrid.schedules import Schedule
+    from hybrid.spec.table_config import TableSpec
+    from hybrid.status import TableStatus
+
+Json = dict[str, Any]
+
+
+def table_view(spec: TableSpec) -> Json:
+    """A table in a list of tables."""
+    return {
+        "name": spec.name,
+        "halves": [half.value for half in sorted(spec.halves, reverse=True)],
+        "time_column": spec.time_column,
+        "primary_key": list(spec.primary_key),
+        "topic": spec.stream.topic if spec.stream else None,
+        "brokers": spec.stream.brokers if spec.stream else None,
+    }
+
+
+def table_details(spec: TableSpec) -> Json:
+    """One table: its columns and settings."""
+    columns = {field.name: f"{field.data_type}{'' if field.single_value else '[]'}" for field in spec.schema.fields}
+    move = spec.move
+    task = {"bucket_ms": move.bucket_ms, "buffer_ms": move.buffer_ms, "merge": move.merge_type.value} if move else None
+    return {**table_view(spec), "columns": columns, "move": task}
+
+
+def creation_view(made: Creation) -> Json:
+    """What creating or applying did."""
+    return _plain(vars(made))
+
+
+def segment_view(found: Segment) -> Json:
+    """One segment."""
+    return {
+        "name": found.name,
+        "half": found.half,
+        "state": found.state,
+        "rows": found.rows,
+        "bytes": found.bytes,
+        "files": found.files,
+        "start": instant(found.start_ms),
+        "end": instant(found.end_ms),
+        "start_ms": found.start_ms,
+        "end_ms": found.end_ms,
+        "partition": found.partition,
+        "start_offset": found.start_offset,
+        "end_offset": found.end_offset,
+        "created_at": instant(found.created_ms),
+    }
+
+
+def move_view(report: MoveReport) -> Json:
+    """What a move did."""
+    boundary = {"time": instant(report.boundary.time_ms), **report.boundary.to_json()}
+    return _plain({**vars(report), "boundary": boundary})
+
+
+def run_view(run: RunRecord) -> Json:
+    """One run of a task or job."""
+    return {
+        "id": run.id,
+        "created_at": run.created_at,
+        "finished_at": run.finished_at,
+        "table": run.table_name,
+        "type": run.type,
+        "state": run.state,
+        "result": run.result if not run.incomplete else run.progress,
+    }
+
+
+def schedule_view(found: Schedule) -> Json:
+    """A task's schedule."""
+    return {
+        "table": found.table,
+        "type": found.type,
+        "schedule": found.cron,
+        "next_run": instant(found.next_ms),
+        "state": found.state,
+        "result": found.result,
+    }
+
+
+def status_view(table: TableStatus) -> Json:
+    """A table at a glance."""
+    limit = table.boundary.time_ms if table.boundary else None
+    return {
+        "table": table.table,
+        "state": table.state,
+        "offline_rows": table.offline_rows,
+        "offline_segments": table.offline_segments,
+        "realtime_rows": table.realtime_rows,
+        "realtime_segments": table.realtime_segments,
+        "consuming_segments": table.consuming_segments,
+        "boundary": "any time" if limit == INFINITE else instant(limit),
+        "behind": table.behind,
+        "rejected": table.rejected,
+        "last_task": table.last_task,
+    }
+
+
+def query_view(result: QueryResult) -> Json:
+    """An answer: `rows` are lists in the order of `columns`."""
+    return {
+        "columns": list(result.column_names),
+        "types": list(result.column_types),
+        "rows": [json_value(row) for row in result.rows],
+        "warnings": list(result.warnings),
+        "revision": str(result.revision),
+    }
+
+
+def instant(time_ms: int | None) -> str | None:
+    """Epoch milliseconds as ISO 8601 in UTC; None stays None."""
+    return None if time_ms is None else utc(time_ms)
+
+
+def _plain(fields: Mapping[str, object]) -> Json:
+    return {name: json_value(value) for name, value in fields.items()}

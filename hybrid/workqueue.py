@@ -1,0 +1,156 @@
+"""The server's queue of heavy work: any process puts a verb in, the pipeline process carries it out. API's layer.
+
+What happens when a process falls:
+  before the run is in the catalog        nothing was promised; the caller sees an error and asks again
+  while it waits                          it waits for the pipeline's successor
+  while it is carried out                 the successor takes it up. An act that was committed bears the run's id, so it
+                                          is found in the half's log and not done again; else the verb runs anew, which
+                                          every act allows (it plans on what is there)
+  after the commit, before its outcome    as above: found, and told as done
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.api import ServerTask
+from hybrid.catalog.runs import RunOutcome, RunRecord, RunRequest, Runs
+from hybrid.errors import HybridError, error_document
+from hybrid.lake.log import open_half, own_states
+from hybrid.logs import log_context
+from hybrid.spec.table_config import Half
+from hybrid.spec.upsert_json import MOVE_TASK
+from hybrid.table.state import Act
+from hybrid.verbs import JOB, VERBS
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+
+_LOG = logging.getLogger(__name__)
+_TELL_S = 0.5
+
+
+class PipelineLost(Exception):
+    """The JVM under this process is gone: whatever was carried out is left to the process's successor."""
+
+
+def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) -> RunRecord | None:
+    """Puts a heavy verb into the queue; None when the table has an incomplete run of a type that runs alone.
+
+    NotFoundError or SpecError for arguments that name nothing: nothing is queued then.
+    """
+    found = VERBS[verb]
+    assert found.run_type is not None, f"{verb} is not queued"
+    table = _table_of(home, verb, arguments)
+    prefix = f"Task_{MOVE_TASK}" if found.run_type == MOVE_TASK else found.run_type
+    number = time.time_ns() // 1_000_000
+    while home.catalog.runs.find(f"{prefix}_{number}") is not None:
+        number += 1
+    alone = found.only_one and not arguments.get("dry_run")
+    return home.catalog.runs.enqueue(
+        RunRequest(f"{prefix}_{number}", table, found.run_type, verb, arguments, source, only_one=alone)
+    )
+
+
+def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
+    """Carries out a claimed run and notes how it ended. PipelineLost when the JVM (`is_alive()`) is gone."""
+    runs, outcome = home.catalog.runs, RunOutcome()
+    assert run.verb is not None
+    with log_context(run_id=run.id, table=run.table_name):
+        twin = home.for_task(ServerTask(run.id, outcome), RunProgress(runs, run.id))
+        try:
+            done = committed(home, run) if run.attempts > 1 else None
+            if run.type == MOVE_TASK and done is None:
+                _commit_first(twin, run.table_name)
+            report = _found(done) if done else VERBS[run.verb].call(twin, **run.arguments)
+        except Exception as error:  # whatever a verb raises is its run's outcome; the process goes on
+            if not is_alive():
+                raise PipelineLost from error
+            if not isinstance(error, HybridError):
+                _LOG.exception("Unexpected error in run %s", run.id)
+                error = HybridError(f"Unexpected {type(error).__name__}: {error}", hint="hybrid logs")
+            runs.finish(run.id, "FAILED", str(error), error=error_document(error))
+            return
+        runs.finish(run.id, outcome.state, outcome.sentence or _sentence(report), report)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """An act that a run had committed before its process fell."""
+
+    version: int
+    act: Act
+
+
+def committed(home: Hybrid, run: RunRecord) -> Committed | None:
+    """The act in the OFFLINE half that bears the run's id."""
+    if run.table_name not in home.table_names() or Half.OFFLINE not in home.spec(run.table_name).halves:
+        return None
+    path = home.layout(run.table_name).half(Half.OFFLINE)
+    for version, state in own_states(path, open_half(path).version):
+        if state.act.id.endswith(f"-{run.id}"):
+            return Committed(version, state.act)
+        if state.act.at < run.created_at:
+            return None
+    return None
+
+
+def _commit_first(home: Hybrid, table: str) -> None:
+    """Commits what Kafka holds, so that a move that is asked for right after rows were sent finds them."""
+    if table in home.catalog.serving.pauses():
+        return
+    try:
+        home.table(table).ingest_batch()
+    except HybridError as error:  # ingestion says so itself; the rows that are committed can move
+        _LOG.warning("Moving without what Kafka may hold: %s", error)
+
+
+def _found(done: Committed) -> dict[str, Any]:
+    what = str(done.act.detail.get("result") or f"The {done.act.kind} was committed.")
+    sentence = f"{what} (Version {done.version} of OFFLINE; the server's process fell before it could tell.)"
+    return {"sentence": sentence, "act": done.act.id, "version": done.version, "warnings": [], "dry_run": False}
+
+
+def _sentence(report: Any) -> str:
+    return str(report.get("sentence", "")) if isinstance(report, dict) else ""
+
+
+def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any]) -> str:
+    if VERBS[verb].run_type == JOB:
+        from hybrid.spec.job_spec import job_document, parse_job_spec
+
+        source = arguments["source"]
+        job = parse_job_spec(
+            job_document(arguments["spec"], source),
+            source,
+            Path(arguments["folder"]),
+            arguments["variables"],
+            arguments.get("input_dir"),
+        )
+        return home.spec(job.table_name).name
+    return home.spec(arguments["table"]).name
+
+
+class RunProgress:
+    """Notes in the catalog what a run says, not more often than people can read it."""
+
+    def __init__(self, runs: Runs, run_id: str) -> None:
+        self._runs, self._run_id = runs, run_id
+        self._told_at = 0.0
+
+    def say(self, message: str) -> None:
+        """A milestone."""
+        _LOG.info("%s", message)
+        self._runs.tell(self._run_id, message)
+        self._told_at = time.monotonic()
+
+    def step(self, label: str, done: int, total: int | None) -> None:
+        """How far a stretch has come."""
+        if time.monotonic() - self._told_at >= _TELL_S:
+            self._runs.tell(self._run_id, f"{label}: {done}" if total is None else f"{label}: {done} of {total}")
+            self._told_at = time.monotonic()
