@@ -8,8 +8,8 @@ from typing import Any
 from hybrid.table import columns
 
 
-def read_rejected(files: Sequence[str], limit: int) -> list[dict[str, Any]]:
-    """Rejected rows of these Parquet files by topic, partition, offset: at most `limit`."""
+def read_rejected(files: Sequence[str], limit: int, offset: int = 0) -> list[dict[str, Any]]:
+    """Rejected rows of these Parquet files by topic, partition, offset: at most `limit`, after the first `offset`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -17,7 +17,7 @@ def read_rejected(files: Sequence[str], limit: int) -> list[dict[str, Any]]:
     if not files:
         return []
     table = pa.concat_tables([pq.ParquetFile(path).read(columns=wanted) for path in files])
-    table = table.sort_by([(name, "ascending") for name in wanted[:3]]).slice(0, limit)
+    table = table.sort_by([(name, "ascending") for name in wanted[:3]]).slice(offset, limit)
     return [
         {
             "topic": row[columns.TOPIC],

@@ -12,17 +12,17 @@ ROOT = Path(__file__).resolve().parent.parent / "hybrid"
 
 # Parts by layer, lowest first. A part imports lower layers only; `api` is every module at the package's top.
 LAYERS = [
-    {"errors", "progress"},
+    {"errors", "progress", "plain"},
     {"spec"},
     {"table", "jvm"},
     {"lake", "catalog", "sql"},
     {"ingest", "move", "replace", "query"},
     {"api"},
-    {"cli", "demo"},
+    {"cli", "demo", "serve"},
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
-# The command line runs the demo; both are thin over the API.
-ALLOWED_SIBLINGS = {("cli", "demo")}
+# The command line starts the demo and the server; all are thin over the API.
+ALLOWED_SIBLINGS = {("cli", "demo"), ("cli", "serve")}
 
 ENGINES = {
     "pyspark": {"ingest", "move", "replace", "lake"},

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,27 +35,32 @@ def _wall_clock_ms() -> int:
 
 @dataclass(frozen=True)
 class QueryOptions:
-    """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins); `spill`: for large sorts."""
+    """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins); `spill`: for large sorts.
+
+    `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
+    """
 
     timeout_ms: int | None = None
     tail: TailSource = field(default_factory=KafkaTail)
     now_ms: Callable[[], int] = _wall_clock_ms
     spill: Path | None = None
+    running: Callable[[Callable[[], None]], None] = lambda interrupt: None
 
 
 def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> QueryResult:
     """The answer to a statement. QueryError (with Pinot's code) when there is none."""
     options = options or QueryOptions()
-    started = time.monotonic()
+    started, now_ms = time.monotonic(), options.now_ms()
     statement = parse_statement(sql)
-    plan = plan_query(statement, tables, options.tail, options.now_ms(), load_duckdb)
+    plan = plan_query(statement, tables, options.tail, now_ms, load_duckdb)
     if statement.explain:
         return _explained(plan)
     with _open(plan, options) as connection:
         check_statement(connection, plan.sql, [ref.ref.relation for ref in plan.refs])
+        options.running(connection.interrupt)
         result = _execute(connection, plan, _timeout_ms(plan, options))
     used_ms = round((time.monotonic() - started) * 1000)
-    return replace(result, stats=replace(_stats(plan), time_used_ms=used_ms))
+    return replace(result, stats=replace(_stats(plan), time_used_ms=used_ms, fresh_ms=_fresh_ms(plan, now_ms)))
 
 
 def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Explanation:
@@ -142,6 +148,19 @@ def _deadline(connection: DuckDBPyConnection, timeout_ms: int | None) -> Iterato
         yield
     finally:
         timer.cancel()
+
+
+def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:
+    """Up to when everything that Kafka had is in the answer: now, or the last commit of a half without its tail."""
+    halves = [(pinned.halves.realtime, pinned.tail) for pinned in plan.tables]
+    seen = [
+        now_ms if tail.positions else _instant_ms(half.realtime.act.at) for half, tail in halves if half is not None
+    ]
+    return min(seen, default=now_ms)
+
+
+def _instant_ms(iso: str) -> int:
+    return int(datetime.fromisoformat(iso).timestamp() * 1000)
 
 
 def _stats(plan: QueryPlan) -> QueryStats:

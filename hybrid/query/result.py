@@ -19,6 +19,7 @@ class QueryStats:
     """Counts by Pinot's names. Segments are of the halves read; `num_docs_scanned` counts rows in files and tail read.
 
     `num_segments_queried` were there, `num_segments_processed` were read; how many held a match is not known.
+    `fresh_ms` is an instant: everything that Kafka had by then is in the answer.
     """
 
     num_segments_queried: int = 0
@@ -28,6 +29,7 @@ class QueryStats:
     num_docs_scanned: int = 0
     total_docs: int = 0
     time_used_ms: int = 0
+    fresh_ms: int = 0
 
     def to_json(self) -> dict[str, int]:
         """The counts as Pinot's response spells them."""
@@ -39,6 +41,7 @@ class QueryStats:
             "numDocsScanned": self.num_docs_scanned,
             "totalDocs": self.total_docs,
             "timeUsedMs": self.time_used_ms,
+            "minConsumingFreshnessTimeMs": self.fresh_ms,
         }
 
 

@@ -1,0 +1,68 @@
+"""Bodies of requests as documents: a JSON object as such, or as the one file of a form, as Pinot's clients send it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from starlette.datastructures import UploadFile
+
+from hybrid.errors import SpecError, UsageError
+from hybrid.spec.overrides import parse_document
+
+SOURCE = "body"
+_MARK = ": this key is not implemented"
+
+
+async def _text(request: Request) -> str:
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        return _decoded(await request.body())
+    async with request.form(max_files=1, max_fields=10) as form:
+        files = [value for _, value in form.multi_items() if isinstance(value, UploadFile)]
+        if len(files) != 1:
+            raise UsageError(f"The form holds {len(files)} files; one is expected: curl -F file=@schema.json")
+        return _decoded(await files[0].read())
+
+
+BodyText = Annotated[str, Depends(_text)]
+
+
+def document(text: str) -> dict[str, object]:
+    """The JSON object in a body, read as strictly as our files are. SpecError names the place of what is wrong."""
+    found = parse_document(text, SOURCE)
+    try:
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise SpecError(f"{SOURCE}: a text holds half of a surrogate pair, which is no character.") from error
+    except ValueError as error:
+        raise SpecError(f"{SOURCE}: a number is too large to be kept.") from error
+    return found
+
+
+def unrecognized(found: object, warnings: Sequence[str]) -> dict[str, Any]:
+    """Keys of a document that nobody reads, by JSON pointer with their values, as Pinot tells them."""
+    marks = {one.removeprefix(f"{SOURCE}: ").partition(_MARK)[0] for one in warnings if _MARK in one}
+    return dict(_marked(found, marks, "", ""))
+
+
+def _marked(node: object, marks: set[str], path: str, pointer: str) -> Any:
+    if isinstance(node, dict):
+        items = [(f"{path}.{key}" if path else key, f"{pointer}/{key}", value) for key, value in node.items()]
+    elif isinstance(node, list):
+        items = [(f"{path}[{at}]", f"{pointer}/{at}", value) for at, value in enumerate(node)]
+    else:
+        return
+    for below, to, value in items:
+        if below in marks:
+            yield to, value
+        else:
+            yield from _marked(value, marks, below, to)
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{SOURCE}: byte {error.start} is not UTF-8.") from error

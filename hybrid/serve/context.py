@@ -1,0 +1,89 @@
+"""What every path of the HTTP application needs: the home, its limits, and the queue of heavy work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+
+from hybrid.api import Hybrid
+from hybrid.catalog.runs import RunRecord
+from hybrid.errors import ConflictError, HybridError, MachineError, QueryError, known_kinds
+from hybrid.serve.metrics import Metrics
+from hybrid.serve.running import RunningQueries
+from hybrid.workqueue import enqueue
+
+_POLL_S = (0.01, 0.2)
+COMMITS_S = 15.0  # how long a list of segments waits for the commit of what Kafka holds; a cold Spark takes 10 s
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms` a statement's time."""
+
+    body_bytes: int = 16 * 1024 * 1024
+    upload_bytes: int = 1024 * 1024 * 1024
+    query_timeout_ms: int = 60_000
+    run_wait_s: float = 600.0
+
+
+@dataclass(frozen=True)
+class Context:
+    """One application's surroundings. `url` is where it is reached, as other processes are told."""
+
+    home: Hybrid
+    limits: Limits
+    metrics: Metrics
+    url: str
+    queries: RunningQueries = field(default_factory=RunningQueries)
+
+    def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:
+        """Queues heavy work; ConflictError when one of its kind waits or goes on already."""
+        run = enqueue(self.home, verb, arguments, source)
+        if run is None:
+            raise ConflictError(
+                f"Table '{arguments.get('table')}' has an incomplete run of this task already. Nothing was queued.",
+                hint=f"hybrid task list {arguments.get('table')}",
+            )
+        return run
+
+    def carried_out(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """Queues heavy work and waits for its report; raises what the work raised. Call it in a worker thread."""
+        return self.report(self.ended(self.queue(verb, arguments)))
+
+    def ended(self, run: RunRecord) -> RunRecord:
+        """The run at its end, or as it stands when it was waited for long enough."""
+        deadline, pause_s = time.monotonic() + self.limits.run_wait_s, _POLL_S[0]
+        while run.incomplete and time.monotonic() < deadline:
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _POLL_S[1])
+            run = self.home.run(run.id)
+        return run
+
+    def report(self, run: RunRecord) -> Any:
+        """The report of a run; raises what it raised, MachineError while it goes on."""
+        if run.incomplete:
+            raise MachineError(
+                f"Run {run.id} goes on: {run.progress or run.state}.", hint=f"GET {self.url}/runs/{run.id}"
+            )
+        if run.error is not None:
+            raise error_of(run.error)
+        return run.report
+
+
+def error_of(document: Mapping[str, Any]) -> HybridError:
+    """The error that a run's record holds."""
+    kind = known_kinds().get(str(document["kind"]), HybridError)
+    if issubclass(kind, QueryError):
+        return kind(document["error"], pinot_code=document["pinot_code"], hint=document["hint"])
+    return kind(document["error"], hint=document["hint"])
+
+
+def context_of(request: Request) -> Context:
+    """The context of the application that a request came to."""
+    found = request.app.state.context
+    assert isinstance(found, Context)
+    return found

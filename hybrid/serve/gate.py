@@ -1,0 +1,117 @@
+"""What every request passes: a request id, a bound on its body, a look at its Host, a log line and a count.
+
+A server on loopback answers only to loopback names: a web page elsewhere could otherwise reach it under a name of its
+own that resolves to 127.0.0.1 (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hybrid.logs import log_context
+from hybrid.serve.answers import error_answer
+from hybrid.serve.context import Limits
+from hybrid.serve.metrics import Metrics
+
+_LOG = logging.getLogger(__name__)
+_UPLOADS = ("/ingestFromFile",)
+_QUIET = ("/livez", "/readyz", "/health", "/metrics")
+Headers = dict[bytes, bytes]
+
+
+class Gate:
+    """The outermost layer of the application. `hosts` None: any Host header will do."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None) -> None:
+        self._app, self._limits, self._metrics, self._hosts = app, limits, metrics, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers: Headers = dict(scope["headers"])
+        request_id = _clean(headers.get(b"x-request-id")) or uuid.uuid4().hex[:16]
+        scope.setdefault("state", {})["request_id"] = request_id
+        seen = _Seen()
+        with log_context(request_id=request_id):
+            started = time.monotonic()
+            try:
+                await self._pass(scope, headers, receive, _watched(send, seen, request_id))
+            finally:
+                self._told(scope, seen, time.monotonic() - started)
+
+    async def _pass(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        limit = self._limits.upload_bytes if scope["path"] in _UPLOADS else self._limits.body_bytes
+        refusal = self._host_refusal(headers) or _length_refusal(headers, limit)
+        if refusal is not None:
+            await error_answer(*refusal, kind="usage", hint=None)(scope, receive, send)
+            return
+        await self._app(scope, _bounded(receive, limit), send)
+
+    def _host_refusal(self, headers: Headers) -> tuple[int, str] | None:
+        if self._hosts is None:
+            return None
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() and not host.endswith("]") else host
+        if name in self._hosts:
+            return None
+        return 421, f"This server answers on loopback only; Host '{host[:100]}' is not a loopback name."
+
+    def _told(self, scope: Scope, seen: _Seen, took_s: float) -> None:
+        route = getattr(scope.get("route"), "path", "(no path)")
+        self._metrics.request(scope["method"], route, seen.status, took_s)
+        if scope["path"] not in _QUIET:
+            _LOG.info("%s %s %s in %.1f ms", scope["method"], scope["path"], seen.status, took_s * 1000)
+
+
+class _Seen:
+    status = 500
+
+
+def _watched(send: Send, seen: _Seen, request_id: str) -> Send:
+    async def watched(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            seen.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+        await send(message)
+
+    return watched
+
+
+def _bounded(receive: Receive, limit: int) -> Callable[[], Awaitable[MutableMapping[str, Any]]]:
+    taken = 0
+
+    async def bounded() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > limit:
+            raise HTTPException(413, _too_long(limit))  # of all errors this one passes whoever reads the body
+        return message
+
+    return bounded
+
+
+def _length_refusal(headers: Headers, limit: int) -> tuple[int, str] | None:
+    text = headers.get(b"content-length", b"0").decode("latin-1")
+    if not text.isdigit():
+        return 400, f"Content-Length '{text[:40]}' is not a number."
+    return (413, _too_long(limit)) if int(text) > limit else None
+
+
+def _too_long(limit: int) -> str:
+    return f"The body is longer than {limit} bytes, which is the bound of this path."
+
+
+def _clean(value: bytes | None) -> str | None:
+    """A caller's own request id, if it is one line of plain characters."""
+    text = (value or b"").decode("latin-1")
+    return text if 0 < len(text) <= 100 and text.isascii() and text.isprintable() else None

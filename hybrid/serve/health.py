@@ -1,0 +1,104 @@
+"""`/livez`, `/readyz` with named checks, `/health` and `/version` as Pinot has them, `/metrics`, and a status page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from html import escape
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+
+from hybrid.errors import HybridError
+from hybrid.plain import json_value
+from hybrid.serve.context import Context, context_of
+
+router = APIRouter(tags=["operations"])
+BEAT_S_MAX = 5.0
+
+
+@router.get("/livez", response_class=PlainTextResponse, summary="This process answers")
+def livez() -> str:
+    """`OK`."""
+    return "OK"
+
+
+@router.get("/health", response_class=PlainTextResponse, summary="Pinot's health check")
+def health() -> str:
+    """`OK`."""
+    return "OK"
+
+
+@router.get("/readyz", summary="Everything is there that work needs", responses={503: {"description": "Not ready"}})
+def readyz(request: Request) -> JSONResponse:
+    """`{"status": "ok", "checks": [{"name", "ok", "detail"}]}`; 503 while a check fails."""
+    found = checks(context_of(request))
+    ready = all(check["ok"] for check in found)
+    document = {"status": "ok" if ready else "not ready", "checks": found}
+    return JSONResponse(document, status_code=200 if ready else 503)
+
+
+@router.get("/version", summary="The product's version")
+def show_version() -> dict[str, str]:
+    """By component, as Pinot answers."""
+    return {"hybrid": version("hybrid")}
+
+
+@router.get("/metrics", response_class=PlainTextResponse, summary="Prometheus metrics")
+def metrics(request: Request) -> Response:
+    """Prometheus' text format."""
+    return Response(context_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/", response_class=HTMLResponse, summary="A status page")
+def page(request: Request) -> str:
+    """The tables and their state, for a browser."""
+    context = context_of(request)
+    rows = "".join(
+        f"<tr><td>{escape(table.table)}<td>{escape(table.state)}<td>{table.offline_rows}<td>{table.realtime_rows}"
+        for table in context.home.status()
+    )
+    checked = "".join(f"<li>{escape(c['name'])}: {escape(c['detail'])}" for c in checks(context))
+    return (
+        "<!doctype html><meta charset=utf-8><title>hybrid</title><h1>hybrid</h1>"
+        f"<table><tr><th>table<th>state<th>offline rows<th>realtime rows{rows}</table><ul>{checked}</ul>"
+        '<p><a href="/docs">The paths of this server</a>, <a href="/metrics">metrics</a>.'
+    )
+
+
+def checks(context: Context) -> list[dict[str, Any]]:
+    """The named checks of readiness, each with a sentence."""
+    return [_checked(name, context, look) for name, look in _LOOKS.items()]
+
+
+def _checked(name: str, context: Context, look: Callable[[Context], tuple[bool, str]]) -> dict[str, Any]:
+    try:
+        ok, detail = look(context)
+    except (HybridError, OSError) as error:
+        ok, detail = False, str(error)
+    return {"name": name, "ok": ok, "detail": json_value(detail)}
+
+
+def _catalog(context: Context) -> tuple[bool, str]:
+    waiting = context.home.catalog.runs.list(states=["QUEUED", "RUNNING"])
+    return True, f"answers; {len(waiting)} runs are incomplete"
+
+
+def _warehouse(context: Context) -> tuple[bool, str]:
+    folder = context.home.settings.warehouse
+    folder.mkdir(parents=True, exist_ok=True)
+    return os.access(folder, os.W_OK), f"{folder}: {len(context.home.table_names())} tables"
+
+
+def _pipeline(context: Context) -> tuple[bool, str]:
+    role = context.home.catalog.serving.role("pipeline")
+    if role is None:
+        return False, "has not started yet"
+    if role.age_s > BEAT_S_MAX:
+        return False, f"gave its last sign of life {role.age_s:.0f} s ago"
+    return role.state == "ready", role.state
+
+
+_LOOKS = {"catalog": _catalog, "warehouse": _warehouse, "pipeline": _pipeline}

@@ -1,0 +1,168 @@
+"""`/ingestFromFile` and `/ingestFromURI`: one file becomes one more segment of a table's OFFLINE half."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import unquote, urlsplit
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+
+from hybrid.errors import NotFoundError, SpecError, UsageError, suggestion
+from hybrid.serve.bodies import document
+from hybrid.serve.context import Context, context_of
+from hybrid.serve.jobs import spec_text
+from hybrid.serve.named import half_in, named
+from hybrid.serve.openapi import file_form, shown
+from hybrid.serve.uploads import receive_file, remove_upload
+from hybrid.spec.job_spec import DATA_FORMATS
+from hybrid.spec.table_config import Half
+
+router = APIRouter(tags=["jobs"])
+_READER, _NAMING, _NAME_TYPE = "recordReader.prop.", "segmentNameGenerator.configs.", "segmentNameGenerator.type"
+_POSTFIX = "segment.name.postfix"
+_TEXT_MAX = 10_000
+_DONE = shown(
+    {
+        "status": "Successfully ingested file into table: orders_OFFLINE as segment: orders_1_2_1637491080000_0",
+        "sentence": "Added segment 'orders_1_2_1637491080000_0': 0 rows before, 7 after; 7 added.",
+        "run": "job_1637491080000",
+    }
+)
+TableAndType = Annotated[
+    str, Query(alias="tableNameWithType", max_length=200, description="As orders_OFFLINE", examples=["orders_OFFLINE"])
+]
+BatchConfig = Annotated[
+    str,
+    Query(
+        alias="batchConfigMapStr",
+        max_length=_TEXT_MAX,
+        description="A JSON object of texts: inputFormat, recordReader.prop.*, segmentNameGenerator.*",
+        examples=['{"inputFormat":"json"}'],
+    ),
+]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Which table the file goes to, and how it is read and named."""
+
+    table: str
+    data_format: str
+    reader: dict[str, str]
+    name_type: str
+    naming: dict[str, str]
+
+    def spec(self, file: Path) -> str:
+        """The job spec for one file."""
+        return spec_text(
+            {
+                "jobType": "SegmentCreationAndTarPush",
+                "inputDirURI": file.as_uri(),
+                "recordReaderSpec": {"dataFormat": self.data_format, "configs": self.reader},
+                "tableSpec": {"tableName": self.table},
+                "segmentNameGeneratorSpec": {"type": self.name_type, "configs": self.naming},
+            }
+        )
+
+
+@router.post(
+    "/ingestFromFile",
+    summary="Add an uploaded file as a segment",
+    responses=_DONE,
+    openapi_extra={"requestBody": {"required": True, "content": {"multipart/form-data": file_form()}}},
+)
+async def ingest_file(request: Request, table: TableAndType, config: BatchConfig) -> Any:
+    """The body is a form with one file (json, csv or parquet). Answers when its rows can be queried."""
+    context = context_of(request)
+    wanted = await run_in_threadpool(_wanted, context, table, config)
+    file = await receive_file(request, context.home.home)
+    return await run_in_threadpool(_ingest, context, wanted, file, True)
+
+
+@router.post("/ingestFromURI", summary="Add a file of the server's machine as a segment", responses=_DONE)
+def ingest_uri(
+    request: Request,
+    table: TableAndType,
+    config: BatchConfig,
+    uri: Annotated[
+        str, Query(alias="sourceURIStr", max_length=_TEXT_MAX, examples=["file:///data/orders/corrected/orders.json"])
+    ],
+) -> Any:
+    """The file is where the server runs: `file:///...`. Answers when its rows can be queried."""
+    context = context_of(request)
+    return _ingest(context, _wanted(context, table, config), _local_file(uri), False)
+
+
+def _ingest(context: Context, wanted: _Wanted, file: Path, uploaded: bool) -> dict[str, Any]:
+    run = None
+    try:
+        run = context.queue(
+            "job_run",
+            {"spec": wanted.spec(file), "source": "ingest", "folder": "/", "variables": {}, "append": True},
+        )
+        run = context.ended(run)
+    finally:
+        # A run that still goes on reads the file; what it leaves is swept later.
+        if uploaded and (run is None or not run.incomplete):
+            remove_upload(file)
+    report = context.report(run)
+    names = ", ".join(report["segments_to"])
+    return {
+        "status": f"Successfully ingested file into table: {wanted.table}_OFFLINE as segment: {names}",
+        "sentence": report["sentence"],
+        "run": run.id,
+    }
+
+
+def _wanted(context: Context, table: str, config: str) -> _Wanted:
+    if half_in(table) is not Half.OFFLINE:
+        raise UsageError(f"tableNameWithType: '{table}' does not end in _OFFLINE; files go to that half only.")
+    found = named(context, table).table
+    try:
+        given = document(config)
+    except SpecError as error:
+        raise UsageError(f"batchConfigMapStr: {str(error).removeprefix('body: ')}") from error
+    for key, value in given.items():
+        if not isinstance(value, str):
+            raise UsageError(f"batchConfigMapStr: {key}: {str(value)[:100]} is not a text.")
+    texts = {key: str(value) for key, value in given.items()}
+    data_format = texts.get("inputFormat", "").lower()
+    if data_format not in DATA_FORMATS:
+        near = suggestion(data_format, DATA_FORMATS)
+        raise UsageError(
+            f"batchConfigMapStr: inputFormat: '{data_format[:100]}' is not known.{near} "
+            f"Known are: {', '.join(DATA_FORMATS)}."
+        )
+    # As Pinot: the time of the request in the name, so that a second file of the same times does not replace the first.
+    naming = {_POSTFIX: str(time.time_ns() // 1_000_000), **_below(texts, _NAMING)}
+    name_type = texts.get(_NAME_TYPE, "simple")
+    if name_type == "fixed":
+        naming.pop(_POSTFIX)
+    return _Wanted(found.name, data_format, _below(texts, _READER), name_type, naming)
+
+
+def _below(texts: dict[str, str], prefix: str) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in texts.items() if key.startswith(prefix)}
+
+
+def _local_file(uri: str) -> Path:
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise UsageError(f"sourceURIStr: '{uri[:200]}' is no URI: {error}.") from error
+    if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
+        raise UsageError(
+            f"sourceURIStr: '{uri[:200]}' cannot be read: only files of the server's machine are, as file:///data/a.json",
+            hint="Upload it: POST /ingestFromFile",
+        )
+    path = Path(unquote(parts.path))
+    try:
+        if path.is_file():
+            return path.resolve()
+    except (ValueError, OSError) as error:
+        raise UsageError(f"sourceURIStr: '{uri[:200]}' is no path: {error}.") from error
+    raise NotFoundError(f"File '{str(path)[:200]}' does not exist on the server's machine.")

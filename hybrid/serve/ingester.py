@@ -1,0 +1,79 @@
+"""One thread per table in the pipeline process: batch after batch, for as long as the table is there.
+
+Its states, as the catalog shows them:
+  INGESTING   batches are committed as rows arrive
+  PAUSED      a user paused it; nothing is read until it is resumed
+  WAITING     the topic is not there yet
+  STOPPED     Kafka does not answer, or the topic is not as it was: the reason stands beside it, and it looks again
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from hybrid.api import Hybrid
+from hybrid.errors import HybridError, NotFoundError
+from hybrid.logs import log_context
+
+_LOG = logging.getLogger(__name__)
+_PAUSED_POLL_S = 0.5
+_BACKOFF_S = (1.0, 15.0)
+State = tuple[str, str | None]
+
+
+class Ingester(threading.Thread):
+    """Ingests `table` until `stop` is set. `lost` is called when the JVM is gone under it."""
+
+    def __init__(self, home: Hybrid, table: str, lost: Callable[[], bool]) -> None:
+        super().__init__(name=f"ingest-{table}", daemon=True)
+        self.table = table
+        self.stop = threading.Event()
+        self._home, self._lost = home, lost
+        self._noted: State | None = None
+        self._backoff_s = _BACKOFF_S[0]
+
+    def run(self) -> None:
+        """The thread's work."""
+        with log_context(table=self.table):
+            while not self.stop.is_set():
+                self.stop.wait(self._round())
+
+    def _round(self) -> float:
+        """One look; how long to wait before the next."""
+        serving = self._home.catalog.serving
+        try:
+            pause = serving.pauses().get(self.table)
+            if pause is not None:
+                self._note("PAUSED", pause.comment, None)
+                return _PAUSED_POLL_S
+            report = self._home.table(self.table).ingest_batch()
+        except NotFoundError as error:
+            return self._failed("WAITING", str(error))
+        except HybridError as error:
+            return self._failed("STOPPED", str(error))
+        except Exception as error:  # whatever it is, this table stops and says so; the others go on
+            if self._lost():
+                self.stop.set()
+                return 0
+            _LOG.exception("Unexpected error while '%s' was ingested", self.table)
+            return self._failed("STOPPED", f"Unexpected {type(error).__name__}: {error}")
+        self._backoff_s = _BACKOFF_S[0]
+        self._note("INGESTING", None, report.behind if report else 0)
+        return 0 if report and report.behind > 0 else self._home.settings.ingest_interval_s
+
+    def _failed(self, state: str, reason: str) -> float:
+        self._note(state, reason, None)
+        wait_s, self._backoff_s = self._backoff_s, min(2 * self._backoff_s, _BACKOFF_S[1])
+        return wait_s
+
+    def _note(self, state: str, detail: str | None, behind: int | None) -> None:
+        if self.stop.is_set():
+            return
+        if self._noted != (state, detail):
+            _LOG.log(
+                logging.WARNING if detail else logging.INFO, "Ingestion of '%s' is %s: %s", self.table, state, detail
+            )
+        self._noted = (state, detail)
+        self._home.catalog.serving.note_ingestion(self.table, state, detail, behind)

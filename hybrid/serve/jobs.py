@@ -1,0 +1,120 @@
+"""`/jobs`: ingestion job specs over HTTP, as runs that can be waited for."""
+
+from __future__ import annotations
+
+from pathlib import Path as Folder
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from hybrid import views
+from hybrid.catalog.runs import RunRecord
+from hybrid.errors import NotFoundError
+from hybrid.plain import json_value
+from hybrid.serve.context import context_of
+from hybrid.serve.named import named
+from hybrid.serve.openapi import shown
+from hybrid.spec.job_spec import JOB_TYPES
+from hybrid.verbs import JOB
+
+router = APIRouter(tags=["jobs"])
+SOURCE = "spec"
+_TYPES = {JOB, *JOB_TYPES}
+_LENGTH_MAX = 200
+_JOBS_MAX = 1000
+_SPEC: dict[str, Any] = {
+    "jobType": "SegmentCreationAndTarPush",
+    "inputDirURI": "/data/orders/corrected",
+    "recordReaderSpec": {"dataFormat": "json"},
+    "tableSpec": {"tableName": "orders"},
+    "segmentNameGeneratorSpec": {"type": "fixed", "configs": {"segment.name": "${segmentName}"}},
+}
+_RUN = {
+    "id": "job_1637491080000",
+    "created_at": "2021-11-21T10:38:00.000+00:00",
+    "finished_at": None,
+    "table": "orders",
+    "type": "job",
+    "state": "QUEUED",
+    "result": None,
+    "progress": None,
+    "report": None,
+    "error": None,
+    "source": "http",
+}
+
+
+class Job(BaseModel):
+    """A job: `spec` is the text of a spec file (YAML), or the same as an object.
+
+    `variables` fill `${name}`, `input` stands in for inputDirURI; relative folders start where the server stands.
+    `dryRun` only shows the difference, `append` lets a new segment overlap others, `allowEmpty` means an empty input.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "examples": [{"spec": _SPEC, "variables": {"segmentName": "orders_1632463351000_1632467070000_0"}}]
+        },
+    )
+
+    spec: str | dict[str, Any]
+    variables: dict[str, str] = Field(default_factory=dict)
+    input: str | None = Field(default=None, min_length=1, max_length=4096)
+    dry_run: bool = Field(default=False, alias="dryRun")
+    append: bool = False
+    allow_empty: bool = Field(default=False, alias="allowEmpty")
+    reason: str | None = Field(default=None, max_length=10_000)
+    user: str | None = Field(default=None, max_length=200)
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the verb `job_run`."""
+        more = self.model_dump(include={"variables", "dry_run", "append", "allow_empty", "reason", "user"})
+        place = {"source": SOURCE, "folder": str(Folder.cwd()), "input_dir": self.input}
+        return {"spec": spec_text(self.spec), **place, **more}
+
+
+def spec_text(spec: str | dict[str, Any]) -> str:
+    """A job spec as the text of its file."""
+    if isinstance(spec, str):
+        return spec
+    import yaml
+
+    return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True)
+
+
+@router.post("/jobs", summary="Run a job spec", responses=shown(_RUN))
+def add_job(
+    request: Request,
+    job: Job,
+    wait: Annotated[bool, Query(description="Wait for its end, and answer its report or its error")] = False,
+) -> Any:
+    """Queues the job and answers its run; a spec that cannot be honoured is refused at once."""
+    context, arguments = context_of(request), job.arguments()
+    if wait:
+        return context.carried_out("job_run", arguments)
+    return _view(context.queue("job_run", arguments))
+
+
+@router.get("/jobs", summary="List the jobs", responses=shown([_RUN]))
+def list_jobs(request: Request, table: Annotated[str | None, Query(examples=["orders"])] = None) -> Any:
+    """Jobs among the newest 1000 runs, newest first."""
+    context = context_of(request)
+    name = named(context, table).table.name if table is not None else None
+    return [views.run_view(run) for run in context.home.catalog.runs.list(name, _JOBS_MAX) if run.type in _TYPES]
+
+
+@router.get("/jobs/{job}", summary="Show a job", responses=shown(_RUN))
+def show_job(request: Request, job: Annotated[str, Path(examples=["job_1637491080000"])]) -> Any:
+    """The run with its report, or the error it ended with."""
+    run = context_of(request).home.run(job[:_LENGTH_MAX])
+    if run.type not in _TYPES:
+        raise NotFoundError(f"Run '{run.id}' is a {run.type}, no job.", hint=f"GET /runs/{run.id}")
+    return _view(run)
+
+
+def _view(run: RunRecord) -> dict[str, Any]:
+    more = {"progress": run.progress, "report": run.report, "error": run.error, "source": run.source}
+    return {**views.run_view(run), **json_value(more)}

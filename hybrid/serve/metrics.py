@@ -1,0 +1,155 @@
+"""Prometheus metrics: what this process counts, and what the tables, the queue and the pipeline say at a scrape.
+
+Names and units by prometheus.io/docs/practices/naming: base units, `_total` for counters, no unbounded label values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from hybrid.api import Hybrid
+from hybrid.errors import HybridError
+from hybrid.handle import Table
+from hybrid.spec.table_config import Half
+from hybrid.table.boundary import INFINITE
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The metrics of one application."""
+
+    def __init__(self, home: Hybrid) -> None:
+        self._registry = CollectorRegistry()
+        shared: dict[str, Any] = {"registry": self._registry}
+        self._requests = Counter(
+            "hybrid_http_requests", "HTTP requests, by route and status.", ["method", "route", "status"], **shared
+        )
+        self._request_s = Histogram(
+            "hybrid_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_SECONDS, **shared
+        )
+        self._queries = Counter(
+            "hybrid_queries", "Statements answered, by table and route.", ["table", "route"], **shared
+        )
+        self._query_s = Histogram(
+            "hybrid_query_duration_seconds", "Time to answer a statement.", ["route"], buckets=_SECONDS, **shared
+        )
+        self._errors = Counter("hybrid_errors", "Errors answered, by kind and code.", ["kind", "code"], **shared)
+        self._registry.register(_Home(home))
+
+    def request(self, method: str, route: str, status: int, took_s: float) -> None:
+        """One HTTP request was answered."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._request_s.labels(route).observe(took_s)
+        if status >= 400:
+            self._errors.labels("http", str(status)).inc()
+
+    def query(self, tables: list[str], route: str, took_s: float) -> None:
+        """A statement over `tables` was answered."""
+        for table in tables:
+            self._queries.labels(table, route).inc()
+        self._query_s.labels(route).observe(took_s)
+
+    def query_failed(self, code: int) -> None:
+        """A statement failed with a Pinot error code."""
+        self._errors.labels("query", str(code)).inc()
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+class _Home:
+    """What is read from the home at each scrape. A table that cannot be read is counted, and hides no other one."""
+
+    def __init__(self, home: Hybrid) -> None:
+        self._home = home
+
+    def describe(self) -> list[Metric]:
+        """Nothing is read at registration."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The families, each with a sample per table."""
+        tables, unreadable = self._tables()
+        yield _family("hybrid_tables_unreadable", "Tables that cannot be read.", (), [((), unreadable)])
+        yield from self._of_tables(tables)
+        yield from self._of_ingestion()
+        yield from self._of_runs()
+
+    def _tables(self) -> tuple[list[Table], int]:
+        found, unreadable = [], 0
+        for name in self._home.table_names():
+            try:
+                table = self._home.table(name)
+                table.segments()
+                found.append(table)
+            except HybridError:
+                unreadable += 1
+        return found, unreadable
+
+    def _of_tables(self, tables: list[Table]) -> Iterator[Metric]:
+        segments = [((table.name, one.half, one.state), one) for table in tables for one in table.segments()]
+        labels = ("table", "half", "state")
+        yield _family("hybrid_segments", "Segments.", labels, _summed([(key, 1) for key, _ in segments]))
+        rows = _summed([(key, one.rows) for key, one in segments])
+        yield _family("hybrid_stored_rows", "Rows stored, covered or not.", labels, rows)
+        size = _summed([(key, one.bytes) for key, one in segments])
+        yield _family("hybrid_stored_bytes", "Bytes of data files.", labels, size)
+        both = [table for table in tables if len(table.spec.halves) == 2]
+        yield _family("hybrid_boundary_timestamp_seconds", "The boundary's time.", ("table",), _each(both, _boundary_s))
+        live = [table for table in tables if Half.REALTIME in table.spec.halves]
+        yield _family("hybrid_rejected_rows", "Messages kept as rejected rows.", ("table",), _each(live, _rejected))
+
+    def _of_ingestion(self) -> Iterator[Metric]:
+        names = set(self._home.table_names())
+        found = [one for name, one in self._home.catalog.serving.ingestions().items() if name in names]
+        behind = [((one.table_name,), one.behind) for one in found if one.behind is not None]
+        yield _family("hybrid_ingest_lag_offsets", "Offsets in Kafka beyond the last commit.", ("table",), behind)
+        fresh = [((one.table_name,), max(0.0, self._home.now_ms() - one.at_ms) / 1000) for one in found]
+        yield _family("hybrid_ingest_checked_age_seconds", "Since ingestion last looked at Kafka.", ("table",), fresh)
+        up = [((one.table_name, one.state), 1) for one in found]
+        yield _family("hybrid_ingest_state", "1 for the state that ingestion is in.", ("table", "state"), up)
+        role = self._home.catalog.serving.role("pipeline")
+        ages = [(("pipeline",), role.age_s)] if role else []
+        yield _family("hybrid_role_heartbeat_age_seconds", "Since the last sign of life.", ("role",), ages)
+
+    def _of_runs(self) -> Iterator[Metric]:
+        counts = [(key, count) for key, count in self._home.catalog.runs.counts().items()]
+        yield _family("hybrid_runs", "Runs of tasks and jobs in the catalog.", ("table", "type", "state"), counts)
+
+
+Samples = Sequence[tuple[tuple[str, ...], float]]
+
+
+def _family(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number)
+    return family
+
+
+def _summed(rows: Samples) -> Samples:
+    found: dict[tuple[str, ...], float] = {}
+    for labels, number in rows:
+        found[labels] = found.get(labels, 0) + number
+    return list(found.items())
+
+
+def _each(tables: list[Table], value: Callable[[Table], float | None]) -> Samples:
+    return [((table.name,), number) for table in tables if (number := value(table)) is not None]
+
+
+def _boundary_s(table: Table) -> float | None:
+    boundary = table.boundary()
+    if boundary is None or boundary.time_ms is None or boundary.time_ms >= INFINITE:
+        return None
+    return boundary.time_ms / 1000
+
+
+def _rejected(table: Table) -> float:
+    return table.half(Half.REALTIME).realtime.rejected

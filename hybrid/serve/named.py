@@ -1,0 +1,76 @@
+"""What a path names: a table, with or without the suffix of a half, and the half that `type` may name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from hybrid.errors import NotFoundError, UsageError, suggestion
+from hybrid.handle import Segment, Table
+from hybrid.serve.context import Context
+from hybrid.spec.table_config import Half
+from hybrid.spec.table_json import raw_table_name
+
+_LENGTH_MAX = 100
+
+TableName = Annotated[str, Path(description="A table, or one half of it: orders, orders_REALTIME", examples=["orders"])]
+HalfType = Annotated[
+    str | None, Query(alias="type", description="REALTIME or OFFLINE; both unless one is named", examples=["OFFLINE"])
+]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A table that exists, and the half that was named (None: none was)."""
+
+    table: Table
+    half: Half | None
+
+    @property
+    def halves(self) -> list[Half]:
+        """The halves that are meant, OFFLINE first."""
+        return [half for half in (Half.OFFLINE, Half.REALTIME) if half in self.table.spec.halves and self._means(half)]
+
+    def segments(self) -> list[Segment]:
+        """The segments of those halves, by half and name."""
+        return [one for one in self.table.segments() if self._means(Half(one.half))]
+
+    def _means(self, half: Half) -> bool:
+        return self.half in (None, half)
+
+
+def named(context: Context, name: str, type_: str | None = None) -> Named:
+    """The table and half of a path.
+
+    NotFoundError, with a suggestion, when there is no such table or it has no such half; UsageError when `type_` is no
+    half, or not the one of the name's suffix.
+    """
+    raw, suffix = raw_table_name(name), half_in(name)
+    if len(raw) > _LENGTH_MAX:
+        raise NotFoundError(f"Table '{raw[:_LENGTH_MAX]}...' does not exist: no name is that long.")
+    table = context.home.table(raw)
+    wanted = half_type(type_)
+    if suffix and wanted and suffix is not wanted:
+        raise UsageError(f"type: '{type_}' is not the half of the name '{name}'.")
+    half = suffix or wanted
+    if half and half not in table.spec.halves:
+        raise NotFoundError(f"Table '{raw}' has no {half} half.")
+    return Named(table, half)
+
+
+def half_in(name: str) -> Half | None:
+    """The half that a name's suffix names."""
+    return next((half for half in Half if name.endswith(f"_{half}")), None)
+
+
+def half_type(text: str | None) -> Half | None:
+    """The half that `type` names, in any case; UsageError when it is none."""
+    if text is None:
+        return None
+    try:
+        return Half(text.upper())
+    except ValueError as error:
+        near = suggestion(text.upper(), list(Half))
+        raise UsageError(f"type: '{text[:_LENGTH_MAX]}' is neither REALTIME nor OFFLINE.{near}") from error

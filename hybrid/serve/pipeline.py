@@ -1,0 +1,170 @@
+"""The pipeline role: a warm Spark session that keeps tables ingesting and carries out what is queued.
+
+One pipeline per home: it holds `<home>/pipeline.lock` for its life. So what the catalog shows as RUNNING when one
+starts was left by a fallen one, and is taken up again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hybrid.api import Hybrid
+from hybrid.catalog.runs import RunRecord
+from hybrid.errors import ConflictError, HybridError
+from hybrid.jvm.process import Process
+from hybrid.lake.spark import jvm_pid
+from hybrid.serve.ingester import Ingester
+from hybrid.serve.scheduler import Scheduler
+from hybrid.spec.table_config import Half
+from hybrid.verbs import INGEST, SEAL
+from hybrid.workqueue import PipelineLost, carry_out
+
+_LOG = logging.getLogger(__name__)
+ROLE = "pipeline"
+_BEAT_S = 1.0
+_TURN_S = 0.05
+_LOOK_S = 0.5
+_LOCK_S = 20.0
+_WORKERS_MAX = 4
+_END_S = 5.0
+_JVM_END_S = 1.5
+
+
+class Pipeline:
+    """The work of the role. `stop` ends it after the batches and commits under way."""
+
+    def __init__(self, home: Hybrid, stop: threading.Event) -> None:
+        self._home, self._stop = home, stop
+        self._state = "starting"
+        self._lost = False
+        self._jvm: Process | None = None
+        self._ingesters: dict[str, Ingester] = {}
+        self._workers: dict[str, threading.Thread] = {}
+        self._lanes: dict[str, tuple[str, bool]] = {}
+        self._scheduler = Scheduler(home)
+
+    def run(self) -> int:
+        """Works until it is stopped; the exit code, 1 when the JVM was lost (a successor has to start anew)."""
+        with pipeline_lock(self._home.home, self._stop):
+            beat = threading.Thread(target=self._beat, name="beat", daemon=True)
+            beat.start()
+            taken_up = self._home.catalog.runs.take_up_fallen()
+            if taken_up:
+                _LOG.warning("Taken up again: %s", ", ".join(run.id for run in taken_up))
+            self._jvm = Process.of(jvm_pid(self._home.bench.spark))
+            self._state = "ready"
+            _LOG.info("The pipeline is ready.")
+            try:
+                self._turn_until_stopped()
+            finally:
+                self._state = "stopping"
+                self._end()
+        return 1 if self._lost else 0
+
+    def _turn_until_stopped(self) -> None:
+        looked = 0.0
+        while not self._stop.is_set() and not self._is_lost():
+            if time.monotonic() - looked >= _LOOK_S:
+                looked = time.monotonic()
+                self._look()
+            if not self._start_waiting():
+                self._stop.wait(_TURN_S)
+
+    def _look(self) -> None:
+        """Sees to it that every table with a stream has its thread, and that scheduled tasks are queued."""
+        try:
+            self._keep_ingesters()
+            self._scheduler.look()
+        except (HybridError, OSError):
+            _LOG.exception("The tables cannot be looked at")
+
+    def _keep_ingesters(self) -> None:
+        wanted = {name for name in self._home.table_names() if self._has_stream(name)}
+        for name in set(self._ingesters) - wanted:
+            self._ingesters.pop(name).stop.set()
+            self._home.catalog.serving.forget(name)
+        for name in wanted:
+            if name not in self._ingesters or not self._ingesters[name].is_alive():
+                self._ingesters[name] = Ingester(self._home, name, self._is_lost)
+                self._ingesters[name].start()
+
+    def _has_stream(self, name: str) -> bool:
+        try:
+            return Half.REALTIME in self._home.spec(name).halves
+        except HybridError as error:
+            _LOG.warning("Table '%s' cannot be read: %s", name, error)
+            return False
+
+    def _start_waiting(self) -> bool:
+        """Starts one queued run in a thread of its own, if there is one that may start."""
+        self._workers = {key: thread for key, thread in self._workers.items() if thread.is_alive()}
+        if len(self._workers) >= _WORKERS_MAX:
+            return False
+        busy = {self._lanes[key] for key in self._workers}
+        run = self._home.catalog.runs.claim(lambda waiting: _lane(waiting) not in busy)
+        if run is None:
+            return False
+        thread = threading.Thread(target=self._carry_out, args=(run,), name=run.id, daemon=True)
+        self._workers[run.id], self._lanes[run.id] = thread, _lane(run)
+        thread.start()
+        return True
+
+    def _carry_out(self, run: RunRecord) -> None:
+        try:
+            carry_out(self._home, run, lambda: not self._is_lost())
+        except PipelineLost:
+            _LOG.error("Spark's JVM is gone; run %s is left to the next pipeline.", run.id)
+        except Exception:  # the catalog cannot be written: the run stays RUNNING and is taken up at the next start
+            _LOG.exception("Run %s could not be noted as ended", run.id)
+            self._lost = True
+
+    def _is_lost(self) -> bool:
+        if not self._lost and self._jvm is not None and not self._jvm.is_alive():
+            self._lost = True
+        return self._lost
+
+    def _beat(self) -> None:
+        while True:
+            try:
+                self._home.catalog.serving.beat(ROLE, self._state)
+            except Exception:  # a beat that cannot be written is missed; readiness then says so
+                _LOG.exception("No sign of life could be given")
+            time.sleep(_BEAT_S)
+
+    def _end(self) -> None:
+        """Waits for what is under way, a few seconds; what still goes on then dies between two commits."""
+        for ingester in self._ingesters.values():
+            ingester.stop.set()
+        deadline = time.monotonic() + (0 if self._lost else _END_S)
+        for thread in [*self._ingesters.values(), *self._workers.values()]:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if self._jvm is not None:
+            self._jvm.stop(_JVM_END_S)
+
+
+def _lane(run: RunRecord) -> tuple[str, bool]:
+    """Runs of one lane go one after the other: those on a table's REALTIME half, and those on its OFFLINE half."""
+    return run.table_name, run.type in {INGEST, SEAL}
+
+
+@contextmanager
+def pipeline_lock(home: Path, stop: threading.Event) -> Iterator[None]:
+    """Held by the one pipeline of a home. A predecessor that is ending is waited for; ConflictError when it stays."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "pipeline.lock").open("a") as file:
+        deadline = time.monotonic() + _LOCK_S
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if stop.is_set() or time.monotonic() > deadline:
+                    raise ConflictError(f"Another pipeline works on {home}.", hint="hybrid status") from None
+                time.sleep(_TURN_S)
+        yield

@@ -1,0 +1,73 @@
+"""The broker's paths: `POST /query/sql` and `/sql`, as Pinot's clients call them."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from hybrid.errors import HybridError
+from hybrid.query.engine import QueryOptions, QueryResult
+from hybrid.serve.context import Context, context_of
+from hybrid.serve.wire import failed_answer, query_answer, requested_timeout
+
+router = APIRouter(tags=["query"])
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+class Statement(BaseModel):
+    """A statement; other keys that Pinot's clients send (`trace`, `debugOptions`) have no effect."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"sql": "select count(*) from orders"}]})
+
+    sql: str = Field(min_length=1, max_length=1_000_000)
+    query_options: str | None = Field(default=None, alias="queryOptions", max_length=10_000)
+
+
+@router.post("/query/sql", summary="Answer a statement")
+@router.post("/query", summary="Answer a statement", include_in_schema=False)
+@router.post("/sql", summary="Answer a statement (the controller's path)")
+def post_sql(statement: Statement, request: Request) -> Any:
+    """Pinot's broker response, with `revision`; a failed query is HTTP 200 with `exceptions`."""
+    return _answer(context_of(request), request, statement.sql, statement.query_options)
+
+
+@router.delete("/query/{request_id}", summary="Stop a running statement")
+def cancel(request_id: str, request: Request) -> dict[str, str]:
+    """Interrupts it; its own caller gets the exception 503. Ids are the responses', or a request's `X-Request-Id`."""
+    context_of(request).queries.cancel(request_id)
+    return {"status": f"Cancelled query {request_id}."}
+
+
+def _answer(context: Context, request: Request, sql: str, options: str | None) -> Response:
+    request_id, started = request.state.request_id, time.monotonic()
+    as_arrow = ARROW in request.headers.get("accept", "")
+    try:
+        timeout_ms = requested_timeout(options) or context.limits.query_timeout_ms
+        with context.queries.running(request_id) as running:
+            result = context.home.query(sql, QueryOptions(timeout_ms=timeout_ms, running=running))
+    except HybridError as error:
+        context.metrics.query_failed(error.pinot_code)
+        return _json(failed_answer(error, request_id))
+    took_s = time.monotonic() - started
+    context.metrics.query([one.table for one in result.revision.tables], request.url.path, took_s)
+    if as_arrow:
+        return Response(_arrow(result), media_type=ARROW)
+    return _json(query_answer(result, request_id))
+
+
+def _json(document: dict[str, Any]) -> Response:
+    return Response(json.dumps(document, ensure_ascii=False, separators=(",", ":")), media_type="application/json")
+
+
+def _arrow(result: QueryResult) -> bytes:
+    import pyarrow as pa
+
+    table, sink = result.arrow(), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

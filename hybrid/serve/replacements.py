@@ -1,0 +1,100 @@
+"""`/tables/{t}/replacements` and `/tables/{t}/rejected`: what was corrected, and what could not be read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from hybrid.errors import NotFoundError
+from hybrid.plain import json_value
+from hybrid.serve.context import context_of
+from hybrid.serve.named import TableName, named
+from hybrid.serve.openapi import shown
+from hybrid.spec.table_config import Half
+from hybrid.verbs import VERBS
+
+router = APIRouter(tags=["corrections"])
+_LENGTH_MAX = 200
+ROWS_MAX = 10_000
+_ENTRY = {
+    "id": "replace-20211121T103800Z-1a2b",
+    "kind": "replace",
+    "created_at": "2021-11-21T10:38:00.000+00:00",
+    "state": "ACTIVE",
+    "version": 3,
+    "segments_from": ["orders_1632463351000_1632467070000_0"],
+    "segments_to": ["orders_1632463351000_1632467070000_0"],
+    "result": "Replaced segment 'orders_1632463351000_1632467070000_0'.",
+    "reason": "prices were net",
+}
+EntryId = Annotated[str, Path(examples=[_ENTRY["id"]])]
+
+
+class Revert(BaseModel):
+    """How to take a replacement back; `dry_run` only says what would change."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"reason": "the correction was wrong", "user": "ada"}]},
+    )
+
+    reason: str | None = Field(default=None, max_length=10_000)
+    user: str | None = Field(default=None, max_length=200)
+    dry_run: bool = Field(default=False, alias="dryRun")
+
+
+@router.get("/tables/{table}/replacements", summary="List replacements and reverts", responses=shown([_ENTRY]))
+def list_replacements(request: Request, table: TableName) -> Any:
+    """The lineage entries of the OFFLINE half, newest first."""
+    context = context_of(request)
+    return VERBS["replacements"].call(context.home, table=named(context, table).table.name)
+
+
+@router.get("/tables/{table}/replacements/{entry}", summary="Show a replacement", responses=shown(_ENTRY))
+def show_replacement(request: Request, table: TableName, entry: EntryId) -> Any:
+    """One of them, with input files and checksums."""
+    context = context_of(request)
+    arguments = {"table": named(context, table).table.name, "entry": entry[:_LENGTH_MAX]}
+    return VERBS["replacement"].call(context.home, **arguments)
+
+
+@router.post(
+    "/tables/{table}/replacements/{entry}/revert",
+    summary="Take a replacement back",
+    responses=shown({"table": "orders", "act": "revert-1", "version": 4, "sentence": "Put back 1 segment."}),
+)
+def revert(request: Request, table: TableName, entry: EntryId, how: Revert | None = None) -> Any:
+    """Puts back what it replaced, as a new commit, and waits for its report."""
+    context, wanted = context_of(request), how or Revert()
+    found = named(context, table).table
+    arguments = {"table": found.name, "entry": found.replacement(entry[:_LENGTH_MAX]).id, **wanted.model_dump()}
+    return context.carried_out("revert", arguments)
+
+
+@router.get(
+    "/tables/{table}/rejected",
+    summary="List rejected rows",
+    responses=shown(
+        {
+            "total": 1,
+            "rows": [
+                {"topic": "orders", "partition": 0, "offset": 14, "reason": "not JSON", "value": "no JSON"},
+            ],
+        }
+    ),
+)
+def list_rejected(
+    request: Request,
+    table: TableName,
+    limit: Annotated[int, Query(ge=0, le=ROWS_MAX)] = 100,
+    offset: Annotated[int, Query(ge=0, le=10**12)] = 0,
+) -> Any:
+    """Messages that could not be read, by offset; `total` counts all of them."""
+    found = named(context_of(request), table)
+    if found.half is Half.OFFLINE:
+        raise NotFoundError(f"'{table}' names the OFFLINE half, which rejects nothing.")
+    total = found.table.half(Half.REALTIME).realtime.rejected
+    return {"total": total, "rows": json_value(found.table.rejected(limit, offset))}

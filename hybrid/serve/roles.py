@@ -1,0 +1,114 @@
+"""The two roles as processes: what each does from its start to its end, and when `hybrid serve` itself has fallen."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import uvicorn
+
+from hybrid.api import Hybrid
+from hybrid.errors import ConflictError
+from hybrid.serve.app import build_app
+from hybrid.serve.context import Limits
+from hybrid.serve.supervisor import (
+    LIFELINE,
+    SOCKETS,
+    Address,
+    inherited_sockets,
+    listening_sockets,
+    serve_lock,
+    url_of,
+)
+
+_LOG = logging.getLogger(__name__)
+_GRACE_S = {"query": 1.0, "pipeline": 4.0}
+_REQUESTS_END_S = 3
+
+
+def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
+    """The query role: the HTTP application on its sockets until SIGTERM. Starts no JVM."""
+    sockets = inherited_sockets(os.environ) or listening_sockets(address)
+    settings = home.settings
+    limits = Limits(upload_bytes=settings.upload_bytes_max, query_timeout_ms=settings.query_timeout_ms)
+    _ = home.catalog, home.definitions  # made before there are threads
+    app = build_app(home, limits, url_of(sockets[0]))
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_REQUESTS_END_S)
+    server = uvicorn.Server(config)
+    _ignore_terminal()
+    watch_lifeline("query", sockets, options, lambda: server.should_exit)
+    server.run(sockets=sockets)
+    return 0
+
+
+def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
+    """The pipeline role: ingestion, tasks and jobs on a warm Spark session until SIGTERM."""
+    from hybrid.serve.pipeline import Pipeline
+
+    stop, fallen = threading.Event(), threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    _ignore_terminal()
+    fallen_at = [0.0]
+
+    def let_go() -> bool:
+        if not stop.is_set():
+            fallen_at[0] = time.monotonic()
+            fallen.set()
+            stop.set()
+        return True  # the succession waits for the end of the work, below
+
+    watch_lifeline("pipeline", (), options, let_go)
+    code = Pipeline(home, stop).run()
+    if fallen.is_set():
+        time.sleep(max(0.0, fallen_at[0] + _GRACE_S["pipeline"] - time.monotonic()))
+        succeed(home, options)
+    return code
+
+
+def watch_lifeline(
+    role: str, sockets: Sequence[socket.socket], options: Sequence[str], is_ending: Callable[[], bool]
+) -> None:
+    """When `hybrid serve` has fallen: lets `is_ending` know; unless that says to leave it, becomes its successor."""
+    number = os.environ.get(LIFELINE)
+    if number is None:
+        return
+
+    def watch() -> None:
+        while os.read(int(number), 1):
+            pass
+        if is_ending():
+            return
+        _LOG.error("`hybrid serve` has fallen; the %s process takes its place unless somebody else does.", role)
+        time.sleep(_GRACE_S[role])
+        _become_serve(options, sockets)
+
+    threading.Thread(target=watch, name="lifeline", daemon=True).start()
+
+
+def succeed(home: Hybrid, options: Sequence[str]) -> None:
+    """Becomes `hybrid serve` when none runs on the home."""
+    try:
+        with serve_lock(home.home, 0.0):
+            pass
+    except ConflictError:
+        return
+    _become_serve(options, ())
+
+
+def _become_serve(options: Sequence[str], sockets: Sequence[socket.socket]) -> None:
+    environ = {name: value for name, value in os.environ.items() if name not in {LIFELINE, SOCKETS}}
+    if sockets:
+        environ[SOCKETS] = ",".join(str(one.fileno()) for one in sockets)
+    os.execve(sys.executable, [sys.executable, "-m", "hybrid.cli", *options], environ)
+
+
+def _ignore_terminal() -> None:
+    """Ctrl-C and a closed terminal reach the whole group; `hybrid serve` ends its processes itself."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,48 @@
+"""The statements that run now, by request id, so that `DELETE /query/{requestId}` can stop one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hybrid.errors import NotFoundError, QueryError
+
+CANCELLED = 503  # Pinot's QUERY_CANCELLATION
+
+
+class RunningQueries:
+    """The running statements of one process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[str, Callable[[], None]] = {}
+        self._cancelled: set[str] = set()
+
+    @contextmanager
+    def running(self, request_id: str) -> Iterator[Callable[[Callable[[], None]], None]]:
+        """Around a statement; what it yields is told how to interrupt it. A cancelled one is a QueryError (503)."""
+
+        def started(interrupt: Callable[[], None]) -> None:
+            with self._lock:
+                self._running[request_id] = interrupt
+
+        try:
+            yield started
+        except QueryError as error:
+            if request_id in self._cancelled:
+                raise QueryError("The query was cancelled.", pinot_code=CANCELLED) from error
+            raise
+        finally:
+            with self._lock:
+                self._running.pop(request_id, None)
+                self._cancelled.discard(request_id)
+
+    def cancel(self, request_id: str) -> None:
+        """Interrupts a statement; NotFoundError when none of that id runs."""
+        with self._lock:
+            interrupt = self._running.get(request_id)
+            if interrupt is None:
+                raise NotFoundError(f"No query with request id '{request_id}' runs now.")
+            self._cancelled.add(request_id)
+        interrupt()

@@ -1,0 +1,75 @@
+"""`/schemas`: schemas on their own, as Pinot has them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+
+from hybrid import schemas
+from hybrid.errors import SpecError
+from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
+from hybrid.serve.context import context_of
+from hybrid.serve.openapi import Done, json_body, shown
+
+router = APIRouter(tags=["schemas"])
+EXAMPLE: dict[str, Any] = {
+    "schemaName": "events",
+    "dimensionFieldSpecs": [{"name": "event_id", "dataType": "INT"}],
+    "metricFieldSpecs": [{"name": "amount", "dataType": "FLOAT"}],
+    "dateTimeFieldSpecs": [
+        {"name": "ts", "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH", "granularity": "1:MILLISECONDS"}
+    ],
+}
+_ADDED = shown({"unrecognizedProperties": {}, "status": "events successfully added", "warnings": []})
+SchemaName = Annotated[str, Path(examples=["events"])]
+Override = Annotated[bool, Query(description="Whether a schema of that name may be there already")]
+
+
+@router.post("/schemas", summary="Add a schema", responses=_ADDED, openapi_extra=json_body(EXAMPLE, form=True))
+def add_schema(request: Request, text: BodyText, override: Override = True) -> Any:
+    """Stores a schema, before the tables that use it; the body is the schema, or a form with its file.
+
+    A schema of tables that exist may change in all but its columns.
+    """
+    return _put(request, document(text), override)
+
+
+@router.get("/schemas", summary="List the schemas", responses=shown(["events", "orders"]))
+def list_schemas(request: Request) -> list[str]:
+    """The names of all schemas, those of tables included."""
+    return schemas.schema_names(context_of(request).home)
+
+
+@router.get("/schemas/{schema}", summary="Show a schema", responses=shown(EXAMPLE))
+def show_schema(request: Request, schema: SchemaName) -> Any:
+    """The schema as it was given."""
+    return schemas.find_schema(context_of(request).home, schema)
+
+
+@router.put(
+    "/schemas/{schema}", summary="Update a schema", responses=_ADDED, openapi_extra=json_body(EXAMPLE, form=True)
+)
+def update_schema(request: Request, schema: SchemaName, text: BodyText) -> Any:
+    """Puts another document in place of a schema; the columns of tables that exist stay."""
+    schemas.find_schema(context_of(request).home, schema)
+    given = document(text)
+    if given.get("schemaName") != schema:
+        raise SpecError.at(SOURCE, "schemaName", f"it is not the schema of the path, '{schema}'.")
+    return _put(request, given, True)
+
+
+@router.delete("/schemas/{schema}", summary="Delete a schema", response_model=Done)
+def delete_schema(request: Request, schema: SchemaName) -> Any:
+    """Removes a schema that no table uses."""
+    schemas.drop_schema(context_of(request).home, schema)
+    return {"status": f"Schema {schema} deleted"}
+
+
+def _put(request: Request, given: dict[str, object], override: bool) -> Any:
+    done = schemas.put_schema(context_of(request).home, given, SOURCE, override=override)
+    return {
+        "unrecognizedProperties": unrecognized(given, done.warnings),
+        "status": f"{done.name} successfully added",
+        "warnings": list(done.warnings),
+    }

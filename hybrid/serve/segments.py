@@ -1,0 +1,168 @@
+"""`/segments`: which segments a table has, what each holds, and which replaced which, in Pinot's shapes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import JSONResponse
+
+from hybrid.errors import NotFoundError
+from hybrid.handle import Segment
+from hybrid.replace.lineage import EntryState, ReplacementEntry
+from hybrid.schedules import epoch_ms
+from hybrid.serve.answers import not_built
+from hybrid.serve.context import COMMITS_S, context_of
+from hybrid.serve.named import HalfType, Named, TableName, named
+from hybrid.serve.openapi import NOT_BUILT, Done, shown
+from hybrid.spec.table_config import Half
+
+router = APIRouter(tags=["segments"])
+SegmentName = Annotated[str, Path(examples=["orders_1632463351000_1632467070000_0"])]
+_STATES = {EntryState.ACTIVE: "COMPLETED", EntryState.REVERTED: "REVERTED"}
+_LENGTH_MAX = 200
+
+
+@router.get(
+    "/segments/{table}",
+    summary="List the segments",
+    responses=shown(
+        [{"OFFLINE": ["orders_1632463351000_1632467070000_0"]}, {"REALTIME": ["orders__0__0__20211121T1038Z"]}]
+    ),
+)
+def list_segments(request: Request, table: TableName, type_: HalfType = None) -> Any:
+    """Names by half, sorted; a table of one half has one entry. Waits a little for the commit of what Kafka holds."""
+    found = named(context_of(request), table, type_)
+    found.table.await_commits(COMMITS_S)
+    segments = found.segments()
+    return [{half.value: sorted(one.name for one in segments if one.half == half)} for half in found.halves]
+
+
+@router.get(
+    "/segments/{table}/lineage",
+    summary="Show which segments replaced which",
+    responses=shown(
+        {
+            "tableNameWithType": "orders_OFFLINE",
+            "lineageEntries": {
+                "replace-20211121T103800Z-1a2b": {
+                    "segmentsFrom": ["orders_1632463351000_1632467070000_0"],
+                    "segmentsTo": ["orders_1632463351000_1632467070000_0"],
+                    "state": "COMPLETED",
+                    "timestamp": 1637491080000,
+                }
+            },
+        }
+    ),
+)
+def show_lineage(request: Request, table: TableName, type_: HalfType = None) -> Any:
+    """Replacements and reverts of the OFFLINE half, oldest first; `/tables/{t}/replacements` tells more of each."""
+    found = named(context_of(request), table, type_)
+    half = found.half or Half.OFFLINE
+    entries = found.table.replacements() if half is Half.OFFLINE else []
+    return {
+        "tableNameWithType": f"{found.table.name}_{half}",
+        "lineageEntries": {entry.id: _entry(entry) for entry in reversed(entries)},
+    }
+
+
+@router.get(
+    "/segments/{table}/{segment}/metadata",
+    summary="Show a segment",
+    responses=shown(
+        {
+            "segment.name": "orders_1632463351000_1632467070000_0",
+            "segment.table.name": "orders",
+            "segment.type": "OFFLINE",
+            "segment.total.docs": "7",
+            "segment.size.in.bytes": "2048",
+            "segment.creation.time": "1637491080000",
+            "segment.start.time": "1632463351000",
+            "segment.end.time": "1632467070000",
+            "segment.time.unit": "MILLISECONDS",
+            "segment.push.time": "1637491080000",
+        }
+    ),
+)
+def show_segment(request: Request, table: TableName, segment: SegmentName) -> Any:
+    """Pinot's keys, all values as text. A realtime segment has its status and offsets too."""
+    found = named(context_of(request), table)
+    return _metadata(found.table.name, _segment(found, segment))
+
+
+@router.delete(
+    "/segments/{table}/{segment}", summary="Drop a segment (not built yet)", response_model=Done, responses=NOT_BUILT
+)
+def delete_segment(request: Request, table: TableName, segment: SegmentName) -> JSONResponse:
+    """Not built yet."""
+    _segment(named(context_of(request), table), segment)
+    return not_built("Dropping a segment is not built yet. A job with an empty input empties one: hybrid job run.")
+
+
+@router.post("/segments/{table}/reload", summary="Reload the segments", response_model=Done)
+@router.post("/segments/{table}/{segment}/reload", summary="Reload a segment", response_model=Done)
+def reload(request: Request, table: TableName, segment: str | None = None) -> Any:
+    """There is nothing to reload: no server keeps a copy of a segment or builds indexes for it."""
+    found = named(context_of(request), table)
+    if segment is not None:
+        _segment(found, segment)
+    return {"status": f"Nothing to reload in '{found.table.name}': queries read what is committed."}
+
+
+def _not_yet(request: Request, table: TableName) -> JSONResponse:
+    """Not built yet."""
+    name = named(context_of(request), table).table.name
+    return not_built(
+        f"Replacing segments of '{name}' in several requests is not built yet. POST /jobs replaces them in one commit."
+    )
+
+
+for _act in ("startReplaceSegments", "endReplaceSegments", "revertReplaceSegments"):
+    router.add_api_route(
+        f"/segments/{{table}}/{_act}",
+        _not_yet,
+        methods=["POST"],
+        summary="Replace segments in several requests (not built yet)",
+        operation_id=_act,
+        response_model=Done,
+        responses=NOT_BUILT,
+    )
+
+
+def _segment(found: Named, name: str) -> Segment:
+    segments = {one.name: one for one in found.segments()}
+    if name not in segments:
+        raise NotFoundError.named("Segment", name[:_LENGTH_MAX], segments)
+    return segments[name]
+
+
+def _entry(entry: ReplacementEntry) -> dict[str, Any]:
+    return {
+        "segmentsFrom": list(entry.lineage.segments_from),
+        "segmentsTo": list(entry.lineage.segments_to),
+        "state": _STATES[entry.state],
+        "timestamp": epoch_ms(entry.created_at),
+    }
+
+
+def _metadata(table: str, one: Segment) -> dict[str, str]:
+    values: dict[str, object] = {
+        "segment.name": one.name,
+        "segment.table.name": table,
+        "segment.type": one.half,
+        "segment.total.docs": one.rows,
+        "segment.size.in.bytes": one.bytes,
+        "segment.creation.time": one.created_ms,
+        "segment.start.time": one.start_ms,
+        "segment.end.time": one.end_ms,
+        "segment.time.unit": "MILLISECONDS",
+    }
+    if one.half == Half.OFFLINE:
+        values["segment.push.time"] = one.created_ms
+    else:
+        consuming = one.state == "CONSUMING"
+        values["segment.realtime.status"] = "IN_PROGRESS" if consuming else "DONE"
+        values["segment.realtime.startOffset"] = one.start_offset
+        values["segment.realtime.endOffset"] = None if consuming else one.end_offset
+        values["segment.realtime.numReplicas"] = 1
+    return {key: str(value) for key, value in values.items() if value is not None}

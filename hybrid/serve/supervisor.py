@@ -1,0 +1,205 @@
+"""`hybrid serve`: keeps the query and the pipeline process running, whichever of the three falls.
+
+    serve (this one, small)  --starts, watches, starts again with a growing pause-->  query    (HTTP, no JVM)
+                                                                                      pipeline (Spark)
+It holds the listening sockets, so a client that comes while the query process starts again waits, and is not refused.
+The roles hold the read end of a pipe whose write end is here: when it closes, this process has fallen. They then let go
+and one of them becomes the next `hybrid serve` (see `roles.succeed`), unless somebody has started one meanwhile.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hybrid.client import SERVER_FILE
+from hybrid.errors import ConflictError, MachineError
+from hybrid.jvm.process import Process
+from hybrid.progress import Progress
+
+_LOG = logging.getLogger(__name__)
+LIFELINE, SOCKETS = "HYBRID_SERVE_LIFELINE", "HYBRID_SERVE_SOCKETS"
+ROLES = ("query", "pipeline")
+_TURN_S = 0.05
+_PAUSE_S = (0.1, 5.0)
+_STEADY_S = 20.0
+_END_S = 8.0
+_TAKE_OVER_S = 12.0
+_BACKLOG = 256
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the server listens. Port 0: any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 9000
+    broker_port: int = 8099
+
+
+@dataclass
+class _Child:
+    """A role's process, and how long to wait before it is started again."""
+
+    role: str
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    not_before: float = 0.0
+    pause_s: float = _PAUSE_S[0]
+    starts: int = field(default=0)
+
+
+def supervise(home: Path, address: Address, options: Sequence[str], progress: Progress) -> int:
+    """Serves until SIGTERM, SIGINT or SIGHUP; the exit code. `options` are the global ones for the roles' processes.
+
+    ConflictError when a server runs on the home already; MachineError when a port cannot be had.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    with ExitStack() as held:
+        held.enter_context(serve_lock(home, _TAKE_OVER_S))
+        # An address that nobody took back: its server fell, and its roles let go of the ports within a second or two.
+        wait_s = _TAKE_OVER_S if (home / SERVER_FILE).exists() else 0.0
+        sockets = inherited_sockets(os.environ) or listening_sockets(address, wait_s)
+        for one in sockets:
+            held.callback(one.close)
+        url = url_of(sockets[0])
+        held.callback((home / SERVER_FILE).unlink, missing_ok=True)
+        own = Process.of(os.getpid())
+        assert own is not None
+        own.save(home / SERVER_FILE, url=url, broker_url=url_of(sockets[-1]))
+        progress.say(f"hybrid serves {home} at {url} (broker path: {url_of(sockets[-1])}). Ctrl-C ends it.")
+        ports = [one.getsockname()[1] for one in sockets]
+        where = ["--host", address.host, "--port", str(ports[0]), "--broker-port", str(ports[-1])]
+        _Supervisor(options, where, sockets, progress).run(stop)
+    return 0
+
+
+class _Supervisor:
+    def __init__(
+        self, options: Sequence[str], where: Sequence[str], sockets: Sequence[socket.socket], progress: Progress
+    ) -> None:
+        self._options, self._where, self._sockets, self._progress = options, where, sockets, progress
+        self._children = [_Child(role) for role in ROLES]
+
+    def run(self, stop: threading.Event) -> None:
+        lifeline, held_end = os.pipe()
+        try:
+            while not stop.is_set():
+                for child in self._children:
+                    self._keep(child, lifeline)
+                stop.wait(_TURN_S)
+        finally:
+            self._progress.say("Ending: batches and commits under way are finished first.")
+            self._end()
+            os.close(held_end)
+            os.close(lifeline)
+
+    def _keep(self, child: _Child, lifeline: int) -> None:
+        now = time.monotonic()
+        if child.process is not None:
+            code = child.process.poll()
+            if code is None:
+                return
+            child.process = None
+            child.pause_s = _PAUSE_S[0] if now - child.started_at > _STEADY_S else min(2 * child.pause_s, _PAUSE_S[1])
+            child.not_before = now + child.pause_s
+            self._progress.say(f"The {child.role} process fell ({_how(code)}); it starts again in {child.pause_s:g} s.")
+            _LOG.warning("The %s process fell (%s).", child.role, _how(code))
+        if now >= child.not_before:
+            child.process = self._start(child.role, lifeline)
+            child.started_at, child.starts = now, child.starts + 1
+
+    def _start(self, role: str, lifeline: int) -> subprocess.Popen[bytes]:
+        numbers = [one.fileno() for one in self._sockets] if role == "query" else []
+        known = {LIFELINE: str(lifeline), SOCKETS: ",".join(str(number) for number in numbers)}
+        command = [sys.executable, "-m", "hybrid.cli", *self._options, "serve", "--role", role, *self._where]
+        return subprocess.Popen(
+            command, env={**os.environ, **known}, pass_fds=[lifeline, *numbers], stdin=subprocess.DEVNULL
+        )
+
+    def _end(self) -> None:
+        running = [child.process for child in self._children if child.process is not None]
+        for process in running:
+            process.terminate()
+        deadline = time.monotonic() + _END_S
+        for process in running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def serve_lock(home: Path, timeout_s: float) -> Iterator[None]:
+    """Held by the one `hybrid serve` of a home. ConflictError when another one keeps it for `timeout_s`."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "serve.lock").open("a") as file:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                # One that has left its address answers for the home; one that has not is starting or ending.
+                if (home / SERVER_FILE).exists() or time.monotonic() > deadline:
+                    raise ConflictError(f"A server runs on {home} already.", hint="hybrid status") from None
+                time.sleep(_TURN_S)
+        yield
+
+
+def listening_sockets(address: Address, wait_s: float = 0.0) -> list[socket.socket]:
+    """Listening sockets, one per port. MachineError when one is taken for longer than `wait_s`."""
+    ports = [address.port] if address.port == address.broker_port != 0 else [address.port, address.broker_port]
+    return [_listening(address.host, port, time.monotonic() + wait_s) for port in ports]
+
+
+def _listening(host: str, port: int, deadline: float) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    while True:
+        one = socket.socket(family, socket.SOCK_STREAM)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((host, port))
+            one.listen(_BACKLOG)
+        except OSError as error:
+            one.close()
+            if time.monotonic() < deadline:
+                time.sleep(_TURN_S)
+                continue
+            raise MachineError(
+                f"Port {port} of {host} cannot be had: {error.strerror}.", hint="Choose another: --port, --broker-port."
+            ) from error
+        one.set_inheritable(True)
+        return one
+
+
+def url_of(one: socket.socket) -> str:
+    """Where a listening socket is reached."""
+    host, port = one.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _how(code: int) -> str:
+    if code < 0:
+        return f"signal {signal.Signals(-code).name}"
+    return f"exit code {code}"
+
+
+def inherited_sockets(environ: Mapping[str, str]) -> list[socket.socket]:
+    """The listening sockets that this process was given by `hybrid serve`; none otherwise."""
+    numbers = [int(text) for text in environ.get(SOCKETS, "").split(",") if text]
+    return [socket.socket(fileno=number) for number in numbers]

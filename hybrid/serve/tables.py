@@ -1,0 +1,148 @@
+"""`/tables`: creating, showing, changing and dropping tables, a half at a time, as Pinot's clients do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import JSONResponse
+
+from hybrid import configs
+from hybrid.api import Creation
+from hybrid.serve.answers import not_built
+from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
+from hybrid.serve.context import context_of
+from hybrid.serve.named import HalfType, TableName, half_type, named
+from hybrid.serve.openapi import NOT_BUILT, Done, json_body, shown
+from hybrid.spec.table_config import Half
+
+router = APIRouter(tags=["tables"])
+EXAMPLE: dict[str, Any] = {
+    "tableName": "events",
+    "tableType": "OFFLINE",
+    "segmentsConfig": {"schemaName": "events", "timeColumnName": "ts", "replication": "1"},
+    "tenants": {},
+    "tableIndexConfig": {},
+    "metadata": {},
+}
+Skipped = Annotated[
+    str | None, Query(description="Read and not used: what could not be honoured is always refused", examples=["ALL"])
+]
+Kafka = Annotated[
+    str | None, Query(description="Broker addresses that stand in for the config's", examples=["localhost:9092"])
+]
+
+
+@router.post(
+    "/tables",
+    summary="Add a table, or the other half of one",
+    responses=shown(
+        {
+            "unrecognizedProperties": {},
+            "status": "Table events_OFFLINE successfully added",
+            "sentence": "Created table 'events' (OFFLINE).",
+            "warnings": [],
+        }
+    ),
+    openapi_extra=json_body(EXAMPLE),
+)
+def add_table(
+    request: Request,
+    text: BodyText,
+    skipped: Annotated[Skipped, Query(alias="validationTypesToSkip")] = None,
+    kafka: Kafka = None,
+) -> Any:
+    """The body is a table config, REALTIME or OFFLINE. Its schema is there already (`POST /schemas`)."""
+    given = document(text)
+    name, half = configs.half_of(given, SOURCE)
+    made = configs.add_config(context_of(request).home, given, SOURCE, kafka)
+    return _done(given, made, f"Table {name}_{half} successfully added")
+
+
+@router.get("/tables", summary="List the tables", responses=shown({"tables": ["events", "orders"]}))
+def list_tables(
+    request: Request,
+    type_: HalfType = None,
+    task: Annotated[str | None, Query(alias="taskType", description="Only tables with this task")] = None,
+) -> Any:
+    """Names without suffix; with `type` or `taskType` those of the halves, as Pinot tells them."""
+    home, wanted = context_of(request).home, half_type(type_)
+    if wanted is None and task is None:
+        return {"tables": home.table_names()}
+    specs = map(home.spec, home.table_names())
+    halves = [(spec, half) for spec in specs for half in spec.halves if wanted in (None, half)]
+    return {
+        "tables": sorted(
+            f"{spec.name}_{half}" for spec, half in halves if task is None or task in _tasks(_document(spec, half))
+        )
+    }
+
+
+@router.get("/tables/{table}", summary="Show a table's configs", responses=shown({"OFFLINE": EXAMPLE}))
+def show_table(request: Request, table: TableName, type_: HalfType = None) -> Any:
+    """The configs as they were given, by half."""
+    found = named(context_of(request), table, type_)
+    return {half.value: _config(found.table.spec, half) for half in found.halves}
+
+
+@router.put(
+    "/tables/{table}",
+    summary="Change a half's config",
+    responses=shown(
+        {
+            "unrecognizedProperties": {},
+            "status": "Table config updated for events",
+            "sentence": "Changed table 'events': 1 change.",
+            "warnings": [],
+        }
+    ),
+    openapi_extra=json_body(EXAMPLE),
+)
+def update_table(
+    request: Request,
+    table: TableName,
+    text: BodyText,
+    skipped: Annotated[Skipped, Query(alias="validationTypesToSkip")] = None,
+) -> Any:
+    """Settings may change; what rows stand on (columns, key, time column, topic, upsert) stays."""
+    context = context_of(request)
+    found, given = named(context, table), document(text)
+    made = configs.update_config(context.home, found.table.name, given, SOURCE)
+    return _done(given, made, f"Table config updated for {found.table.name}")
+
+
+@router.delete("/tables/{table}", summary="Drop a table", response_model=Done, responses=NOT_BUILT)
+def delete_table(request: Request, table: TableName, type_: HalfType = None) -> Any:
+    """Drops the table; its data is kept aside, and `hybrid table undrop` brings it back."""
+    context = context_of(request)
+    found = named(context, table, type_)
+    if found.half and len(found.table.spec.halves) > 1:
+        return not_built(
+            f"Table '{found.table.name}' has two halves, and dropping one of them alone is not built yet. "
+            f"DELETE /tables/{found.table.name} drops both."
+        )
+    halves = ", ".join(f"{found.table.name}_{half}" for half in found.halves)
+    sentence = context.home.drop_table(found.table.name)
+    return JSONResponse({"status": f"Tables: [{halves}] deleted", "sentence": sentence})
+
+
+def _done(given: dict[str, object], made: Creation, status: str) -> dict[str, Any]:
+    warnings = list(made.warnings)
+    return {
+        "unrecognizedProperties": unrecognized(given, warnings),
+        "status": status,
+        "sentence": made.sentence,
+        "warnings": warnings,
+    }
+
+
+def _document(spec: Any, half: Half) -> dict[str, Any]:
+    return dict((spec.realtime_doc if half is Half.REALTIME else spec.offline_doc) or {})
+
+
+def _config(spec: Any, half: Half) -> dict[str, Any]:
+    return {**_document(spec, half), "tableName": f"{spec.name}_{half}"}
+
+
+def _tasks(config: dict[str, Any]) -> dict[str, Any]:
+    return ((config.get("task") or {}).get("taskTypeConfigsMap")) or {}

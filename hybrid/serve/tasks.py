@@ -1,0 +1,206 @@
+"""`/tasks`: scheduling tasks and seeing how they stand, in Pinot's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+
+from hybrid.api import Hybrid
+from hybrid.catalog.runs import RunRecord
+from hybrid.errors import ConflictError, NotFoundError, SpecError
+from hybrid.serve.context import Context, context_of
+from hybrid.serve.named import named
+from hybrid.serve.openapi import shown
+from hybrid.spec.table_keys import TASKS
+from hybrid.spec.upsert_json import MOVE_TASK
+from hybrid.verbs import VERBS
+
+router = APIRouter(tags=["tasks"])
+STATES = {
+    "QUEUED": "NOT_STARTED",
+    "RUNNING": "IN_PROGRESS",
+    "DONE": "COMPLETED",
+    "NOTHING": "COMPLETED",
+    "FAILED": "FAILED",
+    "INTERRUPTED": "STOPPED",
+}
+_TYPES = (MOVE_TASK,)
+_RUNS_MAX = 1000
+_LENGTH_MAX = 200
+_EXAMPLE_ID = f"Task_{MOVE_TASK}_1637491080000"
+TaskType = Annotated[str, Path(examples=[MOVE_TASK])]
+TaskId = Annotated[str, Path(examples=[_EXAMPLE_ID])]
+
+
+@router.post("/tasks/schedule", summary="Run tasks now", responses=shown({MOVE_TASK: _EXAMPLE_ID}))
+def schedule(
+    request: Request,
+    type_: Annotated[str | None, Query(alias="taskType", description="All types, if left out")] = None,
+    table: Annotated[
+        str | None, Query(alias="tableName", description="All tables, if left out", examples=["orders_REALTIME"])
+    ] = None,
+) -> Any:
+    """Queues the tasks and answers their ids by type.
+
+    Where a table's task waits or runs already, no second one is queued: the id is null, and `schedulingErrors` says so.
+    """
+    context = context_of(request)
+    types = _TYPES if type_ is None else (_known(type_),)
+    return _scheduled(context, types[0], _tables(context, types[0], table))
+
+
+@router.get("/tasks/tasktypes", summary="List the task types", responses=shown([MOVE_TASK]))
+def list_types() -> list[str]:
+    """The types of tasks that can run."""
+    return list(_TYPES)
+
+
+@router.get(
+    "/tasks/schedules",
+    summary="Show when scheduled tasks run",
+    responses=shown(
+        [
+            {
+                "table": "orders",
+                "type": MOVE_TASK,
+                "schedule": "0 0/5 * * * ?",
+                "next_run": "2021-11-21T10:40:00.000Z",
+                "state": "WAITING",
+                "result": "It has not run yet.",
+            }
+        ]
+    ),
+)
+def list_schedules(
+    request: Request, table: Annotated[str | None, Query(alias="tableName", examples=["orders"])] = None
+) -> Any:
+    """When each scheduled task runs next, how its last run ended, and why one waits."""
+    context = context_of(request)
+    return VERBS["schedules"].call(context.home, table=None if table is None else named(context, table).table.name)
+
+
+@router.get("/tasks/task/{task}/state", summary="Show a task's state", responses=shown("COMPLETED"))
+def show_state(request: Request, task: TaskId) -> str:
+    """NOT_STARTED, IN_PROGRESS, COMPLETED, FAILED or STOPPED."""
+    return STATES[_run(context_of(request).home, task).state]
+
+
+@router.get(
+    "/tasks/task/{task}/debug",
+    summary="Show what a task did",
+    responses=shown(
+        {
+            "startTime": "2021-11-21T10:38:00.000+00:00",
+            "executionStartTime": "2021-11-21T10:38:00.100+00:00",
+            "finishTime": "2021-11-21T10:38:04.000+00:00",
+            "taskState": "COMPLETED",
+            "triggeredBy": "http",
+            "table": "orders",
+            "result": "Moved 7 rows of 'orders' to 1 segment.",
+            "progress": None,
+            "error": None,
+            "subtaskCount": {"total": 1, "completed": 1, "running": 0, "waiting": 0, "error": 0, "unknown": 0},
+            "subtaskInfos": [],
+        }
+    ),
+)
+def show_debug(request: Request, task: TaskId) -> Any:
+    """When it was queued, began and ended, and the sentence that says what it did, or why it did nothing."""
+    return _debug(_run(context_of(request).home, task))
+
+
+@router.get("/tasks/{type}/state", summary="Show how a task type stands", responses=shown("COMPLETED"))
+def show_type_state(request: Request, type: TaskType) -> str:
+    """IN_PROGRESS while any task of the type is incomplete, else the newest one's state; NOT_STARTED without any."""
+    runs = _runs(context_of(request).home, _known(type))
+    if any(run.incomplete for run in runs):
+        return "IN_PROGRESS"
+    return STATES[runs[0].state] if runs else "NOT_STARTED"
+
+
+@router.get("/tasks/{type}/tasks", summary="List the tasks of a type", responses=shown([_EXAMPLE_ID]))
+def list_tasks(request: Request, type: TaskType) -> list[str]:
+    """The ids of the newest 1000, newest first."""
+    return [run.id for run in _runs(context_of(request).home, _known(type))]
+
+
+@router.get(
+    "/tasks/{type}/taskstates", summary="Show the states of a type's tasks", responses=shown({_EXAMPLE_ID: "COMPLETED"})
+)
+def list_states(request: Request, type: TaskType) -> dict[str, str]:
+    """States by id, newest first."""
+    return {run.id: STATES[run.state] for run in _runs(context_of(request).home, _known(type))}
+
+
+def _tables(context: Context, type_: str, table: str | None) -> list[str]:
+    """The tables whose task is to run; SpecError when the one that was named does not have it."""
+    home = context.home
+    if table is None:
+        return [name for name in home.table_names() if home.spec(name).move is not None]
+    found = named(context, table).table
+    if found.spec.move is None:
+        raise SpecError(
+            f"Table '{found.name}' has no {type_}: its REALTIME config names none under task.taskTypeConfigsMap."
+        )
+    return [found.name]
+
+
+def _scheduled(context: Context, type_: str, tables: Iterable[str]) -> dict[str, Any]:
+    queued: list[str] = []
+    errors: list[str] = []
+    for table in tables:
+        try:
+            queued.append(context.queue("task_run", {"table": table, "type": type_}).id)
+        except ConflictError as error:
+            errors.append(str(error))
+    if not queued and not errors:
+        errors.append(f"No table has a {type_}.")
+    told = {"schedulingErrors": " ".join(errors)} if errors else {}
+    return {type_: ",".join(queued) or None, **told}
+
+
+def _known(type_: str) -> str:
+    if type_ in TASKS:
+        raise SpecError(f"Task type '{type_}' is not built yet. There is {', '.join(_TYPES)}.")
+    if type_ not in _TYPES:
+        raise NotFoundError.named("Task type", type_[:_LENGTH_MAX], _TYPES)
+    return type_
+
+
+def _run(home: Hybrid, run_id: str) -> RunRecord:
+    return home.run(run_id[:_LENGTH_MAX])
+
+
+def _runs(home: Hybrid, type_: str) -> list[RunRecord]:
+    return home.catalog.runs.list(kind=type_, limit=_RUNS_MAX)
+
+
+def _debug(run: RunRecord) -> dict[str, Any]:
+    state = STATES[run.state]
+    counted = {"COMPLETED": "completed", "IN_PROGRESS": "running", "NOT_STARTED": "waiting", "FAILED": "error"}
+    counts = {name: int(counted.get(state, "unknown") == name) for name in (*counted.values(), "unknown")}
+    times = {"startTime": run.created_at, "executionStartTime": run.started_at, "finishTime": run.finished_at}
+    told = run.progress if run.incomplete else run.result
+    return {
+        **times,
+        "taskState": state,
+        "triggeredBy": run.source,
+        "table": run.table_name,
+        "result": run.result,
+        "progress": run.progress,
+        "error": run.error,
+        "subtaskCount": {"total": 1, **counts},
+        "subtaskInfos": [
+            {
+                "taskId": f"{run.id}_0",
+                "state": state,
+                "startTime": run.started_at,
+                "finishTime": run.finished_at,
+                "participant": "pipeline",
+                "info": told,
+                "taskConfig": {"taskType": run.type, "tableName": run.table_name, "configs": dict(run.arguments)},
+            }
+        ],
+    }

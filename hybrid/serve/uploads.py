@@ -1,0 +1,128 @@
+"""Uploaded files: streamed to `<home>/uploads/<id>/`, however large they are."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from fastapi import Request
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from hybrid.errors import UsageError
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
+
+_FOLDER = "uploads"
+_KEPT_S = 86_400.0  # longer than a run waits for its turn: what a fallen process left behind goes then
+_USAGE = "Send a form with one file: curl -F file=@data.json"
+
+
+async def receive_file(request: Request, home: Path) -> Path:
+    """The one file of the request's form, in a folder of its own; whoever asked removes that one (`remove_upload`).
+
+    UsageError when the form does not hold just one file with anything in it; nothing is left then.
+    """
+    folder = home / _FOLDER / uuid.uuid4().hex
+    _sweep(folder.parent)
+    folder.mkdir(parents=True)
+    try:
+        return await _received(request, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def remove_upload(file: Path) -> None:
+    """Removes a received file with its folder."""
+    shutil.rmtree(file.parent, ignore_errors=True)
+
+
+async def _received(request: Request, folder: Path) -> Path:
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    if kind != b"multipart/form-data" or not options.get(b"boundary"):
+        raise UsageError(_USAGE)
+    parts = _Parts(folder)
+    try:
+        parser = MultipartParser(options[b"boundary"], parts.callbacks())
+        async for chunk in request.stream():
+            await run_in_threadpool(parser.write, chunk)
+        parser.finalize()
+    except FormParserError as error:
+        raise UsageError(f"The form cannot be read: {error}. {_USAGE}") from error
+    except ClientDisconnect as error:
+        raise UsageError("The connection ended before the file did.") from error
+    finally:
+        parts.close()
+    if len(parts.whole) != 1:
+        raise UsageError(f"The form holds {len(parts.whole)} whole files. {_USAGE}")
+    if not parts.whole[0].stat().st_size:
+        raise UsageError("The file of the form is empty.")
+    return parts.whole[0]
+
+
+class _Parts:
+    """Writes the files of a form as they come; fields that are no files are passed over."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._name = self._value = self._disposition = b""
+        self._file: BinaryIO | None = None
+        self.whole: list[Path] = []
+
+    def callbacks(self) -> MultipartCallbacks:
+        """What the parser calls."""
+        return {
+            "on_header_field": self._take_name,
+            "on_header_value": self._take_value,
+            "on_header_end": self._end_header,
+            "on_headers_finished": self._begin,
+            "on_part_data": self._write,
+            "on_part_end": self._end,
+        }
+
+    def close(self) -> None:
+        """Closes a file that ended in its middle."""
+        if self._file is not None:
+            self._file.close()
+
+    def _take_name(self, data: bytes, start: int, end: int) -> None:
+        self._name += data[start:end]
+
+    def _take_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _end_header(self) -> None:
+        if self._name.lower() == b"content-disposition":
+            self._disposition = self._value.strip()
+        self._name = self._value = b""
+
+    def _begin(self) -> None:
+        _, options = parse_options_header(self._disposition)
+        self._disposition = b""
+        if b"filename" in options:
+            self._file = (self._folder / f"file{len(self.whole)}").open("wb")
+
+    def _write(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self._file.write(data[start:end])
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self.whole.append(Path(self._file.name))
+            self._file = None
+
+
+def _sweep(uploads: Path) -> None:
+    for folder in uploads.glob("*"):
+        with suppress(OSError):
+            if time.time() - folder.stat().st_mtime > _KEPT_S:
+                shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,35 @@
+"""The application over an empty home, and over one with the table orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hybrid.lake.workbench import Workbench
+from hybrid.progress import Silent
+from tests.serve.app import App, Worker, lay_orders
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[App]:
+    """Over an empty home."""
+    made = App(tmp_path / "home")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def orders(app: App) -> App:
+    """Over a home with the table orders."""
+    lay_orders(app.home)
+    return app
+
+
+@pytest.fixture
+def working(app: App, workbench: Workbench) -> Iterator[App]:
+    """Over an empty home whose queued work is carried out."""
+    vars(app.home)["bench"] = Workbench(lambda: workbench.spark, app.home.now_ms, Silent())
+    with Worker(app.home):
+        yield app

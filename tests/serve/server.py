@@ -1,0 +1,155 @@
+"""A real `hybrid serve` on a home, with the calls that a client makes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+READY_S = 60.0
+
+
+class Server:
+    """`hybrid serve` in a process group of its own. `env` are further environment variables of its processes."""
+
+    def __init__(self, home: Path, broker: str | None = None, env: Mapping[str, str] | None = None) -> None:
+        self.home = home
+        self.log = home.parent / f"{home.name}-serve.log"
+        known = {**os.environ, **({"HYBRID_KAFKA": broker} if broker else {}), **(env or {})}
+        command = [
+            sys.executable,
+            "-m",
+            "hybrid.cli",
+            "--home",
+            str(home),
+            "serve",
+            "--port",
+            "0",
+            "--broker-port",
+            "0",
+        ]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, env=known, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def __enter__(self) -> Server:
+        try:
+            self.await_ready()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def address(self) -> dict[str, Any]:
+        """What the running server leaves in its home: url, broker_url, pid."""
+        return json.loads((self.home / "server.json").read_text())
+
+    @property
+    def url(self) -> str:
+        return self.address["url"]
+
+    def pids(self, role: str) -> list[int]:
+        """The processes of this server: `serve`, `query`, `pipeline`, `java`."""
+        found = []
+        for line in self._group():
+            pid, *words = line.split()
+            is_role = "--role" in words and words[words.index("--role") + 1] == role
+            is_serve = role == "serve" and "serve" in words and "--role" not in words
+            is_java = role == "java" and words[0].endswith("java")
+            if is_role or is_serve or is_java:
+                found.append(int(pid))
+        return found
+
+    def _group(self) -> list[str]:
+        listed = subprocess.run(
+            ["ps", "-Aww", "-o", "pgid=", "-o", "stat=", "-o", "pid=", "-o", "args="], capture_output=True, text=True
+        ).stdout
+        rows = (line.split(None, 2) for line in listed.splitlines())
+        return [rest for group, stat, rest in rows if int(group) == self.process.pid and not stat.startswith("Z")]
+
+    def is_ready(self) -> bool:
+        try:
+            return self.call("GET", "/readyz", timeout=5)[0] == 200
+        except (OSError, ValueError):
+            return False
+
+    def await_ready(self, timeout_s: float = READY_S) -> float:
+        """Waits for readiness; the seconds it took."""
+        started = time.monotonic()
+        while not self.is_ready():
+            assert time.monotonic() - started < timeout_s, f"not ready after {timeout_s} s\n{self.logged()}"
+            time.sleep(0.1)
+        return time.monotonic() - started
+
+    def call(
+        self, method: str, path: str, body: object = None, *, timeout: float = 120, text: bool = False
+    ) -> tuple[int, Any]:
+        """Status and JSON of a request."""
+        data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"} if data is not None else {}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as response:
+                status, answer = response.status, response.read()
+        except urllib.error.HTTPError as error:
+            status, answer = error.code, error.read()
+        return status, answer.decode() if text else json.loads(answer)
+
+    def ok(self, method: str, path: str, body: object = None) -> Any:
+        """The JSON of a request that must succeed."""
+        status, answer = self.call(method, path, body)
+        assert status == 200, (status, answer)
+        return answer
+
+    def rows(self, sql: str) -> list[list[Any]]:
+        """The rows of a statement that must succeed."""
+        answer = self.ok("POST", "/query/sql", {"sql": sql})
+        assert answer["exceptions"] == [], answer
+        return answer["resultTable"]["rows"]
+
+    def await_task(self, task: str, timeout_s: float = 120) -> dict[str, Any]:
+        """Follows a run to its end."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            run = self.ok("GET", f"/runs/{task}")
+            if run["state"] not in {"QUEUED", "RUNNING"}:
+                return run
+            time.sleep(0.05)
+        raise AssertionError(f"{task} goes on: {run}\n{self.logged()}")
+
+    def logged(self) -> str:
+        """The ends of what the processes said."""
+        logs = [self.log, *sorted((self.home / "logs").glob("*.log"))]
+        return "\n".join(f"== {log}\n{log.read_text(errors='replace')[-2000:]}" for log in logs if log.exists())
+
+    def terminate(self, timeout_s: float = 10.0) -> float:
+        """SIGTERM to `serve`; the seconds until it had ended."""
+        started = time.monotonic()
+        os.kill(self.address["pid"], signal.SIGTERM)
+        while self._group():
+            assert time.monotonic() - started < timeout_s, f"{self._group()}\n{self.logged()}"
+            if self.process.poll() is None:
+                time.sleep(0.02)
+        return time.monotonic() - started
+
+    def kill(self) -> None:
+        """Ends whatever is left of it."""
+        for pid in [int(line.split()[0]) for line in self._group()]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self.process.wait(timeout=10)

@@ -1,0 +1,80 @@
+"""The application's document: complete, of one shape for errors, without any other host; and no input makes a 500."""
+
+import re
+from contextlib import suppress
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+from hypothesis.strategies import SearchStrategy
+from schemathesis import GenerationMode
+
+from tests.serve.app import MOVE, MOVED, App
+
+KNOWN = {"table": "orders", "schema": "orders", "segment": MOVED, "type": MOVE}
+OWN_SHAPES = {"/metrics", "/livez", "/health", "/", "/readyz", "/version"}
+
+
+def test_every_path_is_described(app: App) -> None:
+    document = app.get("/openapi.json")
+    assert "422" not in str(document) and "HTTPValidationError" not in document["components"]["schemas"]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            place = f"{method} {path}"
+            assert operation.get("summary") and operation.get("tags") and operation.get("description"), place
+            answers = operation["responses"]
+            shapes = {str(answers[code]["content"]["application/json"]["schema"]) for code in ("400", "404", "409")}
+            assert shapes == {"{'$ref': '#/components/schemas/Error'}"}, place
+            if path not in OWN_SHAPES:
+                (content,) = answers["200"]["content"].values()
+                assert "example" in content or content.get("schema"), place
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if body is not None:
+                assert "example" in body or "examples" in str(document), place
+
+
+def test_operation_ids_are_unique(app: App) -> None:
+    operations = [one for item in app.get("/openapi.json")["paths"].values() for one in item.values()]
+    ids = [one["operationId"] for one in operations]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_list_of_paths_needs_no_other_host(app: App) -> None:
+    page = app.get("/docs")
+    assert not re.findall(r"(?:src|href)=[\"']?(?:https?:)?//", page) and "<script" not in page
+    for path in app.get("/openapi.json")["paths"]:
+        assert f" {path}" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fitting", "unfitting"])
+def test_no_input_makes_a_500(orders: App, mode: GenerationMode) -> None:
+    """Requests made from the document, with names that are there and names that are not."""
+    tried: set[str] = set()
+    schema = schemathesis.openapi.from_url(f"{orders.url}/openapi.json")
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        names = {parameter.name for parameter in operation.path_parameters}
+        known = {name: value for name, value in KNOWN.items() if name in names}
+        fixed = [None, known] if known.keys() == names and names and operation.method != "delete" else [None]
+        for path_parameters in fixed:
+            try_out(operation.as_strategy(mode, path_parameters=path_parameters), tried)
+    assert {path for path in orders.get("/openapi.json")["paths"] if "{" not in path} <= tried
+    assert orders.get("/tables/orders")
+
+
+def try_out(strategy: SearchStrategy[schemathesis.Case], tried: set[str]) -> None:
+    @seed(7)
+    @settings(max_examples=8, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=HealthCheck)
+    @given(case=strategy)
+    def run(case: schemathesis.Case) -> None:
+        tried.add(case.path)
+        response = case.call()
+        assert response.status_code != 500, response.text
+        if response.status_code >= 400 and case.path != "/readyz":
+            assert response.json()["error"], case.as_curl_command()
+
+    # A part that cannot be wrong (a path without parameters and body) has no unfitting requests.
+    with suppress(Unsatisfiable):
+        run()

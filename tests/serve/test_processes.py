@@ -1,0 +1,120 @@
+"""The server's processes: they start, fall, start again, take each other's place, and end in time."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hybrid.cli.main import run
+from tests.serve.server import Server
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
+HEALTHY_S = 30.0
+
+
+def create_orders(home: Path, broker: str, topic: str, *more: str) -> None:
+    """The recipe's table and its 14 events, by the command line."""
+    configs = ("--config", str(DATA / "orders_table.json"), "--config", str(DATA / "orders_offline_table.json"))
+    words = ("--schema", str(DATA / "orders_schema.json"), *configs, "--set", f"stream.kafka.topic.name={topic}", *more)
+    assert run(["--home", str(home), "table", "create", *words, "--kafka", broker]) == 0
+    assert run(["kafka", "produce", topic, str(DATA / "events.jsonl"), "--kafka", broker]) == 0
+
+
+def kill(server: Server, *roles: str) -> None:
+    pids = [pid for role in roles for pid in server.pids(role)]
+    assert len(pids) >= len(roles), (roles, server.logged())
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def healthy_again(server: Server) -> None:
+    """Ready, after a moment in which the old state may still be told."""
+    time.sleep(1.5)
+    server.await_ready(HEALTHY_S)
+
+
+def test_life_of_a_server(home: Path, broker: str, topic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    create_orders(home, broker, topic)
+    with Server(home, broker) as server:
+        assert server.rows("select count(*) from orders") == [[14]]
+        assert "libjvm" not in Path(f"/proc/{server.pids('query')[0]}/maps").read_text()
+
+        # A second one on the same home is refused; the first goes on.
+        second = subprocess.run(
+            [sys.executable, "-m", "hybrid.cli", "--home", str(home), "serve", "--port", "0"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert second.returncode == 4 and "runs on" in second.stderr
+
+        # The command line finds it, and lets it do the work.
+        capsys.readouterr()
+        assert run(["--home", str(home), "move", "orders", "--json"]) == 0
+        out, said = capsys.readouterr()
+        assert json.loads(out)["rows_read"] == 7 and "Moved 7 rows" in said
+        assert run(["--home", str(home), "task", "list", "--json"]) == 0
+        newest = json.loads(capsys.readouterr().out)[0]
+        assert newest["id"].startswith("Task_RealtimeToOfflineSegmentsTask_") and newest["state"] == "DONE"
+        assert run(["--home", str(home), "ingest", "orders"]) == 2
+        assert "ingests 'orders' all the time" in capsys.readouterr().err
+        assert run(["--home", str(home), "move", "ordres"]) == 1
+        assert "Did you mean 'orders'?" in capsys.readouterr().err
+        assert run(["--home", str(home), "query", "select nope from orders"]) == 1
+
+        for roles in (["query"], ["pipeline"], ["query", "pipeline"], ["java"]):
+            kill(server, *roles)
+            healthy_again(server)
+            assert server.rows("select count(*) from orders") == [[14]], roles
+
+        first = server.address["pid"]
+        kill(server, "serve")
+        deadline = time.monotonic() + HEALTHY_S
+        while server.address["pid"] == first or not server.is_ready():
+            assert time.monotonic() < deadline, server.logged()
+            time.sleep(0.1)
+        assert server.rows("select count(*) from orders") == [[14]]
+
+        assert server.terminate() < 10
+    assert not (home / "server.json").exists()
+    assert run(["--home", str(home), "query", "select count(*) from orders"]) == 0
+
+
+def test_a_task_whose_process_fell_is_taken_up_and_not_done_twice(home: Path, broker: str, topic: str) -> None:
+    create_orders(home, broker, topic)
+    with Server(home, broker, {"HYBRID_FAILPOINT": "move.commit.after"}) as server:
+        status, queued = server.call("POST", "/verbs/move", {"table": "orders"})
+        assert status == 202
+        run_ = server.await_task(queued["run"])
+        assert run_["state"] == "DONE" and "fell before it could tell" in run_["result"], run_
+        server.await_ready(HEALTHY_S)
+        segments = server.ok("POST", "/verbs/segments", {"table": "orders"})
+        assert [one["name"] for one in segments if one["half"] == "OFFLINE"] == ["orders_1632463351000_1632467070000_0"]
+        assert server.rows("select count(*) from orders") == [[14]]
+
+
+def test_a_task_that_falls_before_its_commit_is_done_by_the_next_process(home: Path, broker: str, topic: str) -> None:
+    create_orders(home, broker, topic)
+    with Server(home, broker) as server:
+        os.kill(server.pids("pipeline")[0], signal.SIGSTOP)
+        status, queued = server.call("POST", "/verbs/move", {"table": "orders"})
+        assert status == 202
+        kill(server, "pipeline")
+        run_ = server.await_task(queued["run"])
+        assert run_["state"] == "DONE" and run_["report"]["rows_read"] == 7, run_
+
+
+def test_a_server_that_nobody_ends_well_is_followed_by_a_new_one(home: Path, broker: str) -> None:
+    with Server(home, broker) as server:
+        kill(server, "serve", "query", "pipeline")
+        time.sleep(0.5)
+        with Server(home, broker) as next_one:
+            assert next_one.is_ready()
+            assert next_one.terminate() < 10

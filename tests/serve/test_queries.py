@@ -1,0 +1,95 @@
+"""The broker's paths in process: the response's keys, failures, timeouts, cancellation, Arrow."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from starlette.testclient import TestClient
+
+from hybrid.api import Hybrid, TableDocuments
+from hybrid.progress import Silent
+from hybrid.serve.app import build_app
+from hybrid.serve.context import Limits
+from hybrid.serve.queries import ARROW
+from hybrid.spec.settings import load_settings
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
+SLOW = "with recursive t(n) as (select 1 union all select n + 1 from t where n < 100000000) select max(n) from t"
+
+
+@pytest.fixture
+def client(home: Path) -> Iterator[TestClient]:
+    hy = Hybrid(load_settings(home=home), Silent())
+    offline = TableDocuments.read(DATA / "orders_schema.json", [DATA / "orders_offline_table.json"])
+    hy.create_table(offline)
+    with TestClient(build_app(hy, Limits(query_timeout_ms=20_000), "http://x", hosts=None)) as found:
+        yield found
+    hy.close()
+
+
+def test_the_whole_response(client: TestClient) -> None:
+    answer = client.post("/query/sql", json={"sql": "select count(*) from orders"}, headers={"X-Request-Id": "mine"})
+    found = answer.json()
+    assert answer.status_code == 200 and answer.headers["x-request-id"] == "mine"
+    assert found["resultTable"] == {
+        "dataSchema": {"columnNames": ["count(*)"], "columnDataTypes": ["LONG"]},
+        "rows": [[0]],
+    }
+    assert found["exceptions"] == [] and found["numServersQueried"] == found["numServersResponded"] == 1
+    for key in (
+        "numSegmentsQueried", "numSegmentsProcessed", "numSegmentsMatched", "numConsumingSegmentsQueried",
+        "numDocsScanned", "totalDocs", "timeUsedMs", "minConsumingFreshnessTimeMs",
+    ):  # fmt: skip
+        assert isinstance(found[key], int), key
+    assert found["requestId"] == "mine" and found["revision"].startswith("orders[OFFLINE=0")
+    assert client.post("/sql", json={"sql": "select count(*) from orders"}).json()["resultTable"]["rows"] == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [("selec 1", 150), ("select * from ordres", 190), ("select nope from orders", 710), ("", None), ("  ", 150)],
+)
+def test_failures(client: TestClient, sql: str, code: int | None) -> None:
+    answer = client.post("/query/sql", json={"sql": sql})
+    if code is None:
+        assert answer.status_code == 400 and "sql" in answer.json()["error"]
+        return
+    assert answer.status_code == 200
+    (failure,) = answer.json()["exceptions"]
+    assert failure["errorCode"] == code and failure["message"]
+
+
+def test_options_of_the_request(client: TestClient) -> None:
+    started = time.monotonic()
+    answer = client.post("/query/sql", json={"sql": SLOW, "queryOptions": "timeoutMs=200;groupByMode=sql"}).json()
+    assert answer["exceptions"][0]["errorCode"] == 250 and time.monotonic() - started < 10
+    answer = client.post("/query/sql", json={"sql": "select 1", "queryOptions": "timeoutMs=soon"}).json()
+    assert answer["exceptions"][0]["errorCode"] == 700
+
+
+def test_a_statement_is_cancelled(client: TestClient) -> None:
+    assert client.delete("/query/nobody").status_code == 404
+    found: list[dict] = []
+    asking = threading.Thread(
+        target=lambda: found.append(
+            client.post("/query/sql", json={"sql": SLOW}, headers={"X-Request-Id": "slow-one"}).json()
+        )
+    )
+    asking.start()
+    deadline = time.monotonic() + 10
+    while client.delete("/query/slow-one").status_code != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    asking.join(timeout=10)
+    assert found[0]["exceptions"] == [{"errorCode": 503, "message": "The query was cancelled."}]
+
+
+def test_arrow(client: TestClient) -> None:
+    answer = client.post("/query/sql", json={"sql": "select count(*) c from orders"}, headers={"Accept": ARROW})
+    assert answer.headers["content-type"] == ARROW
+    assert pa.ipc.open_stream(answer.content).read_all().to_pydict() == {"c": [0]}

@@ -1,0 +1,99 @@
+"""Schedules by a clock of the test's own: due once, not twice, and once for all that came due meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hybrid.api import Hybrid, TableDocuments
+from hybrid.progress import Silent
+from hybrid.serve.scheduler import Scheduler
+from hybrid.spec.settings import load_settings
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
+MINUTE_MS = 60_000
+EMPTY = {"name": "aaa", "schema_doc": {}, "created_at": ""}
+SCHEDULE = "/task/taskTypeConfigsMap/RealtimeToOfflineSegmentsTask/schedule=0 0/10 * * * ?"
+
+pytestmark = pytest.mark.kafka
+
+
+class Clock:
+    """Starts at a minute that the schedule does not name, today: runs bear the real date."""
+
+    def __init__(self) -> None:
+        now = datetime.now(UTC).replace(minute=5, second=0, microsecond=0)
+        self.ms = int(now.timestamp() * 1000)
+
+    def __call__(self) -> int:
+        return self.ms
+
+    def pass_minutes(self, count: float) -> None:
+        self.ms += int(count * MINUTE_MS)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def hy(home: Path, broker: str, topic: str, clock: Clock) -> Iterator[Hybrid]:
+    found = Hybrid(load_settings(home=home), Silent(), clock)
+    configs = [DATA / "orders_table.json", DATA / "orders_offline_table.json"]
+    changes = [f"stream.kafka.topic.name={topic}", SCHEDULE]
+    found.create_table(TableDocuments.read(DATA / "orders_schema.json", configs, broker, changes))
+    yield found
+    found.close()
+
+
+def test_due_once_and_alone(hy: Hybrid, clock: Clock) -> None:
+    scheduler = Scheduler(hy)
+    scheduler.look()
+    assert hy.runs() == [], "it was not due when the server first saw it"
+    clock.pass_minutes(5)
+    for _ in range(3):
+        scheduler.look()
+    (run,) = hy.runs("orders")
+    assert (run.source, run.verb, run.state) == ("schedule", "task_run", "QUEUED")
+
+    clock.pass_minutes(10)
+    scheduler.look()
+    assert len(hy.runs("orders")) == 1, "the first one is incomplete"
+    (waiting,) = hy.schedules("orders")
+    assert waiting.state == "QUEUED" and "goes on" in waiting.result
+
+    hy.catalog.runs.finish(run.id, "NOTHING", "Nothing to move.")
+    clock.pass_minutes(10)
+    scheduler.look()
+    assert [one.state for one in hy.runs("orders")] == ["QUEUED", "NOTHING"]
+    (found,) = hy.schedules()
+    assert found.next_ms == clock.ms + 10 * MINUTE_MS
+
+
+def test_what_came_due_while_no_server_ran_is_run_once(hy: Hybrid, clock: Clock) -> None:
+    scheduler = Scheduler(hy)
+    scheduler.look()
+    clock.pass_minutes(5)
+    scheduler.look()
+    hy.catalog.runs.finish(hy.runs()[0].id, "DONE", "Moved.")
+    clock.pass_minutes(24 * 60)
+    later = Scheduler(hy)
+    for _ in range(3):
+        later.look()
+    assert [run.state for run in hy.runs()] == ["QUEUED", "DONE"]
+
+
+def test_a_table_that_cannot_be_read_does_not_stop_the_others(hy: Hybrid, clock: Clock) -> None:
+    broken = hy.settings.warehouse / "aaa" / "definition.json"
+    broken.parent.mkdir()
+    broken.write_text(json.dumps(dict.fromkeys(("realtime_doc", "offline_doc", "brokers"), None) | EMPTY))
+    scheduler = Scheduler(hy)
+    scheduler.look()
+    clock.pass_minutes(5)
+    scheduler.look()
+    assert [run.table_name for run in hy.catalog.runs.list()] == ["orders"]

@@ -1,0 +1,67 @@
+"""`/tasks`: Pinot's paths and words over our runs."""
+
+import re
+
+import pytest
+
+from tests.serve.app import MOVE, OFFLINE, SCHEMA, App
+
+
+def test_a_task_is_scheduled_once(orders: App) -> None:
+    answer = orders.ok("POST", f"/tasks/schedule?taskType={MOVE}&tableName=orders_REALTIME")
+    assert list(answer) == [MOVE] and re.fullmatch(rf"Task_{MOVE}_\d{{13}}", answer[MOVE])
+    again = orders.ok("POST", f"/tasks/schedule?taskType={MOVE}&tableName=orders")
+    assert again[MOVE] is None and "incomplete run of this task already" in again["schedulingErrors"]
+    run = orders.home.run(answer[MOVE])
+    assert (run.verb, run.arguments, run.source) == ("task_run", {"table": "orders", "type": MOVE}, "http")
+    assert len(orders.home.runs()) == 1
+
+
+def test_all_tables_and_types(orders: App) -> None:
+    orders.ok("POST", "/schemas", {**SCHEMA, "schemaName": "plain"})
+    orders.ok("POST", "/tables", {**OFFLINE, "tableName": "plain", "segmentsConfig": {"schemaName": "plain"}})
+    answer = orders.ok("POST", "/tasks/schedule")
+    assert [run.id for run in orders.home.runs("orders")] == [answer[MOVE]]
+    assert orders.refused("POST", "/tasks/schedule?tableName=plain")[0] == 400
+    orders.ok("DELETE", "/tables/orders")
+    assert orders.ok("POST", "/tasks/schedule") == {MOVE: None, "schedulingErrors": f"No table has a {MOVE}."}
+
+
+def test_what_is_not_there(orders: App) -> None:
+    assert orders.refused("POST", "/tasks/schedule?tableName=order")[1].endswith("Did you mean 'orders'?")
+    assert orders.refused("POST", f"/tasks/schedule?taskType={MOVE[:-1]}")[1].endswith(f"Did you mean '{MOVE}'?")
+    assert "not built yet" in orders.refused("POST", "/tasks/schedule?taskType=MergeRollupTask")[1]
+    assert orders.refused("GET", "/tasks/nothing/state")[0] == 404
+    assert orders.refused("GET", "/tasks/task/nothing/state")[0] == 404
+    assert orders.refused("GET", "/tasks/task/nothing/debug")[0] == 404
+
+
+@pytest.mark.parametrize(("ended", "word"), [("DONE", "COMPLETED"), ("NOTHING", "COMPLETED"), ("FAILED", "FAILED")])
+def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
+    assert orders.get("/tasks/tasktypes") == [MOVE]
+    assert orders.get(f"/tasks/{MOVE}/state") == "NOT_STARTED"
+    task = orders.ok("POST", "/tasks/schedule")[MOVE]
+    assert orders.get(f"/tasks/task/{task}/state") == "NOT_STARTED"
+    runs = orders.home.catalog.runs
+    assert runs.claim() is not None
+    runs.tell(task, "Reading 7 rows.")
+    assert orders.get(f"/tasks/task/{task}/state") == "IN_PROGRESS" == orders.get(f"/tasks/{MOVE}/state")
+    going = orders.get(f"/tasks/task/{task}/debug")
+    assert (going["progress"], going["subtaskInfos"][0]["info"]) == ("Reading 7 rows.", "Reading 7 rows.")
+    runs.finish(task, ended, "A sentence.")
+    assert orders.get(f"/tasks/{MOVE}/taskstates") == {task: word}
+    assert orders.get(f"/tasks/{MOVE}/tasks") == [task]
+    debug = orders.get(f"/tasks/task/{task}/debug")
+    assert (debug["taskState"], debug["result"], debug["table"]) == (word, "A sentence.", "orders")
+    assert debug["startTime"] <= debug["executionStartTime"] <= debug["finishTime"]
+    assert orders.ok("POST", "/tasks/schedule")[MOVE] not in {None, task}
+
+
+def test_schedules(orders: App) -> None:
+    assert orders.get("/tasks/schedules") == []
+    config = orders.get("/tables/orders")["REALTIME"]
+    config["task"]["taskTypeConfigsMap"][MOVE]["schedule"] = "0 0/5 * * * ?"
+    orders.ok("PUT", "/tables/orders", config)
+    (found,) = orders.get("/tasks/schedules?tableName=orders_REALTIME")
+    assert (found["table"], found["state"], found["schedule"]) == ("orders", "WAITING", "0 0/5 * * * ?")
+    assert orders.refused("GET", "/tasks/schedules?tableName=order")[0] == 404
