@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
-.PHONY: help setup run test check format bench lock clean
+.PHONY: help setup run serve test check format bench lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,16 @@ setup: $(STAMP) $(JARS) ## Virtual environment, locked dependencies, jar cache (
 
 run: setup ## Play the orders recipe end to end with a local Kafka broker
 	@$(BIN)/hybrid demo orders
+
+serve: setup ## Local Kafka, the server and the orders example; stays up until Ctrl-C
+	@$(BIN)/hybrid kafka start >/dev/null
+	@trap '$(BIN)/hybrid kafka stop >/dev/null' EXIT; \
+	$(BIN)/hybrid table show orders >/dev/null 2>&1 || { \
+	  $(BIN)/hybrid kafka topic create orders >/dev/null; \
+	  $(BIN)/hybrid table create --kafka localhost:9092 --schema data/orders/orders_schema.json \
+	    --config data/orders/orders_table.json --config data/orders/orders_offline_table.json; \
+	  $(BIN)/hybrid kafka produce orders data/orders/events.jsonl >/dev/null; }; \
+	$(BIN)/hybrid serve
 
 test: setup ## The whole test suite
 	@$(BIN)/python -m pytest

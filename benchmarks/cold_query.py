@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import hybrid
-from hybrid.api import TableFiles
+from hybrid.api import TableDocuments
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.topics import create_topic, produce
 
@@ -34,7 +34,7 @@ def prepare(home: Path, brokers: str) -> None:
     create_topic(brokers, "orders")
     hy = hybrid.connect(home)
     configs = [DATA / "orders_table.json", DATA / "orders_offline_table.json"]
-    hy.create_table(TableFiles(DATA / "orders_schema.json", configs, brokers))
+    hy.create_table(TableDocuments.read(DATA / "orders_schema.json", configs, brokers))
     with (DATA / "events.jsonl").open("rb") as events:
         produce(brokers, "orders", [line.strip() for line in events])
     hy.table("orders").ingest()

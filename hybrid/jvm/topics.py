@@ -156,7 +156,7 @@ def require_listener(brokers: str) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
             return
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, UnicodeError) as error:  # the last: a host that no DNS name can be
             reasons.append(getattr(error, "strerror", None) or str(error))
     raise _unreachable(brokers, ", ".join(dict.fromkeys(reasons)))
 

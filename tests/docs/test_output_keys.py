@@ -22,6 +22,7 @@ FORMS = {spans(row[0])[0]: row[1] for row in TABLE.rows}
 KEYS = {spans(row[0])[0]: spans(row[2]) for row in TABLE.rows}
 ONLY_A_SENTENCE = {"table drop", "table undrop"}
 DATA = ROOT / "data" / "orders"
+SCHEDULED = ("--set", "/task/taskTypeConfigsMap/RealtimeToOfflineSegmentsTask/schedule=0 0 * * * ?")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,10 @@ def play_tables(play: Any, broker: str, folder: Path) -> None:
     play("kafka topic list", "--kafka", broker)
     play("table validate", *files)
     play("table create", *files, "--kafka", broker)
-    play("table apply", *files, "--kafka", broker, "--set", "bufferTimePeriod=2m")
+    play("table apply", *files, "--kafka", broker, "--set", "bufferTimePeriod=2m", *SCHEDULED)
+    topic = ("--set", "stream.kafka.topic.name=keys")
+    admin = ("-schemaFile", str(DATA / "orders_schema.json"), "-tableConfigFile", str(DATA / "orders_table.json"))
+    play("admin AddTable", *admin, "-update", "-exec", "--kafka", broker, *SCHEDULED, *topic)
     play("table list")
     play("table show", "orders")
     play("kafka produce", "keys", str(DATA / "events.jsonl"), "--kafka", broker)
@@ -68,13 +72,19 @@ def play_work(play: Any) -> None:
     play("rejected list", "orders")
     variables = ("--var", f"segmentName={segment}", "--input", str(DATA / "corrected"))
     play("job run", str(ROOT / "job_specs/orders/job-spec.yml"), *variables)
+    spec = ("-jobSpecFile", str(ROOT / "job_specs/orders/job-spec.yml"), "--input", str(DATA / "corrected"))
+    play("admin LaunchDataIngestionJob", *spec, "-values", f"segmentName={segment}")
     replacement = play("replacement list", "orders")[0]["id"]
     play("replacement show", "orders", replacement)
     play("replacement revert", "orders", replacement, "--yes")
     play("query", "select count(*), count(*) from orders")
     play("query --explain", "select * from orders")
     play("task show", play("task list")[0]["id"])
+    play("task schedule")
+    play("segment seal", "orders")
     play("status")
+    play("logs")
+    play("doctor")
 
 
 def play_machine(play: Any) -> None:
@@ -89,7 +99,7 @@ def play_machine(play: Any) -> None:
 
 def test_every_command_is_listed() -> None:
     assert {tuple(name.split()) for name in FORMS} == {*CODE, ("query", "--explain")} - {
-        ("demo",), *(tuple(name.split()) for name in ONLY_A_SENTENCE)
+        ("demo",), ("serve",), *(tuple(name.split()) for name in ONLY_A_SENTENCE)
     }  # fmt: skip
 
 

@@ -54,7 +54,8 @@ DOCUMENTED = {
 
 def name_of(documented: str) -> tuple[str, ...]:
     """`hybrid kafka topic create NAME` -> (kafka, topic, create)."""
-    return tuple(word for word in documented.split()[1:] if word.islower())
+    words = documented.split()[1:]
+    return next((name for size in range(len(words), 0, -1) if (name := tuple(words[:size])) in CODE), tuple(words))
 
 
 def test_every_command_is_documented_and_exists() -> None:
@@ -76,7 +77,7 @@ def test_options_of_a_command(text: str) -> None:
 @pytest.mark.parametrize("text", DOCUMENTED)
 def test_arguments_of_a_command(text: str) -> None:
     arguments = [param for param in CODE[name_of(text)].params if isinstance(param, click.Argument)]
-    documented = [word for word in text.split()[1:] if not word.islower()]
+    documented = text.split()[1 + len(name_of(text)) :]
     assert [word.startswith("[") for word in documented] == [not argument.required for argument in arguments]
 
 
