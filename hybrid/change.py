@@ -1,6 +1,7 @@
 """Changes a table that exists: adds a half, or takes over other settings. Part of the API's layer.
 
-What rows already stand on cannot be changed here: columns, primary key, time column, topic, upsert.
+What rows already stand on cannot be changed here: columns, primary key, time column, topic, upsert; and the boundary's
+mode is fixed from the moment that the table has both halves.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.catalog.definitions import Definition
-from hybrid.creation import lay_halves
+from hybrid.creation import lay_halves, settle_boundary_mode
 from hybrid.errors import SpecError
-from hybrid.spec.table_config import TableSpec
+from hybrid.lake.log import open_half
+from hybrid.spec.table_config import Half, TableSpec
 
 if TYPE_CHECKING:
     from hybrid.api import Creation, Hybrid
@@ -36,7 +38,10 @@ def apply_change(home: Hybrid, known: Definition, wanted: TableSpec) -> Creation
         return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
     after = home.spec_of(definition)
     _check_kept(before, after)
+    _check_boundary_mode(home, before, after)
     added = after.halves - before.halves
+    if added == {Half.REALTIME}:
+        settle_boundary_mode(home.layout(known.name), after, home.now_ms())
     # The definition comes last: a half that it names is there.
     starts = lay_halves(home.layout(known.name), after, home.now_ms(), added) if added else {}
     home.definitions.replace(definition)
@@ -70,6 +75,19 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
                 f"Table '{before.name}' holds rows under {what}, which cannot be changed. Nothing was changed.",
                 hint="Create a table of another name.",
             )
+
+
+def _check_boundary_mode(home: Hybrid, before: TableSpec, after: TableSpec) -> None:
+    """SpecError when a config asks for another mode than the table was created with; a task may come and go."""
+    if len(before.halves) < len(Half) or after.boundary_mode is None:
+        return
+    mode = open_half(home.layout(before.name).half(Half.OFFLINE)).offline.boundary.mode
+    if after.boundary_mode is not mode:
+        raise SpecError(
+            f"Table '{before.name}' was created with boundary mode '{mode}', and the mode is fixed: it cannot become "
+            f"'{after.boundary_mode}'. Nothing was changed.",
+            hint=f'Leave "hybrid.boundary" out, or write "{mode}".',
+        )
 
 
 def _difference(path: str, before: Any, after: Any) -> Iterator[str]:

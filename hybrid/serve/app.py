@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from hybrid.api import Hybrid
 from hybrid.serve import (
+    boundaries,
     consumption,
     health,
     ingest_files,
@@ -28,8 +29,8 @@ from hybrid.serve.metrics import Metrics
 _ROUTERS = tuple(
     noun.router
     for noun in (
-        health, queries, schemas, consumption, tables, sizes, segments, tasks, jobs, ingest_files, replacements, verbs,
-        openapi,
+        health, queries, schemas, consumption, tables, sizes, boundaries, segments, tasks, jobs, ingest_files,
+        replacements, verbs, openapi,
     )
 )  # fmt: skip
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})

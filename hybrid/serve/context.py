@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord
-from hybrid.errors import ConflictError, HybridError, MachineError, QueryError, known_kinds
+from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import RunningQueries
 from hybrid.workqueue import enqueue
 
 _POLL_S = (0.01, 0.2)
 COMMITS_S = 15.0  # how long a list of segments waits for the commit of what Kafka holds; a cold Spark takes 10 s
+
+
+class GoesOn(HybridError):
+    """A run that was waited for goes on; it ends without its caller."""
+
+    code = "goes-on"
+    http_status = 504
 
 
 @dataclass(frozen=True)
@@ -50,25 +59,23 @@ class Context:
             )
         return run
 
-    def carried_out(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """Queues heavy work and waits for its report; raises what the work raised. Call it in a worker thread."""
-        return self.report(self.ended(self.queue(verb, arguments)))
+    async def carried_out(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """Queues heavy work and waits for its report; raises what the work raised."""
+        return self.report(await self.ended(await run_in_threadpool(self.queue, verb, arguments)))
 
-    def ended(self, run: RunRecord) -> RunRecord:
-        """The run at its end, or as it stands when it was waited for long enough."""
+    async def ended(self, run: RunRecord) -> RunRecord:
+        """The run at its end, or as it stands when it was waited for long enough. No thread waits meanwhile."""
         deadline, pause_s = time.monotonic() + self.limits.run_wait_s, _POLL_S[0]
         while run.incomplete and time.monotonic() < deadline:
-            time.sleep(pause_s)
+            await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _POLL_S[1])
-            run = self.home.run(run.id)
+            run = await run_in_threadpool(self.home.run, run.id)
         return run
 
     def report(self, run: RunRecord) -> Any:
-        """The report of a run; raises what it raised, MachineError while it goes on."""
+        """The report of a run; raises what it raised, GoesOn while it goes on."""
         if run.incomplete:
-            raise MachineError(
-                f"Run {run.id} goes on: {run.progress or run.state}.", hint=f"GET {self.url}/runs/{run.id}"
-            )
+            raise GoesOn(f"Run {run.id} goes on: {run.progress or run.state}.", hint=f"GET {self.url}/runs/{run.id}")
         if run.error is not None:
             raise error_of(run.error)
         return run.report

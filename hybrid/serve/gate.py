@@ -1,7 +1,7 @@
 """What every request passes: a request id, a bound on its body, a look at its Host, a log line and a count.
 
 A server on loopback answers only to loopback names: a web page elsewhere could otherwise reach it under a name of its
-own that resolves to 127.0.0.1 (DNS rebinding).
+own that resolves to 127.0.0.1 (DNS rebinding). Nor does it answer a page of another site, which could otherwise post.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from hybrid.serve.metrics import Metrics
 _LOG = logging.getLogger(__name__)
 _UPLOADS = ("/ingestFromFile",)
 _QUIET = ("/livez", "/readyz", "/health", "/metrics")
+_UNNAMED = (b"", b"application/x-www-form-urlencoded", b"text/plain")
 Headers = dict[bytes, bytes]
 
 
@@ -54,16 +55,19 @@ class Gate:
         if refusal is not None:
             await error_answer(*refusal, kind="usage", hint=None)(scope, receive, send)
             return
-        await self._app(scope, _bounded(receive, limit), send)
+        await self._app(_json_meant(scope, headers), _bounded(receive, limit), send)
 
     def _host_refusal(self, headers: Headers) -> tuple[int, str] | None:
         if self._hosts is None:
             return None
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() and not host.endswith("]") else host
-        if name in self._hosts:
-            return None
-        return 421, f"This server answers on loopback only; Host '{host[:100]}' is not a loopback name."
+        if name not in self._hosts:
+            return 421, f"This server answers on loopback only; Host '{host[:100]}' is not a loopback name."
+        origin = headers.get(b"origin", b"").decode("latin-1").lower()
+        if origin and origin.partition("://")[2] != host:
+            return 403, f"A page of '{origin[:100]}' may not use this server."
+        return None
 
     def _told(self, scope: Scope, seen: _Seen, took_s: float) -> None:
         route = getattr(scope.get("route"), "path", "(no path)")
@@ -98,6 +102,19 @@ def _bounded(receive: Receive, limit: int) -> Callable[[], Awaitable[MutableMapp
         return message
 
     return bounded
+
+
+def _json_meant(scope: Scope, headers: Headers) -> Scope:
+    """The request with a JSON body named as one: `curl -d` calls every body a form, and no path here takes such a one.
+
+    (Pages of other sites could send these without being asked; they are refused by their Origin.)
+    """
+    kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    if kind not in _UNNAMED:
+        return scope
+    others = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+    scope["headers"] = [*others, (b"content-type", b"application/json")]
+    return scope
 
 
 def _length_refusal(headers: Headers, limit: int) -> tuple[int, str] | None:

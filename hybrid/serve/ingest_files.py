@@ -80,11 +80,11 @@ async def ingest_file(request: Request, table: TableAndType, config: BatchConfig
     context = context_of(request)
     wanted = await run_in_threadpool(_wanted, context, table, config)
     file = await receive_file(request, context.home.home)
-    return await run_in_threadpool(_ingest, context, wanted, file, True)
+    return await _ingest(context, wanted, file, uploaded=True)
 
 
 @router.post("/ingestFromURI", summary="Add a file of the server's machine as a segment", responses=_DONE)
-def ingest_uri(
+async def ingest_uri(
     request: Request,
     table: TableAndType,
     config: BatchConfig,
@@ -94,17 +94,17 @@ def ingest_uri(
 ) -> Any:
     """The file is where the server runs: `file:///...`. Answers when its rows can be queried."""
     context = context_of(request)
-    return _ingest(context, _wanted(context, table, config), _local_file(uri), False)
+    wanted = await run_in_threadpool(_wanted, context, table, config)
+    file = await run_in_threadpool(_local_file, uri)
+    return await _ingest(context, wanted, file, uploaded=False)
 
 
-def _ingest(context: Context, wanted: _Wanted, file: Path, uploaded: bool) -> dict[str, Any]:
+async def _ingest(context: Context, wanted: _Wanted, file: Path, uploaded: bool) -> dict[str, Any]:
+    arguments = {"spec": wanted.spec(file), "source": "ingest", "folder": "/", "variables": {}, "append": True}
     run = None
     try:
-        run = context.queue(
-            "job_run",
-            {"spec": wanted.spec(file), "source": "ingest", "folder": "/", "variables": {}, "append": True},
-        )
-        run = context.ended(run)
+        run = await run_in_threadpool(context.queue, "job_run", arguments)
+        run = await context.ended(run)
     finally:
         # A run that still goes on reads the file; what it leaves is swept later.
         if uploaded and (run is None or not run.incomplete):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 
 from hybrid import views
 from hybrid.catalog.runs import RunRecord
@@ -86,16 +87,17 @@ def spec_text(spec: str | dict[str, Any]) -> str:
 
 
 @router.post("/jobs", summary="Run a job spec", responses=shown(_RUN))
-def add_job(
+async def add_job(
     request: Request,
     job: Job,
     wait: Annotated[bool, Query(description="Wait for its end, and answer its report or its error")] = False,
 ) -> Any:
     """Queues the job and answers its run; a spec that cannot be honoured is refused at once."""
-    context, arguments = context_of(request), job.arguments()
+    context = context_of(request)
+    arguments = await run_in_threadpool(job.arguments)
     if wait:
-        return context.carried_out("job_run", arguments)
-    return _view(context.queue("job_run", arguments))
+        return await context.carried_out("job_run", arguments)
+    return _view(await run_in_threadpool(context.queue, "job_run", arguments))
 
 
 @router.get("/jobs", summary="List the jobs", responses=shown([_RUN]))

@@ -34,6 +34,7 @@ _LOCK_S = 20.0
 _WORKERS_MAX = 4
 _END_S = 5.0
 _JVM_END_S = 1.5
+_DYING_S = 0.2  # a killed JVM breaks its connections some milliseconds before it counts as gone
 
 
 class Pipeline:
@@ -43,6 +44,7 @@ class Pipeline:
         self._home, self._stop = home, stop
         self._state = "starting"
         self._lost = False
+        self._ending = False
         self._jvm: Process | None = None
         self._ingesters: dict[str, Ingester] = {}
         self._workers: dict[str, threading.Thread] = {}
@@ -91,7 +93,7 @@ class Pipeline:
             self._home.catalog.serving.forget(name)
         for name in wanted:
             if name not in self._ingesters or not self._ingesters[name].is_alive():
-                self._ingesters[name] = Ingester(self._home, name, self._is_lost)
+                self._ingesters[name] = Ingester(self._home, name, lambda: not self._works())
                 self._ingesters[name].start()
 
     def _has_stream(self, name: str) -> bool:
@@ -117,12 +119,18 @@ class Pipeline:
 
     def _carry_out(self, run: RunRecord) -> None:
         try:
-            carry_out(self._home, run, lambda: not self._is_lost())
+            carry_out(self._home, run, self._works)
         except PipelineLost:
-            _LOG.error("Spark's JVM is gone; run %s is left to the next pipeline.", run.id)
+            _LOG.warning("Spark's JVM is gone or ending; run %s is left to the next pipeline.", run.id)
         except Exception:  # the catalog cannot be written: the run stays RUNNING and is taken up at the next start
             _LOG.exception("Run %s could not be noted as ended", run.id)
             self._lost = True
+
+    def _works(self) -> bool:
+        """Whether an error is that of the work itself, and not of a JVM that is gone or being ended under it."""
+        if not self._is_lost():
+            time.sleep(_DYING_S)
+        return not self._is_lost() and not self._ending
 
     def _is_lost(self) -> bool:
         if not self._lost and self._jvm is not None and not self._jvm.is_alive():
@@ -144,6 +152,7 @@ class Pipeline:
         deadline = time.monotonic() + (0 if self._lost else _END_S)
         for thread in [*self._ingesters.values(), *self._workers.values()]:
             thread.join(max(0.0, deadline - time.monotonic()))
+        self._ending = True
         if self._jvm is not None:
             self._jvm.stop(_JVM_END_S)
 

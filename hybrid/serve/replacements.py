@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 
 from hybrid.errors import NotFoundError
 from hybrid.plain import json_value
-from hybrid.serve.context import context_of
+from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
 from hybrid.spec.table_config import Half
@@ -66,12 +67,11 @@ def show_replacement(request: Request, table: TableName, entry: EntryId) -> Any:
     summary="Take a replacement back",
     responses=shown({"table": "orders", "act": "revert-1", "version": 4, "sentence": "Put back 1 segment."}),
 )
-def revert(request: Request, table: TableName, entry: EntryId, how: Revert | None = None) -> Any:
+async def revert(request: Request, table: TableName, entry: EntryId, how: Revert | None = None) -> Any:
     """Puts back what it replaced, as a new commit, and waits for its report."""
     context, wanted = context_of(request), how or Revert()
-    found = named(context, table).table
-    arguments = {"table": found.name, "entry": found.replacement(entry[:_LENGTH_MAX]).id, **wanted.model_dump()}
-    return context.carried_out("revert", arguments)
+    found = await run_in_threadpool(_entry, context, table, entry)
+    return await context.carried_out("revert", {**found, **wanted.model_dump()})
 
 
 @router.get(
@@ -98,3 +98,8 @@ def list_rejected(
         raise NotFoundError(f"'{table}' names the OFFLINE half, which rejects nothing.")
     total = found.table.half(Half.REALTIME).realtime.rejected
     return {"total": total, "rows": json_value(found.table.rejected(limit, offset))}
+
+
+def _entry(context: Context, table: str, entry: str) -> dict[str, str]:
+    found = named(context, table).table
+    return {"table": found.name, "entry": found.replacement(entry[:_LENGTH_MAX]).id}

@@ -100,12 +100,20 @@ def delete_segment(request: Request, table: TableName, segment: SegmentName) -> 
 
 
 @router.post("/segments/{table}/reload", summary="Reload the segments", response_model=Done)
-@router.post("/segments/{table}/{segment}/reload", summary="Reload a segment", response_model=Done)
-def reload(request: Request, table: TableName, segment: str | None = None) -> Any:
+def reload_all(request: Request, table: TableName) -> Any:
     """There is nothing to reload: no server keeps a copy of a segment or builds indexes for it."""
+    return _nothing_to_reload(named(context_of(request), table))
+
+
+@router.post("/segments/{table}/{segment}/reload", summary="Reload a segment", response_model=Done)
+def reload_one(request: Request, table: TableName, segment: SegmentName) -> Any:
+    """There is nothing to reload, as for all of them."""
     found = named(context_of(request), table)
-    if segment is not None:
-        _segment(found, segment)
+    _segment(found, segment)
+    return _nothing_to_reload(found)
+
+
+def _nothing_to_reload(found: Named) -> dict[str, str]:
     return {"status": f"Nothing to reload in '{found.table.name}': queries read what is committed."}
 
 

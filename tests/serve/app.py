@@ -7,12 +7,15 @@ import json
 import socket
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
 from hybrid.api import Hybrid, TableDocuments, _definition
+from hybrid.catalog.runs import RunRecord
+from hybrid.errors import DataError, error_document
 from hybrid.progress import Silent
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
@@ -113,10 +116,11 @@ class App:
 
 
 class Worker:
-    """Carries out what is queued, in a thread, as the pipeline would."""
+    """Carries out what is queued, in a thread, as the pipeline would; `carry` is what it does with a run."""
 
-    def __init__(self, home: Hybrid) -> None:
+    def __init__(self, home: Hybrid, carry: Callable[[Hybrid, RunRecord], None] | None = None) -> None:
         self._home, self._stop = home, threading.Event()
+        self._carry = carry or (lambda home, run: carry_out(home, run, lambda: True))
         self._thread = threading.Thread(target=self._work)
 
     def __enter__(self) -> Worker:
@@ -131,7 +135,13 @@ class Worker:
         while not self._stop.wait(0.02):
             run = self._home.catalog.runs.claim()
             if run is not None:
-                carry_out(self._home, run, lambda: True)
+                self._carry(self._home, run)
+
+
+def fail_at_once(home: Hybrid, run: RunRecord) -> None:
+    """What a worker does with a run where there is no Spark."""
+    error = DataError("There is no Spark in this test.")
+    home.catalog.runs.finish(run.id, "FAILED", str(error), error=error_document(error))
 
 
 def lay_orders(home: Hybrid) -> Halves:

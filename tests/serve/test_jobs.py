@@ -1,12 +1,15 @@
 """Jobs, replacements and uploaded files over HTTP, carried out by Spark."""
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from hybrid.serve.context import Limits
 from tests.serve.app import OFFLINE, SCHEMA, App, form
 
 ROWS = [{"order_id": number, "customer": "ada", "amount": 1.5, "ts": 1000 * number} for number in (1, 2, 3)]
@@ -202,3 +205,23 @@ def test_files_that_are_refused(app: App, files: Path) -> None:
     assert app.refused("POST", f"{uris}file:///a%2500b")[0] in {400, 404}
     assert app.home.runs() == []
     assert not list((app.home.home / "uploads").glob("*"))
+
+
+def test_a_run_that_outlives_its_request(tmp_path: Path, files: Path) -> None:
+    app = table(App(tmp_path / "home", Limits(run_wait_s=0.1)))
+    try:
+        body = {"spec": spec(files), "variables": {"name": "x"}}
+        status, sentence = app.refused("POST", "/jobs?wait=true", body)
+        assert status == 504 and sentence.endswith("goes on: QUEUED.")
+        config = quote(json.dumps({"inputFormat": "json"}))
+        content, headers = form("orders.json", lines(ROWS))
+        path = f"/ingestFromFile?tableNameWithType=orders_OFFLINE&batchConfigMapStr={config}"
+        assert app.refused("POST", path, content, headers=headers)[0] == 504
+        (upload,) = (app.home.home / "uploads").iterdir()
+        assert [file.read_bytes() for file in upload.iterdir()] == [lines(ROWS)], "its run is still to read it"
+        long_ago = time.time() - 100_000
+        os.utime(upload, (long_ago, long_ago))
+        app.refused("POST", path, b"", headers=headers)
+        assert not upload.exists(), "swept a day later"
+    finally:
+        app.close()

@@ -152,3 +152,18 @@ def test_bodies_that_are_too_long(tmp_path: Any) -> None:
 
 def test_other_hosts(orders: App) -> None:
     assert orders.refused("GET", "/tables", headers={"Host": "evil.example:9000"})[0] == 421
+
+
+def test_pages_of_other_sites(orders: App) -> None:
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:1", "https://localhost"):
+        assert orders.refused("POST", "/tables/orders/pauseConsumption", headers={"Origin": origin})[0] == 403
+    assert orders.ok("POST", "/tables/orders/resumeConsumption", headers={"Origin": orders.url})
+
+
+@pytest.mark.parametrize("kind", [None, "application/x-www-form-urlencoded", "text/plain; charset=utf-8"])
+def test_json_that_is_not_called_so(orders: App, kind: str | None) -> None:
+    """As `curl -d` sends it."""
+    headers = {"Content-Type": kind} if kind else {}
+    assert orders.ok("POST", "/query/sql", '{"sql": "select count(*) from orders"}', headers=headers)["resultTable"]
+    assert orders.ok("POST", "/schemas", json.dumps(SCHEMA), headers=headers)
+    assert orders.refused("POST", "/tables/orders/replacements/x/revert", "", headers=headers)[0] == 404

@@ -10,9 +10,10 @@ from hypothesis.errors import Unsatisfiable
 from hypothesis.strategies import SearchStrategy
 from schemathesis import GenerationMode
 
-from tests.serve.app import MOVE, MOVED, App
+from tests.serve.app import MOVE, MOVED, App, Worker, fail_at_once
 
 KNOWN = {"table": "orders", "schema": "orders", "segment": MOVED, "type": MOVE}
+NO_HTTP = "Invalid HTTP request received."  # uvicorn itself says so, before any application
 OWN_SHAPES = {"/metrics", "/livez", "/health", "/", "/readyz", "/version"}
 
 
@@ -53,15 +54,17 @@ def test_no_input_makes_a_500(orders: App, mode: GenerationMode) -> None:
     """Requests made from the document, with names that are there and names that are not."""
     tried: set[str] = set()
     schema = schemathesis.openapi.from_url(f"{orders.url}/openapi.json")
-    for result in schema.get_all_operations():
-        operation = result.ok()
-        names = {parameter.name for parameter in operation.path_parameters}
-        known = {name: value for name, value in KNOWN.items() if name in names}
-        fixed = [None, known] if known.keys() == names and names and operation.method != "delete" else [None]
-        for path_parameters in fixed:
-            try_out(operation.as_strategy(mode, path_parameters=path_parameters), tried)
-    assert {path for path in orders.get("/openapi.json")["paths"] if "{" not in path} <= tried
-    assert orders.get("/tables/orders")
+    with Worker(orders.home, fail_at_once):
+        operations = [result.ok() for result in schema.get_all_operations()]
+        for operation in sorted(operations, key=lambda one: one.method == "delete"):
+            names = {parameter.name for parameter in operation.path_parameters}
+            known = {name: value for name, value in KNOWN.items() if name in names}
+            fixed = [None, known] if known.keys() == names and names and operation.method != "delete" else [None]
+            for path_parameters in fixed:
+                try_out(operation.as_strategy(mode, path_parameters=path_parameters), tried)
+    # No text is unfitting as a name, so some paths have no unfitting request.
+    paths = set(orders.get("/openapi.json")["paths"])
+    assert tried >= paths if mode is GenerationMode.POSITIVE else len(tried) > 20
 
 
 def try_out(strategy: SearchStrategy[schemathesis.Case], tried: set[str]) -> None:
@@ -72,7 +75,7 @@ def try_out(strategy: SearchStrategy[schemathesis.Case], tried: set[str]) -> Non
         tried.add(case.path)
         response = case.call()
         assert response.status_code != 500, response.text
-        if response.status_code >= 400 and case.path != "/readyz":
+        if response.status_code >= 400 and case.path != "/readyz" and response.text != NO_HTTP:
             assert response.json()["error"], case.as_curl_command()
 
     # A part that cannot be wrong (a path without parameters and body) has no unfitting requests.

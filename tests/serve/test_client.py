@@ -1,0 +1,112 @@
+"""The command line against a server in another home: the same results, messages and exit codes as on its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from hybrid.api import Hybrid
+from hybrid.cli.main import run
+from hybrid.client import Client, server_of
+from hybrid.errors import MachineError, NotFoundError, QueryError, UsageError
+from hybrid.jvm.process import Process
+from hybrid.progress import Silent
+from hybrid.serve.app import build_app
+from hybrid.serve.context import Limits
+from hybrid.serve.supervisor import Address, listening_sockets, url_of
+from hybrid.spec.settings import load_settings
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
+
+
+@pytest.fixture
+def url(home: Path) -> Iterator[str]:
+    """A query process without a pipeline, in a thread: heavy work stays in its queue."""
+    hy = Hybrid(load_settings(home=home), Silent())
+    _ = hy.catalog
+    sockets = listening_sockets(Address(port=0, broker_port=0))
+    where = url_of(sockets[0])
+    server = uvicorn.Server(
+        uvicorn.Config(build_app(hy, Limits(body_bytes=200_000), where), log_config=None, access_log=False)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": sockets}, daemon=True)
+    thread.start()
+    yield where
+    server.should_exit = True
+    thread.join(timeout=10)
+    hy.close()
+
+
+def test_a_command_lets_the_named_server_work(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    away = ["--home", str(tmp_path / "elsewhere"), "--server", url, "--json"]
+    files = ["--schema", str(DATA / "orders_schema.json"), "--config", str(DATA / "orders_offline_table.json")]
+    assert run([*away, "table", "create", *files]) == 0
+    made, said = capsys.readouterr()
+    assert json.loads(made)["table"] == "orders" and "Created table 'orders'" in said
+    assert run([*away, "table", "create", *files]) == 4
+    assert "exists already" in capsys.readouterr().err
+    assert run([*away, "query", "select count(*), sum(amount) from orders"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"count(*)": 0, "sum(amount)": None}]
+    assert run([*away, "query", "select nope from orders"]) == 1
+    assert "Column 'nope' does not exist" in capsys.readouterr().err
+    assert run([*away, "table", "show", "ordres"]) == 1
+    assert "Did you mean 'orders'?" in capsys.readouterr().err
+    assert run([*away, "query", "--explain", "select * from orders"]) == 0
+    assert json.loads(capsys.readouterr().out)["tables"]
+    assert run([*away, "status"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["state"] == "OK"
+    assert not (tmp_path / "elsewhere" / "warehouse").exists()
+
+
+def test_errors_cross_the_wire_as_they_were_raised(url: str) -> None:
+    client = Client(url, Silent())
+    with pytest.raises(NotFoundError, match="Table 'x' does not exist"):
+        client.call("table_show", {"table": "x"})
+    with pytest.raises(QueryError) as failed:
+        client.call("query", {"sql": "selec 1"})
+    assert failed.value.pinot_code == 150
+    for arguments in ({}, {"table": 7}, {"table": "x", "more": 1}):
+        with pytest.raises(UsageError):
+            client.call("table_show", arguments)
+    with pytest.raises(NotFoundError, match="Did you mean 'table_show'"):
+        client.call("table_sho", {})
+    with pytest.raises(UsageError, match="longer than 200000 bytes"):
+        client.call("query", {"sql": "select " + "1" * 300_000})
+
+
+def test_a_server_that_does_not_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(MachineError, match="does not answer"):
+        Client("http://127.0.0.1:1", Silent()).call("table_list", {})
+    for wrong in ("ftp://x", "http://"):
+        with pytest.raises(UsageError, match="is not a server's address"):
+            Client(wrong, Silent())
+    assert run(["--home", str(tmp_path / "h"), "--server", "http://127.0.0.1:1", "table", "list"]) == 1
+    assert "hybrid serve" in capsys.readouterr().err
+
+
+def test_an_address_left_by_a_server_that_is_gone_counts_for_nothing(home: Path) -> None:
+    home.mkdir()
+    assert server_of(home) is None
+    (home / "server.json").write_text("{")
+    assert server_of(home) is None
+    Process(2**22 - 1, "0").save(home / "server.json", url="http://127.0.0.1:1")
+    assert server_of(home) is None
+    assert run(["--home", str(home), "table", "list"]) == 0
+
+
+def test_a_name_that_is_not_loopback_is_refused(url: str) -> None:
+    import http.client
+
+    address = url.removeprefix("http://")
+    for host, status in ((address, 200), ("localhost", 200), ("evil.example:9000", 421), ("", 421)):
+        connection = http.client.HTTPConnection(address)
+        connection.putrequest("GET", "/livez", skip_host=True)
+        connection.putheader("Host", host)
+        connection.endheaders()
+        assert connection.getresponse().status == status, host
+        connection.close()
