@@ -32,7 +32,8 @@ BATCH_OFFSETS_MAX = 1_000_000
 class BatchReport:
     """What a batch did: `rows` and `rejected` committed at `version`; `behind` offsets were left for the next one.
 
-    `sealed` counts segments that only their age has sealed, by an act of its own while nothing arrived.
+    `filtered` counts messages that the table's filter dropped: their offsets are committed, they are not. `sealed`
+    counts segments that only their age has sealed, by an act of its own while nothing arrived.
     """
 
     rows: int
@@ -40,14 +41,15 @@ class BatchReport:
     behind: int
     version: int
     sealed: int = 0
+    filtered: int = 0
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """What a batch put into one segment."""
+    """What a batch put into one segment; without a segment, what the table's filter dropped."""
 
     key: PartitionKey
-    segment: str
+    segment: str | None
     rows: int
     bytes: int
     start: int
@@ -97,11 +99,12 @@ def _commit_batch(
     frame = decode_frame(messages, spec, assigners, plan.ranges[0].key).persist()
     try:
         pieces = _pieces(frame, plan.ranges[0].key)
-        good = [piece for piece in pieces if piece.segment != columns.rejected_segment(spec.name)]
-        rejected = sum(piece.rows for piece in pieces) - sum(piece.rows for piece in good)
+        good = [piece for piece in pieces if piece.segment not in (None, columns.rejected_segment(spec.name))]
+        filtered = sum(piece.rows for piece in pieces if piece.segment is None)
         rows = sum(piece.rows for piece in good)
+        rejected = sum(piece.rows for piece in pieces) - rows - filtered
         act_id = new_act_id("ingest")
-        detail = {"rows": rows, "rejected": rejected}
+        detail = {"rows": rows, "rejected": rejected, "filtered": filtered}
         after = replace(
             _after(state, good, limits, now_ms),
             act=next_act(state, act_id, "ingest", bench.now_iso(), detail),
@@ -109,12 +112,14 @@ def _commit_batch(
             topic_ids={**state.topic_ids, topic_key(stream.topic): plan.topic_id},
             timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces)),
             rejected=state.rejected + rejected,
+            filtered=state.filtered + filtered,
         )
         _check_still_the_topic(spec, after)
-        committed = commit_act(frame.drop(VALUE_BYTES), layout.half(Half.REALTIME), after, planned=snapshot.version)
+        stored = frame.where(f"{columns.SEGMENT} IS NOT NULL") if filtered else frame
+        committed = commit_act(stored.drop(VALUE_BYTES), layout.half(Half.REALTIME), after, planned=snapshot.version)
     finally:
         frame.unpersist()
-    return BatchReport(rows, rejected, plan.behind, committed)
+    return BatchReport(rows, rejected, plan.behind, committed, filtered=filtered)
 
 
 def _check_still_the_topic(spec: TableSpec, after: RealtimeState) -> None:
@@ -164,6 +169,7 @@ def _after(state: RealtimeState, pieces: Iterable[_Piece], limits: Thresholds, n
     consuming: dict[PartitionKey, Consuming] = dict(state.consuming)
     sequences: dict[PartitionKey, int] = dict(state.sequences)
     for piece in sorted(pieces, key=lambda piece: (piece.key, piece.start)):
+        assert piece.segment is not None
         before = state.consuming.get(piece.key)
         if before is not None and before.name == piece.segment:
             merged = replace(before, rows=before.rows + piece.rows, bytes=before.bytes + piece.bytes)

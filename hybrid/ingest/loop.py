@@ -17,12 +17,16 @@ _POLL_S = 1.0
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What an ingestion did: rows and rejected rows in `batches` commits, in one `sentence`."""
+    """What an ingestion did: rows and rejected rows in `batches` commits, in one `sentence`.
+
+    `filtered` counts messages that the table's filter dropped.
+    """
 
     rows: int
     rejected: int
     batches: int
     sentence: str
+    filtered: int = 0
 
 
 def ingest_until_caught_up(bench: Workbench, spec: TableSpec, layout: TableLayout, **options: int) -> IngestReport:
@@ -57,24 +61,26 @@ def _ingest(
     finished: Callable[[BatchReport | None], bool],
     **options: int,
 ) -> IngestReport:
-    rows = rejected = batches = sealed = 0
+    rows = rejected = batches = sealed = filtered = 0
     while True:
         report = run_batch(bench, spec, layout, **options)
         if report is not None:
             rows, rejected, batches = rows + report.rows, rejected + report.rejected, batches + 1
-            sealed += report.sealed
+            sealed, filtered = sealed + report.sealed, filtered + report.filtered
             bench.progress.step(f"ingesting '{spec.name}' (rows)", rows, rows + report.behind)
         if finished(report):
-            return IngestReport(rows, rejected, batches, _sentence(spec, rows, rejected, batches, sealed))
+            sentence = _sentence(spec, rows, rejected, batches, sealed, filtered)
+            return IngestReport(rows, rejected, batches, sentence, filtered)
 
 
-def _sentence(spec: TableSpec, rows: int, rejected: int, batches: int, sealed: int = 0) -> str:
+def _sentence(spec: TableSpec, rows: int, rejected: int, batches: int, sealed: int = 0, filtered: int = 0) -> str:
     stream = stream_of(spec)
     if not batches:
         return f"Nothing to ingest: table '{spec.name}' has read everything in topic '{stream.topic}'."
-    if sealed and not rows and not rejected:
+    if sealed and not (rows or rejected or filtered):
         aged = "1 segment" if sealed == 1 else f"{sealed} segments"
         return f"Sealed {aged} of '{spec.name}' at the time threshold; there was nothing new in topic '{stream.topic}'."
     kept = f"; {rejected} messages could not be read and are kept as rejected rows" if rejected else ""
+    dropped = f"; {'1 message was' if filtered == 1 else f'{filtered} messages were'} filtered out" if filtered else ""
     commits = "1 commit" if batches == 1 else f"{batches} commits"
-    return f"Ingested {rows} rows from topic '{stream.topic}' into '{spec.name}' in {commits}{kept}."
+    return f"Ingested {rows} rows from topic '{stream.topic}' into '{spec.name}' in {commits}{dropped}{kept}."

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.decode import Decoder, Rejected
+from hybrid.table.decode import Decoder
+from hybrid.table.outcome import Filtered, Rejected
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds
 from hybrid.table.state import RealtimeState
@@ -58,6 +59,7 @@ def decode_frame(
 ) -> DataFrame:
     """Stored rows of the REALTIME half (plus `VALUE_BYTES`), rejected rows among them, by the one decoder.
 
+    A message that the table's filter drops is there without a segment, so that it is counted; it must not be stored.
     `assigners` hands out segments by Kafka partition; `topic` gives connector, topic and epoch of the rows.
     """
     from hybrid.lake.layout import physical_columns
@@ -104,8 +106,12 @@ def _convert_batch(
     rows: list[tuple[object, ...]] = []
     for value, partition, offset, timestamp in zip(values, partitions, offsets, timestamps, strict=True):
         size = len(value) if value is not None else 0
-        found = decoder.decode(value)
-        if isinstance(found, Rejected):
+        found = decoder.decode(value, timestamp)
+        segment: str | None
+        tail: tuple[object, ...]
+        if isinstance(found, Filtered):
+            segment, tail = None, (columns.OP_ROW, None, None, None, *nothing, size)
+        elif isinstance(found, Rejected):
             segment = columns.rejected_segment(spec.name)
             tail = (columns.OP_ROW, None, found.reason, value, *nothing, size)
         else:

@@ -45,8 +45,9 @@ def tail_rows(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMess
     """The rows among `messages`; what is no row of the table is left for ingestion to reject. None without rows."""
     from hybrid.table.decode import Decoder
 
-    batch = Decoder(spec).decode_batch([message.value for message in messages])
-    good = [place for place, reason in enumerate(batch.reasons) if reason is None]
+    values, times_ms = [message.value for message in messages], [message.timestamp_ms for message in messages]
+    batch = Decoder(spec).decode_batch(values, times_ms)
+    good = batch.rows
     if not good:
         return None
     kept = [messages[place] for place in good]

@@ -21,7 +21,7 @@ from hybrid.replace.csvfile import CsvFormat
 from hybrid.replace.files import DataFormat, InputFile, inspect, list_inputs
 from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.plan import JobPlan, plan_job
-from hybrid.replace.report import JobReport, report_of, sentence_of_job, sentence_of_nothing, shown
+from hybrid.replace.report import JobReport, dropped, report_of, sentence_of_job, sentence_of_nothing, shown
 from hybrid.replace.stage import Staged, stage
 from hybrid.replace.swap import Swap, commit_swap, require_offline
 from hybrid.replace.targets import check_fixed_name
@@ -78,7 +78,7 @@ def run_job(
         bench.progress.say(f"Reading {_files_shown(files)}.")
         staged = stage(bench, spec, files, csv_format, folder / "rows")
         if staged.is_empty and not (allow_empty or dry_run):
-            raise _empty(job, files)
+            raise _empty(job, files, staged.filtered)
         run = _Run(bench, spec, layout, job, act_id, files, folder, dry_run, append, reason, user)
         return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged))
 
@@ -89,9 +89,9 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
     warnings = (*run.job.warnings, *_warnings(run.spec, staged))
     names = (plan.segments_from, plan.segments_to)
     if plan.is_nothing:
-        sentence = _nothing_sentence(run.job, plan)
+        sentence = _nothing_sentence(run.job, plan, staged.filtered)
         return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=run.dry_run)
-    sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run)
+    sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run, staged.filtered)
     if run.dry_run:
         return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=True)
     run.bench.progress.say(f"Swapping in {shown(plan.segments_to or plan.segments_from)} of '{run.spec.name}'.")
@@ -140,10 +140,11 @@ def _inspect_all(bench: Workbench, job: JobSpec, allow_empty: bool) -> tuple[Inp
     return tuple(files)
 
 
-def _empty(job: JobSpec, files: Sequence[InputFile]) -> UsageError:
+def _empty(job: JobSpec, files: Sequence[InputFile], filtered: int) -> UsageError:
     what = f"segment '{job.segment_name}'" if job.segment_name else "anything"
     return UsageError(
-        f"{_files_shown(files)} hold{'s' * (len(files) == 1)} no rows; putting nothing in place of {what} needs --yes. "
+        f"{_files_shown(files)} hold{'s' * (len(files) == 1)} no rows{dropped(filtered)}; putting nothing in place of "
+        f"{what} needs --yes. "
         "Nothing was changed.",
         hint="hybrid job run ... --yes",
     )
@@ -160,11 +161,11 @@ def _warnings(spec: TableSpec, staged: Staged) -> list[str]:
     return found
 
 
-def _nothing_sentence(job: JobSpec, plan: JobPlan) -> str:
+def _nothing_sentence(job: JobSpec, plan: JobPlan, filtered: int) -> str:
     if plan.segments_to:
-        return sentence_of_nothing(plan.segments_to, plan.found)
+        return sentence_of_nothing(plan.segments_to, plan.found, filtered)
     what = f"segment '{job.segment_name}' does not exist" if job.segment_name else "no row gives a segment a name"
-    return f"Nothing to change: the input holds no rows and {what}."
+    return f"Nothing to change: the input holds no rows{dropped(filtered)} and {what}."
 
 
 def _multi_value(spec: TableSpec) -> frozenset[str]:

@@ -67,8 +67,10 @@ def report_of(
     )
 
 
-def sentence_of_job(segments_from: Sequence[str], segments_to: Sequence[str], found: Difference, dry_run: bool) -> str:
-    """What a job did, or would do."""
+def sentence_of_job(
+    segments_from: Sequence[str], segments_to: Sequence[str], found: Difference, dry_run: bool, filtered: int = 0
+) -> str:
+    """What a job did, or would do; `filtered` records of its files were dropped by the table's filter."""
     new = [name for name in segments_to if name not in segments_from]
     verbs = ("Would replace", "would add", "Nothing was touched.") if dry_run else ("Replaced", "added", "")
     parts = []
@@ -77,14 +79,20 @@ def sentence_of_job(segments_from: Sequence[str], segments_to: Sequence[str], fo
     if new:
         verb = verbs[1] if parts else verbs[1].capitalize()
         parts.append(f"{verb} {shown(new)}")
-    return f"{' and '.join(parts)}: {numbers(found)}. {verbs[2]}".rstrip()
+    return f"{' and '.join(parts)}: {numbers(found)}{dropped(filtered)}. {verbs[2]}".rstrip()
 
 
-def sentence_of_nothing(names: Sequence[str], found: Difference) -> str:
+def sentence_of_nothing(names: Sequence[str], found: Difference, filtered: int = 0) -> str:
     """Why a job changed nothing."""
     holds = "already holds" if len(names) == 1 else "already hold"
     these = "this 1 row" if found.rows_after == 1 else f"these {found.rows_after} rows"
-    return f"Nothing to change: {shown(names)} {holds} exactly {these}."
+    return f"Nothing to change: {shown(names)} {holds} exactly {these}{dropped(filtered)}."
+
+
+def dropped(filtered: int) -> str:
+    """`; 3 records were filtered out`, nothing for none."""
+    count = "1 record was" if filtered == 1 else f"{filtered} records were"
+    return f"; {count} filtered out" if filtered else ""
 
 
 def numbers(found: Difference) -> str:

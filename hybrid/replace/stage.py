@@ -1,14 +1,16 @@
 """Reads a job's files in Spark's workers, converts each row with the table's one decoder and stages it as Parquet.
 
-Each slice also leaves one note: how many rows, their times, the columns it saw, or the first place that is wrong.
-The driver reads the notes, so a wrong row is named exactly and before anything is touched.
+The OFFLINE config's transforms and filter hold; what counts as now is the time of the file's last change, so that the
+same job gives the same rows. Each slice also leaves one note: how many rows, how many the filter dropped, their times,
+the columns it saw, or the first place that is wrong. The driver reads the notes, so a wrong row is named exactly and
+before anything is touched.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +22,10 @@ from hybrid.replace.files import InputFile
 from hybrid.replace.jsonfile import read_lines, read_whole
 from hybrid.replace.parquetfile import read_row_group
 from hybrid.replace.records import Problem, Record, Shape, Slice
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
-from hybrid.table.decode import Decoder, Rejected
+from hybrid.table.decode import Decoder
+from hybrid.table.outcome import Filtered, Rejected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +38,7 @@ FILE, NOTE = "_hy_file", "_hy_note"
 _ROWS_PER_FILE_BITS = 40
 _BATCH_ROWS = 4096
 _TASKS_PER_CORE = 4
+_NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,15 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class Staged:
-    """A job's rows, converted: `frame` holds user columns, OFFSET, OP, TIME and FILE. `absent`: columns no row has."""
+    """A job's rows, converted: `frame` holds user columns, OFFSET, OP, TIME and FILE.
+
+    `absent`: columns no row has; `filtered`: how many records the table's filter dropped.
+    """
 
     frame: DataFrame
     files: tuple[StagedFile, ...]
     absent: tuple[str, ...]
+    filtered: int = 0
 
     @property
     def rows(self) -> int:
@@ -76,6 +84,7 @@ class _Note:
     deletes: int = 0
     low: int | None = None
     high: int | None = None
+    filtered: int = 0
     seen: set[str] = field(default_factory=set)
     problem: tuple[int, str, str] | None = None
 
@@ -95,7 +104,9 @@ class _Note:
 
 def stage(bench: Workbench, spec: TableSpec, files: Sequence[InputFile], csv_format: CsvFormat, folder: Path) -> Staged:
     """Stages the rows of `files` in `folder`. DataError at the first row that cannot become a row of the table."""
-    pieces = [(number, piece) for number, file in enumerate(files) for piece in file.slices]
+    pieces = [
+        (number, piece, file.modified_ns // _NS_PER_MS) for number, file in enumerate(files) for piece in file.slices
+    ]
     tasks = max(1, min(len(pieces), _TASKS_PER_CORE * bench.spark.sparkContext.defaultParallelism))
     frame = bench.spark.range(0, len(pieces), 1, tasks).mapInArrow(_worker(spec, pieces, csv_format), _ddl(spec))
     frame.write.parquet(str(folder))
@@ -106,7 +117,8 @@ def stage(bench: Workbench, spec: TableSpec, files: Sequence[InputFile], csv_for
     _refuse_problems(files, notes)
     seen = set().union(*(note.seen for note in notes))
     absent = tuple(name for name in spec.schema.column_names if name not in seen)
-    return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), tuple(_by_file(files, notes)), absent)
+    filtered = sum(note.filtered for note in notes)
+    return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), tuple(_by_file(files, notes)), absent, filtered)
 
 
 def _by_file(files: Sequence[InputFile], notes: Iterable[_Note]) -> Iterator[StagedFile]:
@@ -135,7 +147,7 @@ def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_Note]) -> None
 
 
 def _worker(
-    spec: TableSpec, pieces: Sequence[tuple[int, Slice]], csv_format: CsvFormat
+    spec: TableSpec, pieces: Sequence[tuple[int, Slice, int]], csv_format: CsvFormat
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs in its workers, on the numbers of the slices."""
 
@@ -143,25 +155,29 @@ def _worker(
         converter = _Converter(spec)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                file, piece = pieces[number]
-                yield from _stage_slice(converter, file, piece, csv_format)
+                file, piece, changed_ms = pieces[number]
+                yield from _stage_slice(converter, _Note(file), piece, csv_format, changed_ms)
 
     return convert
 
 
-def _stage_slice(converter: _Converter, file: int, piece: Slice, csv_format: CsvFormat) -> Iterator[pa.RecordBatch]:
-    spec, note = converter.spec, _Note(file)
+def _stage_slice(
+    converter: _Converter, note: _Note, piece: Slice, csv_format: CsvFormat, changed_ms: int
+) -> Iterator[pa.RecordBatch]:
+    spec = converter.spec
     rows: list[tuple[object, ...]] = []
     try:
         for record in read_slice(piece, csv_format):
-            rows.append(converter.row(record, note))
+            row = converter.row(record, note, changed_ms)
+            if row is not None:
+                rows.append(row)
             if len(rows) == _BATCH_ROWS:
                 yield _batch(spec, rows)
                 rows = []
     except Problem as problem:
         note.problem = (problem.position, problem.at, problem.reason)
     nothing = (None,) * len(spec.schema.fields)
-    yield _batch(spec, [*rows, (*nothing, None, None, None, file, note.to_text())])
+    yield _batch(spec, [*rows, (*nothing, None, None, None, note.file, note.to_text())])
 
 
 def read_slice(piece: Slice, csv_format: CsvFormat) -> Iterator[Record]:
@@ -184,30 +200,42 @@ class _Converter:
 
     def __init__(self, spec: TableSpec) -> None:
         self.spec = spec
-        self._decoder = Decoder(spec)
-        self._known = frozenset(spec.schema.column_names)
+        self._decoder = Decoder(spec, Half.OFFLINE)
+        self._known = self._decoder.reads.union(spec.schema.column_names)
         self._needed = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
 
-    def row(self, record: Record, note: _Note) -> tuple[object, ...]:
-        """A staged row. Problem when the record does not give one."""
+    def row(self, record: Record, note: _Note, changed_ms: int) -> tuple[object, ...] | None:
+        """A staged row, None when the table's filter drops the record. Problem when the record does not give a row."""
         self._check_columns(record)
-        found = self._decoder.convert(record.values)
+        shaped = self._decoder.shape(record.values, changed_ms)
+        if isinstance(shaped, Filtered):
+            note.filtered += 1
+            return None
+        if isinstance(shaped, Rejected):
+            raise Problem(record.position, record.at, shaped.reason)
+        self._check_needed(record, shaped)
+        found = self._decoder.store(shaped)
         if isinstance(found, Rejected):
             raise Problem(record.position, record.at, found.reason)
-        note.seen.update(record.values)
+        note.seen.update(shaped)
         note.count(found.is_delete, found.time_ms)
         offset = (note.file << _ROWS_PER_FILE_BITS) + record.position
         op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
         return (*found.values, offset, op, found.time_ms, note.file, None)
 
     def _check_columns(self, record: Record) -> None:
-        """A column outside the schema is most likely misspelt, and its right one would silently get the default."""
+        """A column outside the schema is most likely misspelt, and its right one would silently get the default.
+
+        What transforms and the filter read need not be in the schema.
+        """
         for name in record.values.keys() - self._known:
             near = suggestion(name, self.spec.schema.column_names)
             reason = f"column '{name}' is not in the schema of '{self.spec.name}'.{near}"
             raise Problem(record.position, record.at, reason.removesuffix("."))
+
+    def _check_needed(self, record: Record, shaped: Mapping[str, object]) -> None:
         for name in self._needed:
-            if record.values.get(name) is None:
+            if shaped.get(name) is None:
                 what = "time column" if name == self.spec.time_column else "primary key column"
                 raise Problem(record.position, record.at, f"{what} '{name}' has no value")
 

@@ -16,6 +16,7 @@ from hybrid.spec.jsontext import DEPTH_MAX, depth
 Document = tuple[dict[str, object], str]
 
 _SHOWN_MAX = 12
+_FREE_KEYS = ["metadata", "customConfigs"]  # configs leave them out while there are none
 
 
 def load_json(path: str | Path) -> dict[str, object]:
@@ -140,6 +141,8 @@ def _only_place(documents: list[Document], key: str) -> str:
 def _set(documents: list[Document], path: str, value: object) -> None:
     """A pointer that exists is changed wherever it does; a new last key goes where alone its parent is."""
     *parents, last = [_unescape(part) for part in path.split("/")[1:]]
+    if parents == _FREE_KEYS and len(documents) == 1:
+        documents[0][0].setdefault("metadata", {}).setdefault("customConfigs", {})  # type: ignore[attr-defined]
     nodes = [(_follow(doc, parents), source) for doc, source in documents]
     holders = [(node, source) for node, source in nodes if _holds(node, last)]
     if not holders:

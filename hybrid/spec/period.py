@@ -1,4 +1,4 @@
-"""Periods as Pinot writes them: `2h`, `1d12h`, `30s`, `500ms`."""
+"""Periods as Pinot writes them: `2h`, `1d12h`, `30s`, `500ms`; and durations of ISO 8601."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from hybrid.errors import SpecError
 
 UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _PERIOD = re.compile(r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?")
+_NUMBER = r"([0-9.]{1,18})"
+_DURATION = re.compile(rf"-?P(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?", re.IGNORECASE)
 # A period longer than this overflows when it is added to a time; nobody means it.
 _MAX_MS = 1000 * 366 * UNITS_MS["d"]
 
@@ -21,3 +23,13 @@ def parse_period(text: object, source: str, path: str) -> int:
     if millis > _MAX_MS:
         raise SpecError.at(source, path, f"{text!r} is longer than a thousand years. Write it like '2h' or '1d'.")
     return millis
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of a duration of ISO 8601, such as `P1D` or `PT2H30M`. ValueError when `text` is not one."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or not any(match.groups()):
+        raise ValueError(f"'{text}' is not a period; write it like 'P1D' or 'PT2H30M'")
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    total = round(((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000)
+    return -total if text.strip().startswith("-") else total

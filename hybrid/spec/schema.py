@@ -7,6 +7,7 @@ from dataclasses import field as dataclass_field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from hybrid.spec.ingestion import Transform
 from hybrid.spec.types import DataType
 
 if TYPE_CHECKING:
@@ -57,13 +58,15 @@ class Schema:
     """The columns of a table in the order of the file, and its primary key (empty: keyless).
 
     `null_handling` is Pinot's enableColumnBasedNullHandling: nulls are stored as nulls but for `not_null` fields.
-    `warnings` name the keys of the file that have no effect.
+    `transforms` are those that the schema itself gives (a field's transformFunction, a converted timeFieldSpec); a
+    table config may have others. `warnings` name the keys of the file that have no effect.
     """
 
     name: str
     fields: tuple[FieldSpec, ...]
     primary_key: tuple[str, ...] = ()
     null_handling: bool = False
+    transforms: tuple[Transform, ...] = ()
     warnings: tuple[str, ...] = dataclass_field(default=(), compare=False)
 
     @property

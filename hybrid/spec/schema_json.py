@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 from hybrid.errors import SpecError, suggestion
 from hybrid.spec.document import Section, shown
+from hybrid.spec.ingestion import Transform
+from hybrid.spec.ingestion_json import expression_fields
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
+from hybrid.spec.time_field import old_time_field
 from hybrid.spec.timeformat import TimeFormat
 from hybrid.spec.types import DataType
 from hybrid.spec.values import CONVERTERS, EPOCH, EXPECTED, INT_MIN, LONG_MIN
@@ -19,16 +22,15 @@ _LISTS = {
 }
 # Read and not used: they describe, or say the same again.
 _QUIET = {"description", "tags", "fieldType", "granularity", "sampleValue", "delimiter", "allowTrailingZeros"}
-_FIELD_KEYS = {"name", "dataType", "singleValueField", "defaultNullValue", "format", "notNull", *_QUIET}
+_FIELD_KEYS = {
+    "name", "dataType", "singleValueField", "defaultNullValue", "format", "notNull", "transformFunction", *_QUIET,
+}  # fmt: skip
 _SCHEMA_KEYS = {
     "schemaName", "primaryKeyColumns", "enableColumnBasedNullHandling", "timeFieldSpec", "complexFieldSpecs",
     "updatedByUser", "description", "tags", *_LISTS,
 }  # fmt: skip
 # They would change what is stored: to ignore them would store something else than the file says.
-_REFUSED = {
-    "transformFunction": "it would change the data",
-    "virtualColumnProvider": "the column would have no data",
-}
+_REFUSED = {"virtualColumnProvider": "the column would have no data"}
 _NO_METRIC = {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.JSON}
 # Delta and Parquet refuse these in names of columns.
 _BAD_CHARACTERS = re.compile(r"[ ,;{}()`\n\t=\x00-\x1f]")
@@ -37,19 +39,30 @@ _BAD_CHARACTERS = re.compile(r"[ ,;{}()`\n\t=\x00-\x1f]")
 def parse_schema(doc: dict[str, object], source: str) -> Schema:
     """The schema in `doc`, which came from the file `source`. SpecError names the place of what is wrong."""
     top = Section(doc, source)
-    _refuse_old_lists(top)
+    _refuse_complex_fields(top)
     warnings = [*top.unknown(_SCHEMA_KEYS)]
     null_handling = top.boolean("enableColumnBasedNullHandling")
     fields: list[FieldSpec] = []
+    transforms: list[Transform] = []
     for section, kind in _field_sections(top):
-        field = _field(section, kind)
+        field = _field(section, kind, null_handling)
         _check_new(field, fields, section)
         fields.append(field)
+        transforms += _transform(section, field)
         warnings += _field_warnings(section, null_handling)
+    old = old_time_field(top)
+    if old is not None:
+        section, converted, told = old
+        field = _field(section, FieldKind.DATE_TIME, null_handling)
+        _check_new(field, fields, section)
+        fields.append(field)
+        transforms += [converted] if converted else []
+        warnings += told
     if not fields:
         top.fail("dimensionFieldSpecs", "the schema has no column.")
     name = top.text("schemaName")
-    return Schema(name, tuple(fields), _primary_key(top, fields), null_handling, tuple(warnings))
+    key = _primary_key(top, fields)
+    return Schema(name, tuple(fields), key, null_handling, tuple(transforms), tuple(warnings))
 
 
 def default_null(data_type: DataType, kind: FieldKind) -> object:
@@ -85,7 +98,7 @@ def _field_sections(top: Section) -> Iterator[tuple[Section, FieldKind]]:
             yield section, kind
 
 
-def _field(section: Section, kind: FieldKind) -> FieldSpec:
+def _field(section: Section, kind: FieldKind, null_handling: bool) -> FieldSpec:
     name = _name(section)
     data_type = DataType(section.choice("dataType", tuple(DataType), any_case=False))
     single_value = section.boolean("singleValueField", default=True)
@@ -97,8 +110,17 @@ def _field(section: Section, kind: FieldKind) -> FieldSpec:
         single_value=single_value,
         default_null=_default(section, kind, data_type),
         time_format=_time_format(section, data_type) if kind is FieldKind.DATE_TIME else None,
-        not_null=section.boolean("notNull"),
+        not_null=section.boolean("notNull") and null_handling,
     )
+
+
+def _transform(section: Section, field: FieldSpec) -> Iterator[Transform]:
+    """A field's own transform, Pinot's old place for it."""
+    key = "transformFunction"
+    if section.has(key):
+        function = section.text(key)
+        expression_fields(section, key, function, field.name)
+        yield Transform(field.name, function)
 
 
 def _name(section: Section) -> str:
@@ -167,10 +189,7 @@ def _primary_key(top: Section, fields: list[FieldSpec]) -> tuple[str, ...]:
     return names
 
 
-def _refuse_old_lists(top: Section) -> None:
-    if top.has("timeFieldSpec"):
-        hint = 'Write "dateTimeFieldSpecs": [{"name", "dataType", "format": "1:MILLISECONDS:EPOCH", "granularity"}].'
-        top.fail("timeFieldSpec", "Pinot's old time field is not supported; use dateTimeFieldSpecs.", hint=hint)
+def _refuse_complex_fields(top: Section) -> None:
     if top.has("complexFieldSpecs"):
         message = "complex fields are not built yet. Use a JSON dimension."
         raise SpecError.at(top.source, "complexFieldSpecs", message)

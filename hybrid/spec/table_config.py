@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hybrid.spec.cron import Cron
+from hybrid.spec.ingestion import IngestionConfig
 from hybrid.spec.schema import FieldSpec, Schema
 
 
@@ -14,6 +16,13 @@ class Half(StrEnum):
 
     REALTIME = "REALTIME"
     OFFLINE = "OFFLINE"
+
+
+class BoundaryMode(StrEnum):
+    """What says which half shows a row: the moves' own boundary, or Pinot's rule over the offline half's last time."""
+
+    EXACT = "exact"
+    PINOT = "pinot"
 
 
 class MergeType(StrEnum):
@@ -64,7 +73,12 @@ class UpsertConfig:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A logical table. `realtime_doc`, `offline_doc`, `schema_doc` are the documents as given (after --set)."""
+    """A logical table. `realtime_doc`, `offline_doc`, `schema_doc` are the documents as given (after --set).
+
+    `ingestion` says what happens to records on their way in: REALTIME's to messages, OFFLINE's to the files of jobs.
+    `boundary_mode` is what the configs ask for (None: nothing; what the table has stands in its OFFLINE half);
+    `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time.
+    """
 
     name: str
     schema: Schema
@@ -75,6 +89,9 @@ class TableSpec:
     upsert: UpsertConfig | None
     sort_columns: tuple[str, ...] = ()
     null_handling: bool = False
+    ingestion: Mapping[Half, IngestionConfig] = field(default_factory=dict)
+    boundary_mode: BoundaryMode | None = None
+    boundary_lag_ms: int = 86_400_000
     schema_doc: dict[str, object] | None = None
     realtime_doc: dict[str, object] | None = None
     offline_doc: dict[str, object] | None = None
@@ -89,3 +106,14 @@ class TableSpec:
     def primary_key(self) -> tuple[str, ...]:
         """The primary key by which rows are upserted; empty on an append table."""
         return self.schema.primary_key if self.upsert else ()
+
+    @property
+    def first_boundary_mode(self) -> BoundaryMode:
+        """The mode that a table of this definition is created with.
+
+        `exact` where rows move here by a task of the table; `pinot` where outside jobs push to the OFFLINE half.
+        """
+        if self.boundary_mode is not None:
+            return self.boundary_mode
+        pushed = self.move is None and len(self.halves) == len(Half)
+        return BoundaryMode.PINOT if pushed else BoundaryMode.EXACT

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 
 from hybrid.errors import SpecError
 from hybrid.spec.document import Section, shown
+from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.schema import FieldKind, Schema
 from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
-from hybrid.spec.table_config import Half, TableSpec, UpsertConfig
+from hybrid.spec.table_config import BoundaryMode, Half, TableSpec, UpsertConfig
 from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
 from hybrid.spec.types import DataType
 from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move, parse_upsert, upsert_warnings
@@ -22,6 +23,8 @@ from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
 _BOUNDARY = "hybrid.boundary"
+_LAG_MS = {"HOURLY": 3_600_000}  # of mode `pinot`, by ingestion frequency
+_LAG_DEFAULT_MS = 86_400_000
 
 Halves = Mapping[Half, Section]
 
@@ -53,6 +56,9 @@ def parse_table(
         upsert=upsert,
         sort_columns=_sort_columns(halves, schema),
         null_handling=_null_handling(halves, schema),
+        ingestion={half: parse_ingestion(top, schema) for half, top in halves.items()},
+        boundary_mode=_boundary_mode(halves),
+        boundary_lag_ms=_boundary_lag_ms(halves),
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
         offline_doc=halves[Half.OFFLINE].doc if Half.OFFLINE in halves else None,
@@ -160,12 +166,32 @@ def _null_handling(halves: Halves, schema: Schema) -> bool:
     return schema.null_handling or True in given
 
 
+def _boundary_mode(halves: Halves) -> BoundaryMode | None:
+    found: dict[BoundaryMode, Section] = {}
+    for top in halves.values():
+        custom = top.section("metadata").section("customConfigs")
+        if custom.has(_BOUNDARY):
+            found[BoundaryMode(custom.choice(_BOUNDARY, tuple(BoundaryMode)))] = custom
+    if len(found) > 1:
+        first, other = found
+        message = f"'{other}' is not '{first}', as in {found[first].source}: a table has one boundary."
+        found[other].fail(_BOUNDARY, message)
+    return next(iter(found), None)
+
+
+def _boundary_lag_ms(halves: Halves) -> int:
+    """How far Pinot's boundary stays behind the last offline time; the frequency stands in two places, as in Pinot."""
+    if Half.OFFLINE not in halves:
+        return _LAG_DEFAULT_MS
+    top = halves[Half.OFFLINE]
+    batch = top.section("ingestionConfig").section("batchIngestionConfig")
+    older = top.section("segmentsConfig").text("segmentPushFrequency", "DAILY")
+    return _LAG_MS.get(batch.text("segmentIngestionFrequency", older).upper(), _LAG_DEFAULT_MS)
+
+
 def _check_honoured(halves: Halves) -> None:
     for top in halves.values():
         must_be_empty(top)
-        custom = top.section("metadata").section("customConfigs")
-        if custom.choice(_BOUNDARY, ("exact", "pinot"), "exact") == "pinot":
-            custom.fail(_BOUNDARY, "'pinot' is not built yet. Use \"exact\".")
 
 
 def _warnings(halves: Halves) -> Iterator[str]:
@@ -175,6 +201,7 @@ def _warnings(halves: Halves) -> Iterator[str]:
             for part in filter(None, path.split(".")):
                 section = section.section(part)
             yield from section.unknown(known)
+        yield from ingestion_warnings(top.section("ingestionConfig"))
         yield from _retention_warning(top.section("segmentsConfig"))
         yield from _custom_warnings(top.section("metadata").section("customConfigs"))
         yield from upsert_warnings(top.section("upsertConfig"))

@@ -57,13 +57,11 @@ REFUSED: dict[str, dict[str, str]] = {
     "segmentsConfig": {"allowNullTimeValue": "a row whose time is null is rejected"},
     "tableIndexConfig": {"aggregateMetrics": "rows are stored as they come"},
     "ingestionConfig": {
-        "transformConfigs": "transforms are not built yet, and the stored data would differ",
         "complexTypeConfig": "nested fields are not unnested yet, and the stored data would differ",
         "aggregationConfigs": "rows are stored as they come",
         "enrichmentConfigs": "enrichment is not built yet, and the stored data would differ",
-        "schemaConformingTransformerConfig": "transforms are not built yet, and the stored data would differ",
+        "schemaConformingTransformerConfig": "it is not built yet, and the stored data would differ",
     },
-    "ingestionConfig.filterConfig": {"filterFunction": "filters are not built yet, and more rows would be stored"},
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from hybrid.errors import QueryError, suggestion
+from hybrid.spec.dialect import canonical
 from hybrid.sql import aggregates, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE
 from hybrid.sql.calls import call, cast, literal_number, literal_text, number
@@ -34,11 +35,6 @@ def rewrite_functions(tree: exp.Query, context: times.Context) -> None:
         replacement = _rewritten(node, context)
         if replacement is not node:
             node.replace(replacement)
-
-
-def canonical(name: str) -> str:
-    """A function's name as Pinot tells names apart."""
-    return name.replace("_", "").lower()
 
 
 def is_aggregate_call(node: exp.Expr) -> bool:

@@ -5,7 +5,6 @@ What cannot be read is a QueryError with Pinot's code 150 that names line, colum
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,14 +13,11 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hybrid.errors import QueryError
-from hybrid.sql.dialect import PinotReader
+from hybrid.spec.dialect import PinotReader
 
 PARSE_ERROR = 150
 _NEAR_CHARS_MAX = 30
 _HINT = "Only SELECT is understood here, with SET and EXPLAIN PLAN FOR before it and OPTION(...) behind it."
-
-# sqlglot warns of what it leaves out; what matters of it is refused by name in `refuse`.
-logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from hybrid.errors import QueryError
+from hybrid.spec.period import duration_ms
 from hybrid.sql.calls import ColumnTypes, as_millis, as_timestamp, call, cast, is_temporal, literal_text, number, text
 
 Arguments = Sequence[exp.Expr]
@@ -29,7 +30,6 @@ TimeRule = Callable[[Arguments, Context], exp.Expr]
 
 _UNIT_MS = {"SECONDS": 1000, "MINUTES": 60_000, "HOURS": 3_600_000, "DAYS": 86_400_000, "MILLISECONDS": 1}
 _TRUNC_UNITS = ("millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
-_PERIOD = re.compile(r"-?P(?:([0-9.]+)D)?(?:T(?:([0-9.]+)H)?(?:([0-9.]+)M)?(?:([0-9.]+)S)?)?", re.IGNORECASE)
 # Java's pattern letters (as Pinot's users write them) -> strftime.
 _PATTERN = {
     "yyyy": "%Y", "YYYY": "%Y", "yy": "%y", "MM": "%m", "MMM": "%b", "MMMM": "%B", "M": "%-m", "dd": "%d", "d": "%-d",
@@ -57,12 +57,10 @@ def strftime_pattern(pattern: str) -> str:
 
 def period_ms(period: str) -> int:
     """An ISO 8601 period such as `P1D` or `PT2H30M`, in milliseconds."""
-    match = _PERIOD.fullmatch(period.strip())
-    if match is None or not any(match.groups()):
-        raise _wrong(f"'{period}' is not a period; write it like 'P1D' or 'PT2H30M'")
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    total = round(((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000)
-    return -total if period.strip().startswith("-") else total
+    try:
+        return duration_ms(period)
+    except ValueError as error:
+        raise _wrong(str(error)) from error
 
 
 def _ago(arguments: Arguments, context: Context) -> exp.Expr:

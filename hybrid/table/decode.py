@@ -1,59 +1,35 @@
 """The one decoder: from a Kafka message, or a record of a file, to a row of the table, or to the reason why not.
 
 Spark's workers and the query's tail both use it, so it is pure and free of locale, clock and process settings: equal
-bytes give equal rows everywhere. It never raises on data. A `Decoder` is pickled as its TableSpec.
+bytes give equal rows everywhere. What counts as now is told: a message's Kafka timestamp, a file's last change. It
+never raises on data. A `Decoder` is pickled as its TableSpec and half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.errors import DataError
 from hybrid.spec.jsontext import compact, parse_json
 from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.timeformat import MAX_MS, MIN_MS
 from hybrid.spec.types import DataType
 from hybrid.spec.values import CONVERTERS, EXPECTED, millis_of, to_timestamp
+from hybrid.table.outcome import Batch, Decoded, Filtered, Outcome, Rejected, to_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from hybrid.spec.transforms import Transforms
 
 VALUE_SHOWN_MAX = 100
 
 # What a converter raises when a value does not fit; RecursionError comes from records that were not parsed here.
 _UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
 _NEVER_NULL = "a row whose time is null is rejected"
-
-
-class Decoded(NamedTuple):
-    """A row: stored values in the schema's order, epoch ms of the time column (None: no such column), delete marker."""
-
-    values: tuple[object, ...]
-    time_ms: int | None
-    is_delete: bool
-
-
-class Rejected(NamedTuple):
-    """A message that is no row of this table; `reason` is a sentence with column, value and expected type."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Many messages, column by column. Every list has one entry per message; a rejected one has only a reason.
-
-    `columns` are in the schema's order.
-    """
-
-    columns: list[list[object]]
-    times_ms: list[int | None]
-    deletes: list[bool]
-    reasons: list[str | None]
 
 
 class _Column(NamedTuple):
@@ -67,10 +43,13 @@ class _Column(NamedTuple):
 
 
 class Decoder:
-    """Decodes messages and converts records for one table."""
+    """Decodes messages and converts records for one half of a table, as its config says."""
 
-    def __init__(self, spec: TableSpec) -> None:
-        self._spec = spec
+    def __init__(self, spec: TableSpec, half: Half = Half.REALTIME) -> None:
+        self._spec, self._half = spec, half
+        config = spec.ingestion.get(half)
+        self._transforms = _transforms(spec, half)
+        self._lenient = config is not None and config.continue_on_error
         self._columns = tuple(_column(spec, field) for field in spec.schema.fields)
         names = spec.schema.column_names
         self._known = frozenset(names)
@@ -79,10 +58,15 @@ class Decoder:
         delete = spec.upsert.delete_column if spec.upsert else None
         self._delete = names.index(delete) if delete else None
 
-    def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec]]:
-        return Decoder, (self._spec,)
+    def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec, Half]]:
+        return Decoder, (self._spec, self._half)
 
-    def decode(self, payload: bytes | None) -> Decoded | Rejected:
+    @property
+    def reads(self) -> frozenset[str]:
+        """The fields that transforms and the filter read; of `a.b` also `a`. They need not be in the schema."""
+        return self._transforms.reads if self._transforms is not None else frozenset()
+
+    def decode(self, payload: bytes | None, now_ms: int | None = None) -> Outcome:
         """The row in a message's value, which must be one JSON object in UTF-8."""
         if payload is None:
             return Rejected("The message has no value (a tombstone); a JSON object is expected.")
@@ -94,10 +78,29 @@ class Decoder:
             return Rejected(f"The message is not one JSON object: {error}.")
         if type(record) is not dict:
             return Rejected(f"The message is not one JSON object but {_shown(record)}.")
-        return self.convert(record)
+        return self.store(record) if self._transforms is None else self.convert(record, now_ms)
 
-    def convert(self, record: Mapping[str, object]) -> Decoded | Rejected:
+    def convert(self, record: Mapping[str, object], now_ms: int | None = None) -> Outcome:
         """The row of a record that is already parsed: from JSON, CSV (texts) or Parquet (Python values)."""
+        if self._transforms is None:
+            return self.store(record)
+        shaped = self.shape(record, now_ms)
+        return shaped if isinstance(shaped, (Rejected, Filtered)) else self.store(shaped)
+
+    def shape(
+        self, record: Mapping[str, object], now_ms: int | None = None
+    ) -> Mapping[str, object] | Rejected | Filtered:
+        """The record with the columns of its transforms, before it is converted to the schema's types."""
+        if self._transforms is None:
+            return record
+        try:
+            shaped = self._transforms.apply(record, now_ms)
+        except DataError as error:
+            return Rejected(str(error))
+        return Filtered() if shaped is None else shaped
+
+    def store(self, record: Mapping[str, object]) -> Decoded | Rejected:
+        """The row of a record that has its shape."""
         values: list[object] = []
         for name, convert, multiple, null, required in self._columns:
             value = record.get(name)
@@ -109,12 +112,18 @@ class Decoder:
             try:
                 values.append(convert(value))
             except _UNFIT:
-                return self._unfit(name, value, multiple)
+                if not self._lenient or required:
+                    return self._unfit(name, value, multiple)
+                values.append(null)
         return self._finish(values)
 
-    def decode_batch(self, payloads: Sequence[bytes | None]) -> Batch:
-        """The rows of many messages as columns."""
-        return _to_batch([self.decode(payload) for payload in payloads], len(self._columns))
+    def decode_batch(self, payloads: Sequence[bytes | None], times_ms: Sequence[int] | None = None) -> Batch:
+        """The rows of many messages as columns; `times_ms` says for each what counts as now."""
+        if times_ms is None:
+            found = [self.decode(payload) for payload in payloads]
+        else:
+            found = [self.decode(payload, now_ms) for payload, now_ms in zip(payloads, times_ms, strict=True)]
+        return to_batch(found, len(self._columns))
 
     def unknown_columns(self, record: Mapping[str, object]) -> tuple[str, ...]:
         """The keys of a record that the schema does not have, in the record's order. They are not stored."""
@@ -154,6 +163,16 @@ def to_arrow(spec: TableSpec, columns: Sequence[Sequence[object]]) -> list[pa.Ar
 
     fields = zip(spec.schema.fields, columns, strict=True)
     return [pa.array(values, type=field.arrow_type()) for field, values in fields]
+
+
+def _transforms(spec: TableSpec, half: Half) -> Transforms | None:
+    config = spec.ingestion.get(half)
+    if config is None or not (config.transforms or config.filter_function):
+        return None
+    # A table without transforms does not pay for the parser.
+    from hybrid.spec.transforms import Transforms
+
+    return Transforms(config, spec.schema)
 
 
 def _column(spec: TableSpec, field: FieldSpec) -> _Column:
@@ -218,18 +237,6 @@ def _read_millis(value: object) -> int:
     if type(value) is int and MIN_MS <= value <= MAX_MS:
         return value
     raise DataError(f"{_shown(value)} is not a time in epoch milliseconds in the years 1 to 9999.")
-
-
-def _to_batch(rows: list[Decoded | Rejected], width: int) -> Batch:
-    nothing = Decoded((None,) * width, None, False)
-    good = [row if type(row) is Decoded else nothing for row in rows]
-    return Batch(
-        columns=[list(column) for column in zip(*(row.values for row in good), strict=True)]
-        or [[] for _ in range(width)],
-        times_ms=[row.time_ms for row in good],
-        deletes=[row.is_delete for row in good],
-        reasons=[row.reason if type(row) is Rejected else None for row in rows],
-    )
 
 
 def _shown(value: object) -> str:

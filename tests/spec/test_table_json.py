@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hybrid.errors import SpecError
-from hybrid.spec.table_config import Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.table_json import parse_table
 
 Change = Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], object]
@@ -24,6 +24,10 @@ def parse(schema_doc: dict[str, Any], realtime_doc: dict[str, Any], offline_doc:
 def stream(doc: dict[str, Any]) -> dict[str, Any]:
     configs: dict[str, Any] = doc["tableIndexConfig"]["streamConfigs"]
     return configs
+
+
+def boundary(doc: dict[str, Any], mode: str) -> None:
+    doc["metadata"] = {"customConfigs": {"hybrid.boundary": mode}}
 
 
 def task(doc: dict[str, Any]) -> dict[str, Any]:
@@ -113,6 +117,38 @@ def test_offline_only(schema_doc: dict[str, Any], offline_doc: dict[str, Any]) -
     assert spec.sort_columns == ("order_id",) and spec.null_handling
 
 
+def test_the_boundarys_mode_is_exact_where_the_table_moves_and_pinots_where_others_push(parse: Parse) -> None:
+    spec = parse()
+    assert spec.boundary_mode is None and spec.first_boundary_mode is BoundaryMode.EXACT
+    spec = parse(lambda s, r, o: r.pop("task"))
+    assert spec.boundary_mode is None and spec.first_boundary_mode is BoundaryMode.PINOT
+    spec = parse(lambda s, r, o: (boundary(r, "EXACT"), boundary(o, "exact")))
+    assert spec.boundary_mode is spec.first_boundary_mode is BoundaryMode.EXACT and spec.warnings == ()
+    spec = parse(lambda s, r, o: (r.update(metadata={}), boundary(o, "pinot")))
+    assert spec.first_boundary_mode is BoundaryMode.PINOT
+
+
+def test_a_half_alone_is_not_pushed_to_beside_a_stream(schema_doc: dict[str, Any], offline_doc: dict[str, Any]) -> None:
+    spec = parse_table(schema_doc, "s.json", [(offline_doc, "o.json")])
+    assert spec.first_boundary_mode is BoundaryMode.EXACT
+
+
+@pytest.mark.parametrize(
+    ("change", "hours"),
+    [
+        (lambda s, r, o: None, 1),
+        (lambda s, r, o: o["ingestionConfig"]["batchIngestionConfig"].update(segmentIngestionFrequency="hourly"), 1),
+        (lambda s, r, o: o["ingestionConfig"]["batchIngestionConfig"].update(segmentIngestionFrequency="DAILY"), 24),
+        (lambda s, r, o: o.pop("ingestionConfig"), 24),
+        (lambda s, r, o: (o.pop("ingestionConfig"), o["segmentsConfig"].update(segmentPushFrequency="HOURLY")), 1),
+        (lambda s, r, o: o["segmentsConfig"].update(segmentPushFrequency="DAILY"), 1),
+    ],
+)
+def test_how_far_pinots_boundary_stays_behind(parse: Parse, change: Change, hours: int) -> None:
+    spec = parse(change)
+    assert spec.boundary_lag_ms == hours * 3_600_000 and spec.warnings == ()
+
+
 def test_a_table_without_a_time_column(parse: Parse) -> None:
     spec = parse(lambda s, r, o: (r["segmentsConfig"].pop("timeColumnName"), o["segmentsConfig"].pop("timeColumnName")))
     assert spec.time_column is None and spec.time_field is None
@@ -155,12 +191,13 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
          ["o.json: upsertConfig.mode: differs from r.json"]),
         (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": True}), ["dedupConfig", "cannot be honoured"]),
         (lambda s, r, o: r.update(ingestionConfig={"transformConfigs": [{"columnName": "a"}]}), ["transformConfigs"]),
-        (lambda s, r, o: r.update(ingestionConfig={"filterConfig": {"filterFunction": "f"}}), ["filterFunction"]),
+        (lambda s, r, o: r.update(ingestionConfig={"enrichmentConfigs": [{}]}), ["enrichmentConfigs"]),
         (lambda s, r, o: r["tableIndexConfig"].update(aggregateMetrics=True), ["aggregateMetrics"]),
         (lambda s, r, o: r["tableIndexConfig"].update(sortedColumn=["nope"]), ["sortedColumn: 'nope'"]),
         (lambda s, r, o: (r["tableIndexConfig"].update(nullHandlingEnabled=True),
                           o["tableIndexConfig"].update(nullHandlingEnabled=False)), ["o.json", "both halves agree"]),
-        (lambda s, r, o: r["metadata"]["customConfigs"].update({"hybrid.boundary": "pinot"}), ["not built yet"]),
+        (lambda s, r, o: (boundary(r, "pinot"), boundary(o, "exact")),
+         ["o.json: metadata.customConfigs.hybrid.boundary: 'exact' is not 'pinot', as in r.json"]),
         (lambda s, r, o: r["metadata"]["customConfigs"].update({"hybrid.boundary": "exat"}), ["'exact'"]),
         (lambda s, r, o: r.update(segmentsConfig=[]), ["segmentsConfig: [] is not an object"]),
         (lambda s, r, o: s["dateTimeFieldSpecs"][0].update(dataType="DOUBLE"), ["ts' is DOUBLE; a time column is"]),

@@ -1,17 +1,22 @@
 """The dialect that is read: DuckDB's grammar with Pinot's `$segmentName` identifiers, function calls kept as written.
 
 sqlglot would translate the functions it knows into one another. Here every call stays a plain call by the name its
-user wrote (`exp.Anonymous`), so that one table of ours (`functions`) decides what a name means and nothing slips by it.
+user wrote (`exp.Anonymous`), so that one table of ours decides what a name means and nothing slips by it:
+`sql.functions` for statements, `spec.expression.functions` for transforms and filters.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import TokenType
+
+# sqlglot warns of what it leaves out; what matters of it is refused by name by whoever reads the tree.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 # Calls whose arguments have a grammar of their own, so that a plain list of arguments would not read them.
 _OWN_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY", "STRING_AGG", "LISTAGG")
@@ -20,15 +25,24 @@ _OWN_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", 
 _IGNORE_NULLS = ("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
 
 
+def canonical(name: str) -> str:
+    """A function's name as Pinot tells names apart."""
+    return name.replace("_", "").lower()
+
+
 class PinotReader(DuckDB):
     """DuckDB's grammar, Pinot's identifiers."""
 
     class Tokenizer(DuckDB.Tokenizer):
-        """`$` begins an identifier; `$$` quotes nothing."""
+        """`$` begins an identifier; `$$` quotes nothing; DIV is a name."""
 
         HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
         SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {
             sign: kind for sign, kind in DuckDB.Tokenizer.SINGLE_TOKENS.items() if sign not in {"$", "#"}
+        }
+        # Pinot's DIV(a, b) is a function.
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: kind for word, kind in DuckDB.Tokenizer.KEYWORDS.items() if word != "DIV"
         }
         VAR_SINGLE_TOKENS: ClassVar[set[str]] = {"$"}
         # None of these is run; without the list they are words like others, and the error can say where they stand.

@@ -1,0 +1,125 @@
+"""What a function makes of its arguments: texts, numbers, truth values, bytes, and how two of them compare.
+
+A message brings texts, whole numbers, `JsonFloat`, truth values, lists and objects; files bring Python's types too.
+What does not fit is a ValueError or TypeError whose words, the same everywhere, end up in the reason of a rejected row.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import date
+from decimal import Decimal
+
+from hybrid.spec.jsontext import JsonFloat, compact
+from hybrid.spec.values import millis_of, to_boolean, to_double, to_string, to_timestamp
+
+# Longest text that repeating and padding may make.
+LENGTH_MAX = 1_000_000
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,4000}\s*", re.ASCII)
+_SHOWN_MAX = 60
+_SPECIAL = {math.inf: "Infinity", -math.inf: "-Infinity"}
+
+
+def shown(value: object) -> str:
+    """A value in a reason: as JSON, short, in characters that UTF-8 can hold."""
+    try:
+        found = compact(value)
+    except (ValueError, TypeError, RecursionError):
+        found = text(value) if isinstance(value, float) else f"a value of type {type(value).__name__}"
+    short = found if len(found) <= _SHOWN_MAX else found[: _SHOWN_MAX - 3] + "..."
+    return short.encode("utf-8", "backslashreplace").decode()
+
+
+def text(value: object) -> str:
+    """A value as text: as a STRING column holds it, infinities and NaN in Java's spelling."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return _SPECIAL.get(value, "NaN")
+    return to_string(value)
+
+
+def number(value: object) -> int | float:
+    """A value as a number: whole ones exactly, all others as doubles; a time is epoch milliseconds."""
+    if isinstance(value, (bool, int)):
+        return int(value)
+    if isinstance(value, float):
+        return value
+    if isinstance(value, JsonFloat):
+        return float(value)
+    if isinstance(value, str):
+        try:
+            return int(value) if _WHOLE.fullmatch(value) else to_double(value)
+        except ValueError as error:
+            raise ValueError(f"{shown(value)} is not a number") from error
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, date):
+        return millis_of(to_timestamp(value))
+    raise TypeError(f"{shown(value)} is not a number")
+
+
+def whole(value: object) -> int:
+    """A value as a whole number; a fraction is cut, as Java does. A text must itself be whole."""
+    if isinstance(value, str) and not isinstance(value, JsonFloat) and not _WHOLE.fullmatch(value):
+        raise ValueError(f"{shown(value)} is not a whole number")
+    found = number(value)
+    if isinstance(found, float) and not math.isfinite(found):
+        raise ValueError(f"{shown(found)} is not a whole number")
+    return int(found)
+
+
+def truth(value: object) -> bool | None:
+    """What AND, OR, NOT and WHEN take: true, false or null."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise TypeError(f"{shown(value)} is neither true nor false")
+
+
+def raw(value: object) -> bytes:
+    """Bytes; a text is hexadecimal, as in Pinot."""
+    if isinstance(value, bytes):
+        return value
+    found = text(value)
+    if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", found):
+        raise ValueError(f"{shown(value)} is not hexadecimal; of a text's own bytes it is toUtf8(text)")
+    return bytes.fromhex(found)
+
+
+def items(value: object) -> list[object]:
+    """The elements of a list; any other value is a list of one."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def equal(one: object, other: object) -> bool:
+    """Texts as texts, everything else as numbers: 1, 1.0 and "1" are equal. Objects and lists by their content."""
+    if isinstance(one, (dict, list, tuple, bytes)) or isinstance(other, (dict, list, tuple, bytes)):
+        return one == other
+    first, second = _comparable(one, other)
+    return first == second
+
+
+def less(one: object, other: object) -> bool:
+    """Whether `one` comes before `other`: texts by code points, everything else as numbers."""
+    first, second = _comparable(one, other)
+    return first < second  # type: ignore[operator]
+
+
+def _comparable(one: object, other: object) -> tuple[str, str] | tuple[int | float, int | float]:
+    if _is_text(one) and _is_text(other):
+        return str(one), str(other)
+    if isinstance(one, bool) and _is_text(other):
+        return one, to_boolean(other) if _is_truth(other) else number(other)
+    if isinstance(other, bool) and _is_text(one):
+        return to_boolean(one) if _is_truth(one) else number(one), other
+    return number(one), number(other)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not isinstance(value, JsonFloat)
+
+
+def _is_truth(value: object) -> bool:
+    return str(value).strip().lower() in {"true", "false"}

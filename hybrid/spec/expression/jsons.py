@@ -1,0 +1,126 @@
+"""JSON functions of expressions, after Pinot's JsonFunctions. They take a value, or a text that is JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from hybrid.spec.expression.arguments import shown, text
+from hybrid.spec.expression.casts import cast
+from hybrid.spec.expression.constants import data_type
+from hybrid.spec.expression.jsonpath import JsonPath, json_path
+from hybrid.spec.expression.rules import Rule
+from hybrid.spec.jsontext import JsonFloat, compact, parse_json
+from hybrid.spec.types import DataType
+from hybrid.spec.values import LONG_MIN
+
+_UNFIT = (ValueError, ArithmeticError, TypeError, LookupError)
+
+
+def _parsed(value: object) -> object:
+    if not isinstance(value, str) or isinstance(value, JsonFloat):
+        return value
+    try:
+        return parse_json(value)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{shown(value)} is not JSON") from error
+
+
+def _find(value: object, path: JsonPath) -> object:
+    return path.find(_parsed(value))
+
+
+def _with_default(convert: Callable[[object], object], missing: object = None) -> Callable[..., object]:
+    """A path function: null gives null, or the default; so does, with a default, what cannot be read."""
+
+    def apply(value: object, path: JsonPath, *default: object) -> object:
+        if value is None:
+            return default[0] if default else None
+        try:
+            found = _find(value, path)
+            if found is not None:
+                return convert(found)
+        except _UNFIT:
+            if not default:
+                raise
+        return default[0] if default else missing
+
+    return apply
+
+
+def _long(value: object) -> int:
+    """jsonPathLong: a number is cut, a text must be a whole number."""
+    if isinstance(value, (dict, list)):
+        raise ValueError(f"{shown(value)} is not a number")
+    return int(text(value)) if isinstance(value, str) and not isinstance(value, JsonFloat) else int(_double(value))
+
+
+def _double(value: object) -> int | float:
+    return value if isinstance(value, int) else float(text(value))
+
+
+def _elements(value: object) -> list[object]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _array(value: object, path: JsonPath) -> object:
+    found = _find(value, path)
+    return None if found is None else _elements(found)
+
+
+def _array_or_empty(value: object, path: JsonPath) -> object:
+    try:
+        return (_array(value, path) or []) if value is not None else []
+    except _UNFIT:
+        return []
+
+
+def _exists(value: object, path: JsonPath) -> bool:
+    try:
+        return _find(value, path) is not None
+    except _UNFIT:
+        return False
+
+
+def _extract_scalar(value: object, path: JsonPath, kind: DataType, *default: object) -> object:
+    return _with_default(lambda found: cast(found, kind))(value, path, *default)
+
+
+def _is_json(value: object) -> bool:
+    try:
+        parse_json(text(value))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _object(*kinds: type) -> Callable[[object], object]:
+    """The list or object in a text; null when it holds something else."""
+
+    def apply(value: object) -> object:
+        try:
+            found = _parsed(value)
+        except ValueError:
+            return None
+        return found if isinstance(found, kinds) else None
+
+    return apply
+
+
+RULES: dict[str, Rule] = {
+    "jsonPath": Rule(2, 2, _find, {1: json_path}),
+    "jsonPathString": Rule(2, 3, _with_default(text), {1: json_path}, nulls=True),
+    "jsonPathLong": Rule(2, 3, _with_default(_long, LONG_MIN), {1: json_path}, nulls=True),
+    "jsonPathDouble": Rule(2, 3, _with_default(_double, math.nan), {1: json_path}, nulls=True),
+    "jsonPathArray": Rule(2, 2, _array, {1: json_path}),
+    "jsonPathArrayDefaultEmpty": Rule(2, 2, _array_or_empty, {1: json_path}, nulls=True),
+    "jsonPathExists": Rule(2, 2, _exists, {1: json_path}),
+    "jsonExtractScalar": Rule(3, 4, _extract_scalar, {1: json_path, 2: data_type}, nulls=True),
+    "jsonFormat": Rule(1, 1, compact),
+    "toJsonMapStr": Rule(1, 1, compact, nulls=True),
+    "isJson": Rule(1, 1, _is_json),
+    "jsonStringToArray": Rule(1, 1, _object(list)),
+    "jsonStringToMap": Rule(1, 1, _object(dict)),
+    "jsonStringToListOrMap": Rule(1, 1, _object(list, dict)),
+    "jsonExtractObject": Rule(1, 1, _object(list, dict)),
+}

@@ -1,0 +1,86 @@
+"""Regular expressions of expressions, after Pinot's regexp package. Patterns are Python's, which most of Java's are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from hybrid.spec.expression.arguments import text, whole
+from hybrid.spec.expression.constants import words
+from hybrid.spec.expression.rules import Rule
+
+# Java's replacements: `$1` or `${name}` is a group, a backslash makes the next character plain.
+_REFERENCE = re.compile(r"\$(\d)|\$\{(\w+)\}|\\(.)|\$", re.ASCII | re.DOTALL)
+_LIKE = {"%": ".*", "_": "."}
+
+Replacement = Callable[[re.Match[str]], str]
+
+
+def regex(value: object, flags: int = 0) -> re.Pattern[str]:
+    """A compiled pattern. ValueError for what Python does not read."""
+    try:
+        return re.compile(words(value), flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"the regular expression {value!r} cannot be read: {error}") from error
+
+
+def like(value: object) -> re.Pattern[str]:
+    """A pattern of LIKE: `%` is any text, `_` one character; without regard to case, as in Pinot."""
+    parts = re.findall(r"\\.|.", words(value), re.DOTALL)
+    joined = "".join(_LIKE.get(part) or re.escape(part[-1]) for part in parts)
+    return re.compile(joined, re.IGNORECASE | re.DOTALL)
+
+
+def is_like(value: object, pattern: re.Pattern[str]) -> bool:
+    """A LIKE b"""
+    return pattern.fullmatch(text(value)) is not None
+
+
+def _matches(value: object, pattern: re.Pattern[str], flags: str = "") -> bool:
+    searched = re.compile(pattern.pattern, pattern.flags | re.IGNORECASE) if "i" in flags else pattern
+    return searched.search(text(value)) is not None
+
+
+def _extract(value: object, pattern: re.Pattern[str], group: object = 0, default: object = "") -> object:
+    found, number = pattern.search(text(value)), whole(group)
+    return found[number] if found and 0 <= number <= pattern.groups else default
+
+
+def _replace(
+    value: object, pattern: re.Pattern[str], replacement: Replacement, start: object = 0, nth: object = -1
+) -> str:
+    """Every occurrence from `start` on, or the `nth` one (from 0) alone."""
+    found, begin, wanted = text(value), whole(start), whole(nth)
+    if not 0 <= begin <= len(found):
+        raise ValueError(f"the text has no character {begin} to start from")
+    if wanted < 0:
+        return found[:begin] + pattern.sub(replacement, found[begin:])
+    for number, match in enumerate(pattern.finditer(found, begin)):
+        if number == wanted:
+            return found[: match.start()] + replacement(match) + found[match.end() :]
+    return found
+
+
+def _replacement(value: object) -> Replacement:
+    template = words(value)
+    if any(match.group() == "$" for match in _REFERENCE.finditer(template)):
+        raise ValueError(f"the replacement {value!r} has a '$' that names no group; a plain one is '\\$'")
+
+    def expand(match: re.Match[str]) -> str:
+        return _REFERENCE.sub(lambda part: part[3] or match[int(part[1]) if part[1] else part[2]] or "", template)
+
+    return expand
+
+
+def _flags(value: object) -> str:
+    if words(value).lower() not in {"i", "c", ""}:
+        raise ValueError(f"{value!r} is not 'i' (without regard to case) or 'c'")
+    return words(value).lower()
+
+
+RULES: dict[str, Rule] = {
+    "regexpLike": Rule(2, 3, _matches, {1: regex, 2: _flags}),
+    "like": Rule(2, 2, is_like, {1: like}),
+    "regexpExtract": Rule(2, 4, _extract, {1: regex}),
+    "regexpReplace": Rule(3, 5, _replace, {1: regex, 2: _replacement}),
+}

@@ -1,0 +1,61 @@
+"""What becomes of a message: a row, a rejected row, or nothing because the table's filter drops it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Decoded(NamedTuple):
+    """A row: stored values in the schema's order, epoch ms of the time column (None: no such column), delete marker."""
+
+    values: tuple[object, ...]
+    time_ms: int | None
+    is_delete: bool
+
+
+class Rejected(NamedTuple):
+    """A message that is no row of this table; `reason` is a sentence with column, value and expected type."""
+
+    reason: str
+
+
+class Filtered(NamedTuple):
+    """A message that the table's filter drops: neither a row nor rejected."""
+
+
+Outcome = Decoded | Rejected | Filtered
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Many messages, column by column. Every list has one entry per message; a rejected one has only a reason.
+
+    `columns` are in the schema's order; `filtered` says which messages the filter dropped.
+    """
+
+    columns: list[list[object]]
+    times_ms: list[int | None]
+    deletes: list[bool]
+    reasons: list[str | None]
+    filtered: list[bool]
+
+    @property
+    def rows(self) -> list[int]:
+        """The places of the messages that are rows."""
+        known = zip(self.reasons, self.filtered, strict=True)
+        return [place for place, (reason, filtered) in enumerate(known) if reason is None and not filtered]
+
+
+def to_batch(rows: list[Outcome], width: int) -> Batch:
+    """Outcomes of messages as columns; `width` is the number of the schema's columns."""
+    nothing = Decoded((None,) * width, None, False)
+    good = [row if type(row) is Decoded else nothing for row in rows]
+    return Batch(
+        columns=[list(column) for column in zip(*(row.values for row in good), strict=True)]
+        or [[] for _ in range(width)],
+        times_ms=[row.time_ms for row in good],
+        deletes=[row.is_delete for row in good],
+        reasons=[row.reason if type(row) is Rejected else None for row in rows],
+        filtered=[type(row) is Filtered for row in rows],
+    )

@@ -1,0 +1,46 @@
+"""Moments on a command line."""
+
+import pytest
+
+from hybrid.errors import UsageError
+from hybrid.spec.moment import parse_moment
+from hybrid.spec.schema import FieldKind, FieldSpec
+from hybrid.spec.timeformat import TimeFormat
+from hybrid.spec.types import DataType
+
+
+def column(form: str, data_type: DataType = DataType.LONG) -> FieldSpec:
+    return FieldSpec("ts", data_type, FieldKind.DATE_TIME, time_format=TimeFormat.parse(form, "f", "format", data_type))
+
+
+@pytest.mark.parametrize(
+    ("form", "data_type", "text", "time_ms"),
+    [
+        ("1:MILLISECONDS:EPOCH", DataType.LONG, "1632463470000", 1632463470000),
+        ("1:MILLISECONDS:EPOCH", DataType.LONG, "2021-09-24T06:04:30Z", 1632463470000),
+        ("1:MILLISECONDS:EPOCH", DataType.LONG, " 2021-09-24T08:04:30.0009+02:00", 1632463470000),
+        ("1:DAYS:EPOCH", DataType.INT, "2", 172_800_000),
+        ("EPOCH|SECONDS|5", DataType.LONG, "3", 15_000),
+        ("SIMPLE_DATE_FORMAT|yyyyMMdd", DataType.STRING, "19700103", 172_800_000),
+        ("SIMPLE_DATE_FORMAT|yyyy-MM-dd|Asia/Tokyo", DataType.STRING, "1970-01-03", 140_400_000),
+        ("TIMESTAMP", DataType.TIMESTAMP, "1970-01-01T00:00:01-01:00", 3_601_000),
+        ("TIMESTAMP", DataType.TIMESTAMP, "5000", 5000),
+    ],
+)
+def test_iso_8601_or_the_columns_own_way(form: str, data_type: DataType, text: str, time_ms: int) -> None:
+    assert parse_moment(text, column(form, data_type), "--at") == time_ms
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("2021-09-24T06:04:30", "--at 2021-09-24T06:04:30: has no zone. Write it like 2021-09-24T08:00:00Z"),
+        ("yesterday", "--at yesterday: is no time."),
+        ("", "is no time"),
+        ("1e9", "or as 'ts' writes times (1:MILLISECONDS:EPOCH)"),
+    ],
+)
+def test_what_is_no_moment(text: str, part: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_moment(text, column("1:MILLISECONDS:EPOCH"), "--at")
+    assert part in str(caught.value)
