@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.ingest.plan import start_offsets
 from hybrid.ingest.stream import TopicView, view_topic
-from hybrid.lake.create import create_half
+from hybrid.lake.create import commit_state, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
@@ -25,7 +26,7 @@ from hybrid.lake.workbench import new_act_id
 from hybrid.progress import Progress
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, topic_key
-from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState
+from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
 
 _LOCK_TIMEOUT_S = 10.0
 
@@ -80,6 +81,20 @@ def lay_halves(
     return {str(key.partition): offset for key, offset in starts.items()}
 
 
+def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> None:
+    """Gives an OFFLINE half that has been alone so far the mode of the whole table: it had no boundary until now.
+
+    Done before the REALTIME half is laid; a death in between leaves a half that is alone: the next try settles anew.
+    """
+    path = layout.half(Half.OFFLINE)
+    with half_lock(layout.lock(Half.OFFLINE), jvm_pid=None, timeout_s=_LOCK_TIMEOUT_S, waiting=lambda _: None):
+        state, mode = open_half(path).offline, spec.first_boundary_mode
+        if state.boundary.mode is mode:
+            return
+        act = next_act(state, new_act_id("boundary"), "boundary", _iso(now_ms), {"mode": mode.value})
+        commit_state(path, replace(state, act=act, boundary=replace(state.boundary, mode=mode)))
+
+
 def first_realtime_state(spec: TableSpec, view: TopicView | None, now_ms: int) -> RealtimeState:
     """Act 0 of a REALTIME half: where each partition starts, and which topic that is."""
     assert spec.stream is not None
@@ -88,8 +103,9 @@ def first_realtime_state(spec: TableSpec, view: TopicView | None, now_ms: int) -
 
 
 def first_offline_state(spec: TableSpec, now_ms: int) -> OfflineState:
-    """Act 0 of an OFFLINE half: a boundary that covers nothing."""
-    return OfflineState(_act_zero(spec, now_ms), boundary=Boundary(None if spec.time_column else INFINITE))
+    """Act 0 of an OFFLINE half: a boundary that covers nothing, in the mode that the table keeps."""
+    boundary = Boundary(None if spec.time_column else INFINITE, mode=spec.first_boundary_mode)
+    return OfflineState(_act_zero(spec, now_ms), boundary=boundary)
 
 
 def _view(spec: TableSpec) -> TopicView | None:
@@ -104,5 +120,8 @@ def _act_zero(spec: TableSpec, now_ms: int) -> Act:
         "offline": spec.offline_doc,
         "brokers": spec.stream.brokers if spec.stream else None,
     }
-    at = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    return Act(new_act_id("create"), 0, "create", at, documents)
+    return Act(new_act_id("create"), 0, "create", _iso(now_ms), documents)
+
+
+def _iso(now_ms: int) -> str:
+    return datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")

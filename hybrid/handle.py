@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from hybrid.errors import HybridError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
+from hybrid.plain import json_value
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
+from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from hybrid.ingest.batch import BatchReport
     from hybrid.ingest.loop import IngestReport
     from hybrid.ingest.seal import SealReport
+    from hybrid.move.explicit import BoundaryReport, Wish
     from hybrid.move.move import MoveReport
     from hybrid.replace.lineage import ReplacementEntry
     from hybrid.replace.report import JobReport
@@ -50,6 +53,17 @@ class Segment:
     start_offset: int | None
     end_offset: int | None
     created_ms: int
+
+
+@dataclass(frozen=True)
+class TimeBoundary:
+    """The boundary as Pinot's clients ask for it: the last offline time that is covered.
+
+    `time_value` is text, as the time column itself writes times.
+    """
+
+    time_column: str
+    time_value: str
 
 
 class Table:
@@ -111,6 +125,32 @@ class Table:
             run.ended(report.sentence, did_something=report.moved)
         return report
 
+    def set_boundary(self, time_ms: int | None) -> BoundaryReport:
+        """Sets the boundary by hand, until it is cleared: offline rows before `time_ms` (epoch ms) are visible.
+
+        None stands for the last offline time, as in Pinot; mode `exact` has nothing to do then. ConflictError beyond
+        what the offline half covers, NotFoundError on a table with one half, SpecError without a time column.
+        """
+        from hybrid.move.explicit import Wish
+
+        return self._change_boundary(Wish(time_ms))
+
+    def clear_boundary(self) -> BoundaryReport:
+        """Takes back what `set_boundary` has set."""
+        from hybrid.move.explicit import Wish
+
+        return self._change_boundary(Wish(clear=True))
+
+    def _change_boundary(self, wish: Wish) -> BoundaryReport:
+        from hybrid.move.explicit import change_boundary
+
+        with self._home.recorded(self.name, "boundary") as run:
+            report = change_boundary(
+                self._home.bench, self.spec, self.layout, wish, act_id=self._home.act_id("boundary")
+            )
+            run.ended(report.sentence, did_something=report.committed)
+        return report
+
     def replace(self, job: JobSpec, *, dry_run: bool = False, **options: Any) -> JobReport:
         """Puts a job's rows in place of offline segments, or adds them, in one swap."""
         from hybrid.replace.job import run_job
@@ -165,8 +205,27 @@ class Table:
         return open_half(self.layout.half(half))
 
     def boundary(self) -> Boundary | None:
-        """The boundary; None on a table that has one half only."""
+        """What moves have taken over, with mode and override; None on a table that has one half only."""
         return self.half(Half.OFFLINE).offline.boundary if len(self.spec.halves) == 2 else None
+
+    def effective_boundary(self) -> EffectiveBoundary | None:
+        """What the boundary makes visible now; None on a table that has one half only."""
+        if len(self.spec.halves) < len(Half):
+            return None
+        return self.half(Half.OFFLINE).effective_boundary(self.spec.boundary_lag_ms)
+
+    def time_boundary(self) -> TimeBoundary | None:
+        """The last offline time that is covered; None without offline rows, or where no time divides the halves."""
+        field = self.spec.time_field
+        if field is None or len(self.spec.halves) < len(Half):
+            return None
+        offline = self.half(Half.OFFLINE)
+        limit_ms, last_ms = offline.effective_boundary(self.spec.boundary_lag_ms).limit_ms, offline.last_ms
+        if limit_ms is None or last_ms is None:
+            return None
+        covered_ms = min(last_ms, limit_ms - 1)
+        value = field.time_format.from_millis(covered_ms) if field.time_format else covered_ms
+        return TimeBoundary(field.name, str(json_value(value)))
 
     def replacements(self) -> list[ReplacementEntry]:
         """The lineage entries of replacements and reverts, newest first."""

@@ -13,7 +13,7 @@ from hybrid.errors import HybridError
 from hybrid.ingest.plan import plan_batch
 from hybrid.ingest.stream import require_topic
 from hybrid.spec.table_config import Half
-from hybrid.table.boundary import Boundary
+from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -39,7 +39,7 @@ class TableStatus:
     realtime_rows: int
     behind: int | None
     rejected: int
-    boundary: Boundary | None
+    boundary: EffectiveBoundary | None
     last_task: str | None
 
     @property
@@ -68,7 +68,7 @@ def status_of(home: Hybrid, table: Table) -> TableStatus:
         realtime_rows=sum(segment.rows for segment in segments if segment.half == Half.REALTIME),
         behind=behind,
         rejected=table.half(Half.REALTIME).realtime.rejected if Half.REALTIME in table.spec.halves else 0,
-        boundary=table.boundary(),
+        boundary=table.effective_boundary(),
         last_task=f"{runs[0].type} {runs[0].state}: {runs[0].result or ''}".rstrip(": ") if runs else None,
     )
 

@@ -112,6 +112,11 @@ def segment(home: Hybrid, *, table: str, name: str) -> Json:
     return views.segment_view(home.table(table).segment(name))
 
 
+def boundary(home: Hybrid, *, table: str) -> Json:
+    """The boundary of a table, and what is in effect."""
+    return views.boundary_view(home.table(table))
+
+
 def replacements(home: Hybrid, *, table: str) -> Json:
     """Replacements and reverts of a table, newest first."""
     return [json_value(entry.to_json()) for entry in home.table(table).replacements()]
@@ -182,6 +187,20 @@ def seal(home: Hybrid, *, table: str, name: str | None = None) -> Json:
     return json_value(vars(home.table(table).seal(name)))
 
 
+def boundary_set(home: Hybrid, *, table: str, at: str | None = None) -> Json:
+    """Sets a boundary by hand: `at` in ISO 8601 with zone or as the time column writes times; None: the last one."""
+    from hybrid.spec.moment import parse_moment
+
+    found = home.table(table)
+    time_ms = parse_moment(at, found.spec.time_field, "--at") if at is not None and found.spec.time_field else None
+    return views.boundary_report_view(found.set_boundary(time_ms))
+
+
+def boundary_clear(home: Hybrid, *, table: str) -> Json:
+    """Takes a boundary back that was set by hand."""
+    return views.boundary_report_view(home.table(table).clear_boundary())
+
+
 def job_run(
     home: Hybrid,
     *,
@@ -232,6 +251,7 @@ VERBS: Mapping[str, Verb] = {
     "status": Verb(status),
     "segments": Verb(segments),
     "segment": Verb(segment),
+    "boundary": Verb(boundary),
     "replacements": Verb(replacements),
     "replacement": Verb(replacement),
     "rejected": Verb(rejected),
@@ -247,6 +267,8 @@ VERBS: Mapping[str, Verb] = {
     "job_run": Verb(job_run, JOB),
     "revert": Verb(revert, REVERT),
     "seal": Verb(seal, SEAL),
+    "boundary_set": Verb(boundary_set, BOUNDARY),
+    "boundary_clear": Verb(boundary_clear, BOUNDARY),
 }
 
 

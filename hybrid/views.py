@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hybrid.errors import NotFoundError
 from hybrid.move.plan import utc
 from hybrid.plain import json_value
 from hybrid.table.boundary import INFINITE
@@ -15,7 +16,8 @@ from hybrid.table.boundary import INFINITE
 if TYPE_CHECKING:
     from hybrid.api import Creation
     from hybrid.catalog.runs import RunRecord
-    from hybrid.handle import Segment
+    from hybrid.handle import Segment, Table
+    from hybrid.move.explicit import BoundaryReport
     from hybrid.move.move import MoveReport
     from hybrid.query.engine import QueryResult
     from hybrid.schedules import Schedule
@@ -76,6 +78,32 @@ def move_view(report: MoveReport) -> Json:
     return _plain({**vars(report), "boundary": boundary})
 
 
+def boundary_view(table: Table) -> Json:
+    """The boundary of a table, and what is in effect. NotFoundError on a table that has one half only."""
+    boundary, effective = table.boundary(), table.effective_boundary()
+    if boundary is None or effective is None:
+        raise NotFoundError(f"Table '{table.name}' has one half only, so it has no boundary.")
+    pinots = table.time_boundary()
+    return {
+        "table": table.name,
+        "mode": boundary.mode.value,
+        "time_column": table.spec.time_column,
+        "time": _limit(boundary.time_ms),
+        "time_ms": None if boundary.time_ms == INFINITE else boundary.time_ms,
+        "frontier": boundary.to_json()["frontier"],
+        "limit": _limit(effective.limit_ms),
+        "limit_ms": None if effective.limit_ms == INFINITE else effective.limit_ms,
+        "override": instant(boundary.override_ms),
+        "override_ms": boundary.override_ms,
+        "time_value": pinots.time_value if pinots is not None else None,
+    }
+
+
+def boundary_report_view(report: BoundaryReport) -> Json:
+    """What setting or clearing a boundary did."""
+    return {"committed": report.committed, "version": report.version, "sentence": report.sentence}
+
+
 def run_view(run: RunRecord) -> Json:
     """One run of a task or job."""
     return {
@@ -103,7 +131,6 @@ def schedule_view(found: Schedule) -> Json:
 
 def status_view(table: TableStatus) -> Json:
     """A table at a glance."""
-    limit = table.boundary.time_ms if table.boundary else None
     return {
         "table": table.table,
         "state": table.state,
@@ -112,7 +139,7 @@ def status_view(table: TableStatus) -> Json:
         "realtime_rows": table.realtime_rows,
         "realtime_segments": table.realtime_segments,
         "consuming_segments": table.consuming_segments,
-        "boundary": "any time" if limit == INFINITE else instant(limit),
+        "boundary": _limit(table.boundary.limit_ms if table.boundary else None),
         "behind": table.behind,
         "rejected": table.rejected,
         "last_task": table.last_task,
@@ -133,6 +160,10 @@ def query_view(result: QueryResult) -> Json:
 def instant(time_ms: int | None) -> str | None:
     """Epoch milliseconds as ISO 8601 in UTC; None stays None."""
     return None if time_ms is None else utc(time_ms)
+
+
+def _limit(time_ms: int | None) -> str | None:
+    return "any time" if time_ms == INFINITE else instant(time_ms)
 
 
 def _plain(fields: Mapping[str, object]) -> Json:

@@ -49,12 +49,15 @@ def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) 
     table = _table_of(home, verb, arguments)
     prefix = f"Task_{MOVE_TASK}" if found.run_type == MOVE_TASK else found.run_type
     number = time.time_ns() // 1_000_000
-    while home.catalog.runs.find(f"{prefix}_{number}") is not None:
-        number += 1
     alone = found.only_one and not arguments.get("dry_run")
-    return home.catalog.runs.enqueue(
-        RunRequest(f"{prefix}_{number}", table, found.run_type, verb, arguments, source, only_one=alone)
-    )
+    while True:
+        run_id = f"{prefix}_{number}"
+        queued = home.catalog.runs.enqueue(
+            RunRequest(run_id, table, found.run_type, verb, arguments, source, only_one=alone)
+        )
+        if queued is not None or home.catalog.runs.find(run_id) is None:
+            return queued
+        number += 1  # another one of this very millisecond has the id
 
 
 def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
@@ -64,7 +67,7 @@ def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
     with log_context(run_id=run.id, table=run.table_name):
         twin = home.for_task(ServerTask(run.id, outcome), RunProgress(runs, run.id))
         try:
-            done = committed(home, run) if run.attempts > 1 else None
+            done = _committed_before(twin, run) if run.attempts > 1 else None
             if run.type == MOVE_TASK and done is None:
                 _commit_first(twin, run.table_name)
             report = _found(done) if done else VERBS[run.verb].call(twin, **run.arguments)
@@ -87,10 +90,16 @@ class Committed:
     act: Act
 
 
-def committed(home: Hybrid, run: RunRecord) -> Committed | None:
-    """The act in the OFFLINE half that bears the run's id."""
+def _committed_before(home: Hybrid, run: RunRecord) -> Committed | None:
     if run.table_name not in home.table_names() or Half.OFFLINE not in home.spec(run.table_name).halves:
         return None
+    # A JVM may outlive its killed process and still commit. Whoever has the lock has seen the end of it.
+    with home.bench.lock(home.layout(run.table_name), Half.OFFLINE):
+        return committed(home, run)
+
+
+def committed(home: Hybrid, run: RunRecord) -> Committed | None:
+    """The act in the OFFLINE half that bears the run's id."""
     path = home.layout(run.table_name).half(Half.OFFLINE)
     for version, state in own_states(path, open_half(path).version):
         if state.act.id.endswith(f"-{run.id}"):

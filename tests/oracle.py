@@ -92,17 +92,27 @@ class Oracle:
         """Puts other rows in place of an offline segment's."""
         self.offline[segment] = list(rows)
 
-    def stored(self, *, tail: bool = True) -> list[Event]:
-        """Every good row once: offline ones, committed ones that were not moved, and with `tail` uncommitted ones."""
+    def stored(self, *, tail: bool = True, limit: int | None = None) -> list[Event]:
+        """Every good row once: offline ones, committed ones that were not moved, and with `tail` uncommitted ones.
+
+        With a `limit` offline rows from it on stay out, and moved ones stand there as they were committed.
+        """
         rows = [event for segment in self.offline.values() for event in segment] + self.waiting()
+        if limit is not None:
+            rows = [event for segment in self.offline.values() for event in segment if event.time < limit]
+            rows += [event for event in self.committed if not event.is_bad and self._not_below(event, limit)]
         if tail:
             known = {event.place for event in self.committed}
             rows += [event for event in self.produced if event.place not in known and not event.is_bad]
         return rows
 
-    def visible(self, *, tail: bool = True) -> list[Event]:
+    def _not_below(self, event: Event, limit: int) -> bool:
+        return event.place not in self.moved or (event.time is not None and event.time >= limit)
+
+    def visible(self, *, tail: bool = True, limit: int | None = None) -> list[Event]:
         """What a query sees, by place."""
-        rows = winners(self.stored(tail=tail)) if self.upsert else self.stored(tail=tail)
+        rows = self.stored(tail=tail, limit=limit)
+        rows = winners(rows) if self.upsert else rows
         return sorted((row for row in rows if not row.is_delete), key=lambda row: row.place)
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import opened, time_text
-from hybrid.errors import NotFoundError
-from hybrid.table.boundary import INFINITE
+from hybrid.cli.opened import ask, tell
 
 
 @click.group(cls=HybridGroup)
@@ -16,23 +14,28 @@ def boundary() -> None:
 
 
 @boundary.command()
-@click.argument("name", metavar="TABLE")
+@click.argument("table", metavar="TABLE")
 @pass_cli
-def show(cli: Cli, name: str) -> None:
-    """Which realtime rows the offline half has taken over: those before `time` and below `frontier`."""
-    with opened(cli) as home:
-        table = home.table(name)
-        found = table.boundary()
-    if found is None:
-        raise NotFoundError(f"Table '{name}' has one half only, so it has no boundary.")
-    untimed = found.time_ms == INFINITE
-    cli.emit(
-        {
-            "table": name,
-            "mode": "exact",
-            "time_column": table.spec.time_column,
-            "time": "any time" if untimed else time_text(found.time_ms),
-            "time_ms": None if untimed else found.time_ms,
-            "frontier": found.to_json()["frontier"],
-        }
-    )
+def show(cli: Cli, table: str) -> None:
+    """What the offline half has taken over (before `time`, below `frontier`), and the `limit` that is in effect."""
+    cli.emit(ask(cli, "boundary", table=table))
+
+
+@boundary.command("set")
+@click.argument("table", metavar="TABLE")
+@click.option("--at", metavar="TIME", help="ISO 8601 with zone, or the time column's own unit. Default: the last one.")
+@pass_cli
+def set_(cli: Cli, table: str, at: str | None) -> None:
+    """Set the boundary by hand until it is cleared: offline rows before TIME are visible, realtime rows from it on.
+
+    Without --at the last offline time is set, as Pinot does; mode exact has nothing to do then.
+    """
+    tell(cli, ask(cli, "boundary_set", table=table, at=at))
+
+
+@boundary.command()
+@click.argument("table", metavar="TABLE")
+@pass_cli
+def clear(cli: Cli, table: str) -> None:
+    """Take back what was set: the table's boundary mode alone decides again."""
+    tell(cli, ask(cli, "boundary_clear", table=table))

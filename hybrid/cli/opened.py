@@ -64,10 +64,3 @@ def tell(cli: Cli, report: dict[str, Any]) -> None:
     cli.say(report["sentence"])
     if cli.is_machine_read:
         cli.emit(report)
-
-
-def time_text(time_ms: int | None) -> str | None:
-    """Epoch milliseconds as ISO 8601 in UTC; None stays None."""
-    from hybrid.move.plan import utc
-
-    return None if time_ms is None else utc(time_ms)

@@ -1,4 +1,4 @@
-"""Creates the empty Delta table of a half, with its first state as act 0.
+"""Creates the empty Delta table of a half, with its first state as act 0; and settles a state while it is created.
 
 No rows are written, so no JVM is started: the empty table is laid by delta-rs, and every row that follows by Spark.
 """
@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction
 
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import physical_columns, statistics_columns
@@ -42,6 +42,29 @@ def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> No
             commit_properties=CommitProperties(custom_metadata={"userMetadata": to_user_metadata(state)}),
         )
     failpoint("create", "after")
+
+
+def commit_state(path: Path, state: HalfState) -> None:
+    """Commits a state alone to a half: a part of creating a table. Call it under the half's lock.
+
+    Acts on a table that is whole are Spark's: two writers are safe on local files only.
+    """
+    table, kind = DeltaTable(str(path)), state.act.kind
+    fence = Transaction(f"hybrid-{path.name}", state.act.number)
+    failpoint(kind, "before")
+    with failpoint_inside(kind, path):
+        table.create_write_transaction(
+            [],
+            mode="append",
+            schema=table.schema(),
+            partition_by=[SEGMENT],
+            commit_properties=CommitProperties(
+                custom_metadata={"userMetadata": to_user_metadata(state)},
+                max_commit_retries=0,  # under the lock only a foreign tool can come in between: better to fail
+                app_transactions=[fence],
+            ),
+        )
+    failpoint(kind, "after")
 
 
 def _identifier(name: str) -> str:

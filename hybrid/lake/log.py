@@ -13,7 +13,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from hybrid.errors import DataError, NotFoundError
-from hybrid.table.columns import SEGMENT
+from hybrid.table.columns import SEGMENT, TIME
+from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
 
 
@@ -62,6 +63,16 @@ class HalfSnapshot:
         """The state of an OFFLINE half."""
         assert isinstance(self.state, OfflineState)
         return self.state
+
+    @property
+    def last_ms(self) -> int | None:
+        """The latest time of a row by the files' statistics, epoch ms; None without rows or without a time column."""
+        times = [file.high.get(TIME) for file in self.files]
+        return max((time for time in times if isinstance(time, int)), default=None)
+
+    def effective_boundary(self, lag_ms: int) -> EffectiveBoundary:
+        """The boundary in effect at this version of an OFFLINE half; `lag_ms` is mode pinot's lag."""
+        return effective_boundary(self.offline.boundary, self.last_ms, lag_ms)
 
 
 def open_half(path: Path, version: int | None = None) -> HalfSnapshot:

@@ -20,7 +20,7 @@ from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, quoted, split, with_bucket
 from hybrid.move.plan import MovePlan, Waiting, counted, plan_move, reason_for_nothing, utc
-from hybrid.spec.table_config import Half, MoveConfig, TableSpec
+from hybrid.spec.table_config import BoundaryMode, Half, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
 from hybrid.table.coverage_sql import covered_sql
@@ -232,7 +232,13 @@ def _what(plan: MovePlan) -> str:
 def _boundary_words(after: Boundary, before: Boundary) -> str:
     if after.time_ms is None or after.time_ms == before.time_ms:
         return "; the boundary's time stays"
-    return f"; the boundary is then {utc(after.time_ms)}"
+    return f"; {_limit_noun(after)} is then {utc(after.time_ms)}"
+
+
+def _limit_noun(boundary: Boundary) -> str:
+    """What T is called: in mode pinot, and under an override, another limit is in effect."""
+    plain = boundary.mode is BoundaryMode.EXACT and boundary.override_ms is None
+    return "the boundary" if plain else "the end of what has moved"
 
 
 def _sentence(
@@ -241,5 +247,6 @@ def _sentence(
     merged = "" if written == plan.rows + plan.late_rows else f", merged to {written} ({config.merge_type.value})"
     shown = names[0] if len(names) == 1 else f"{len(names)} segments, {names[0]} to {names[-1]}"
     moved_on = plan.boundary.time_ms is not None and plan.boundary.time_ms != before.time_ms
-    then = f"; the boundary is now {utc(plan.boundary.time_ms)}" if moved_on and plan.boundary.time_ms else ""
+    noun = _limit_noun(plan.boundary)
+    then = f"; {noun} is now {utc(plan.boundary.time_ms)}" if moved_on and plan.boundary.time_ms else ""
     return f"Moved {_what(plan)} of '{spec.name}'{merged} into {shown}{then}."

@@ -28,6 +28,8 @@ class HalfExplanation:
 class TableExplanation:
     """One table reference. `boundary_time_ms` and `frontier` are raw; `boundary_time` is ISO 8601 (UTC) or a word.
 
+    `limit_time_ms` divides the halves: offline rows before it (in mode `exact` without an override: all) and realtime
+    rows from it on, or beyond the frontier. Without a boundary `boundary_mode` and the times are None.
     `filters` are the comparisons that ruled files out; `tail` is the next offset by partition, `tail_rows` its rows.
     """
 
@@ -36,6 +38,10 @@ class TableExplanation:
     boundary_time: str | None
     boundary_time_ms: int | None
     frontier: Mapping[str, int]
+    boundary_mode: str | None
+    limit_time: str | None
+    limit_time_ms: int | None
+    override_time_ms: int | None
     halves: Sequence[HalfExplanation]
     tail: Mapping[str, int]
     tail_rows: int
@@ -77,6 +83,8 @@ def _lines(table: TableExplanation) -> list[tuple[str, str]]:
     if table.boundary_time is not None:
         frontier = ", ".join(f"{key}@{offset}" for key, offset in table.frontier.items()) or "none"
         lines.append(("boundary", f"T {table.boundary_time} ({table.boundary_time_ms}), F {frontier}"))
+        set_by = "an override" if table.override_time_ms is not None else f"mode {table.boundary_mode}"
+        lines.append(("limit", f"{table.limit_time} ({table.limit_time_ms}), by {set_by}"))
     for half in table.halves:
         pruned = "".join(f"; {count} files pruned: {reason}" for reason, count in half.pruned.items())
         lines.append((half.half, f"{half.files} files of {len(half.segments)} segments, {half.rows} rows{pruned}"))
@@ -88,7 +96,8 @@ def _lines(table: TableExplanation) -> list[tuple[str, str]]:
 
 
 def _table(plan: RefPlan) -> TableExplanation:
-    boundary, halves = plan.scan.boundary, plan.pinned.halves
+    halves, effective = plan.pinned.halves, plan.scan.boundary
+    boundary = halves.boundary if effective is not None else None
     found = []
     if halves.offline is not None and plan.reads_offline:
         found.append(_half("OFFLINE", halves.offline.version, plan.offline))
@@ -100,6 +109,10 @@ def _table(plan: RefPlan) -> TableExplanation:
         boundary_time=time_text(boundary.time_ms) if boundary else None,
         boundary_time_ms=boundary.time_ms if boundary else None,
         frontier={str(key): offset for key, offset in sorted(boundary.frontier.items())} if boundary else {},
+        boundary_mode=boundary.mode.value if boundary else None,
+        limit_time=time_text(effective.limit_ms) if effective else None,
+        limit_time_ms=effective.limit_ms if effective else None,
+        override_time_ms=boundary.override_ms if boundary else None,
         halves=found,
         tail={str(key): offset for key, offset in sorted(plan.pinned.tail.positions.items())}
         if plan.reads_realtime

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from sqlglot import exp
@@ -29,6 +30,7 @@ from hybrid.sql.statement import Statement
 from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
 from hybrid.sql.times import Context
 from hybrid.table.columns import rejected_segment
+from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.state import RealtimeState
 
 
@@ -61,6 +63,13 @@ class PinnedTable:
     tail_rows: TailRows | None
     tail_name: str
 
+    @cached_property
+    def effective(self) -> EffectiveBoundary | None:
+        """The boundary in effect; None on a table with one half."""
+        if self.halves.offline is None or self.halves.realtime is None:
+            return None
+        return self.halves.offline.effective_boundary(self.table.spec.boundary_lag_ms)
+
     @property
     def revision(self) -> TableRevision:
         """The table's part of the revision."""
@@ -71,6 +80,7 @@ class PinnedTable:
             realtime.version if realtime else None,
             self.halves.boundary,
             self.tail.positions,
+            self.effective.limit_ms if self.effective is not None else None,
         )
 
 
@@ -278,8 +288,8 @@ class _Pinning:
 def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
     spec, halves = pinned.table.spec, pinned.halves
     comparisons = comparisons_on(ref, prunable_columns(spec))
-    boundary = halves.boundary if ref.half is None and halves.offline is not None else None
-    offline = choose_offline(_files(halves.offline, ref, Half.OFFLINE), comparisons)
+    boundary = pinned.effective if ref.half is None else None
+    offline = choose_offline(_files(halves.offline, ref, Half.OFFLINE), boundary, comparisons)
     realtime = FileChoice(())
     if halves.realtime is not None and ref.half is not Half.OFFLINE:
         known = sorted({*halves.realtime.realtime.offsets, *halves.boundary.frontier})

@@ -10,11 +10,13 @@ from hybrid.lake.log import DataFile
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.types import DataType
 from hybrid.sql.predicates import Comparison
-from hybrid.table.boundary import Boundary, PartitionKey
+from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import EPOCH, OFFSET, PARTITION, TIME, rejected_segment
+from hybrid.table.effective import EffectiveBoundary
 
 REJECTED = "rejected rows"
 COVERED = "covered by the boundary"
+PAST = "past the boundary"
 RULED_OUT = "ruled out by WHERE"
 
 # Statistics of these compare in Python as they do in DuckDB (floats have NaN, which statistics leave out).
@@ -41,15 +43,23 @@ def prunable_columns(spec: TableSpec) -> list[str]:
     ]
 
 
-def choose_offline(files: Sequence[DataFile], comparisons: Sequence[Comparison]) -> FileChoice:
-    """The offline files: all of them are visible."""
-    return _choose(files, lambda file: RULED_OUT if not _possible(file, comparisons) else None)
+def choose_offline(
+    files: Sequence[DataFile], boundary: EffectiveBoundary | None, comparisons: Sequence[Comparison]
+) -> FileChoice:
+    """The offline files. `boundary` None shows the half as it is stored."""
+
+    def reason(file: DataFile) -> str | None:
+        if boundary is not None and _past(file, boundary):
+            return PAST
+        return RULED_OUT if not _possible(file, comparisons) else None
+
+    return _choose(files, reason)
 
 
 def choose_realtime(
     spec: TableSpec,
     files: Sequence[DataFile],
-    boundary: Boundary | None,
+    boundary: EffectiveBoundary | None,
     known: Sequence[PartitionKey],
     comparisons: Sequence[Comparison],
 ) -> FileChoice:
@@ -88,15 +98,25 @@ def _bound(value: object) -> object:
     return None if isinstance(value, str) and len(value) >= _STRING_STATISTICS_MAX else value
 
 
-def _covered(spec: TableSpec, file: DataFile, boundary: Boundary, known: Sequence[PartitionKey]) -> bool:
+def _past(file: DataFile, boundary: EffectiveBoundary) -> bool:
+    """Whether no row of an offline file is visible: not even its earliest."""
+    earliest = file.low.get(TIME)
+    return isinstance(earliest, int) and not boundary.shows_offline(earliest)
+
+
+def _covered(spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, known: Sequence[PartitionKey]) -> bool:
     """Whether every row of the file is surely covered: its latest time, and its last offset by every possible key.
 
     Statistics do not name connector and topic, so each partition that fits the numbers must cover the file.
     """
     last, latest = file.high.get(OFFSET), file.high.get(TIME)
-    if not isinstance(last, int) or (spec.time_column and not isinstance(latest, int)):
+    if spec.time_column and not isinstance(latest, int):
         return False
     if not boundary.covers_time(latest if isinstance(latest, int) else None):
+        return False
+    if boundary.time_alone:
+        return True
+    if not isinstance(last, int):
         return False
     fitting = [key for key in known if _within(file, PARTITION, key.partition) and _within(file, EPOCH, key.epoch)]
     return bool(fitting) and all(last < boundary.frontier.get(key, 0) for key in fitting)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, newest_version, open_half
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 
 _ROUNDS_MAX = 1000
@@ -35,21 +35,32 @@ class PinnedHalves:
 
 @dataclass(frozen=True)
 class TableRevision:
-    """What the rows of one table were read from. `tail` is the next offset after the last row, by partition."""
+    """What the rows of one table were read from. `tail` is the next offset after the last row, by partition.
+
+    `limit_ms` is what divides the halves: T, unless the boundary's mode or an override puts another limit in its place.
+    """
 
     table: str
     offline: int | None
     realtime: int | None
     boundary: Boundary
     tail: Mapping[PartitionKey, int] = field(default_factory=dict)
+    limit_ms: int | None = None
 
     def __str__(self) -> str:
         parts = [f"OFFLINE={self.offline}" if self.offline is not None else ""]
         parts.append(f"REALTIME={self.realtime}" if self.realtime is not None else "")
         if self.offline is not None and self.realtime is not None:
             parts.append(f"boundary={time_text(self.boundary.time_ms)}{_offsets(self.boundary.frontier)}")
+            parts.append(self._limit_text())
         parts.append(f"tail={_offsets(self.tail)}" if self.tail else "")
         return f"{self.table}[{' '.join(part for part in parts if part)}]"
+
+    def _limit_text(self) -> str:
+        """Nothing where T and F alone decide."""
+        if self.boundary.override_ms is not None:
+            return f"{self.boundary.mode} override={time_text(self.limit_ms)}"
+        return f"pinot limit={time_text(self.limit_ms)}" if self.boundary.mode is BoundaryMode.PINOT else ""
 
 
 @dataclass(frozen=True)

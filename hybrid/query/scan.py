@@ -1,6 +1,6 @@
 """The SQL of a relation: what a table reference stands for in DuckDB.
 
-OFFLINE files   UNION ALL   REALTIME files and tail that the boundary does not cover
+OFFLINE files that the boundary shows   UNION ALL   REALTIME files and tail that it does not cover
 then, on an upsert table: the winner of each key, and not the delete markers among the winners
 then: the user's columns in Pinot's order, and the virtual columns that are used
 """
@@ -17,15 +17,15 @@ from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
-from hybrid.table.boundary import Boundary
 from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
-from hybrid.table.coverage_sql import covered_sql
+from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
+from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.liveness import winning_order
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What one reference reads. `boundary` None: the realtime rows as they are stored; `tail` names a relation.
+    """What one reference reads. `boundary` None: the rows as they are stored; `tail` names a relation.
 
     `evolved`: some files may lack columns that were added to the table later.
     """
@@ -35,7 +35,7 @@ class Scan:
     offline: Sequence[DataFile]
     realtime: Sequence[DataFile]
     tail: str | None
-    boundary: Boundary | None
+    boundary: EffectiveBoundary | None
     virtual: Collection[str]
     evolved: bool = False
 
@@ -59,9 +59,11 @@ def relation_sql(scan: Scan) -> str:
 
 def _parts(scan: Scan) -> list[str]:
     parts = []
+    boundary = scan.boundary
     if scan.offline:
-        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan, scan.offline)}")
-    visible = f" WHERE NOT {covered_sql(scan.boundary)}" if scan.boundary is not None else ""
+        shown = f" WHERE {visible_offline_sql(boundary)}" if boundary and boundary.restricts_offline else ""
+        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan, scan.offline)}{shown}")
+    visible = f" WHERE {visible_realtime_sql(boundary)}" if boundary is not None else ""
     if scan.realtime:
         parts.append(f"SELECT {_columns(scan)} FROM {_read(scan, scan.realtime)}{visible}")
     if scan.tail is not None:

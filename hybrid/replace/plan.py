@@ -14,10 +14,10 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.diff import Difference, difference, quoted
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.stage import FILE, Staged
-from hybrid.replace.swap import newest_rows, visible_realtime_rows
+from hybrid.replace.swap import good_realtime_rows, newest_rows, unmoved_rows
 from hybrid.replace.targets import Target, refuse_overlap, replaced_names, targets_of, time_value
 from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 
@@ -54,7 +54,8 @@ def plan_job(
     replaced = replaced_names(targets, base.files)
     if not append:
         refuse_overlap(targets, base.files)
-    if realtime is not None:
+    # Mode pinot shows each time from one half, so that rows may be pushed at any time.
+    if realtime is not None and base.offline.boundary.mode is BoundaryMode.EXACT:
         kept_apart = [target for target in targets if target.name in replaced or not append]
         _refuse_unmoved(bench, spec, base, realtime, kept_apart)
     before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
@@ -112,7 +113,8 @@ def _stage_markers(
     wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
     elsewhere = newest_rows(bench, base).where(~quoted(columns.SEGMENT).isin(list(replaced))).select(*wanted)
     if realtime is not None:
-        elsewhere = elsewhere.unionByName(visible_realtime_rows(bench, spec, realtime, base).select(*wanted))
+        # Moved rows too: they are seen again while an override, or mode pinot's limit, lies below them.
+        elsewhere = elsewhere.unionByName(good_realtime_rows(bench, spec, realtime).select(*wanted))
     path = str(folder / new_act_id("markers"))
     removed_winners(spec, before.select(*wanted), after, elsewhere).write.parquet(path)
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in physical_columns(spec, Half.OFFLINE))
@@ -130,7 +132,7 @@ def _refuse_unmoved(
         low = target.low if boundary_ms is None else max(target.low, boundary_ms)
         if low > target.high or not _may_hold(spec, realtime, low, target.high):
             continue
-        rows = visible_realtime_rows(bench, spec, realtime, base)
+        rows = unmoved_rows(bench, spec, realtime, base)
         count = rows.where(quoted(columns.TIME).between(low, target.high)).count()
         if count:
             first, last = time_value(spec, low), time_value(spec, target.high)

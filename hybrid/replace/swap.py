@@ -76,13 +76,15 @@ def rows_as_of(bench: Workbench, half: HalfSnapshot) -> DataFrame:
     return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
 
 
-def visible_realtime_rows(
-    bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, offline: HalfSnapshot
-) -> DataFrame:
-    """The good rows of REALTIME that the boundary does not cover."""
+def good_realtime_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:
+    """The rows of REALTIME that are not rejected."""
     rejected = columns.rejected_segment(spec.name)
-    rows = newest_rows(bench, realtime).where(f"{columns.SEGMENT} <> '{rejected}'")
-    return rows.where(f"NOT {covered_sql(offline.offline.boundary)}")
+    return newest_rows(bench, realtime).where(f"{columns.SEGMENT} <> '{rejected}'")
+
+
+def unmoved_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:
+    """The good rows of REALTIME that no move has taken over."""
+    return good_realtime_rows(bench, spec, realtime).where(f"NOT {covered_sql(offline.offline.boundary)}")
 
 
 def _laid_out(spec: TableSpec, rows: DataFrame) -> DataFrame:

@@ -14,12 +14,14 @@ from starlette.requests import Request
 from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
+from hybrid.handle import Table
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import RunningQueries
 from hybrid.workqueue import enqueue
 
 _POLL_S = (0.01, 0.2)
-COMMITS_S = 15.0  # how long a list of segments waits for the commit of what Kafka holds; a cold Spark takes 10 s
+_COMMITS_S = 30.0  # a cold Spark takes 10 s to its first commit
+_BEAT_S_MAX = 5.0
 
 
 class GoesOn(HybridError):
@@ -58,6 +60,12 @@ class Context:
                 hint=f"hybrid task list {arguments.get('table')}",
             )
         return run
+
+    def await_commits(self, table: Table) -> None:
+        """Waits until what Kafka holds of a table is committed, as long as there is a pipeline that does it."""
+        role = self.home.catalog.serving.role("pipeline")
+        if role is not None and role.age_s < _BEAT_S_MAX:
+            table.await_commits(_COMMITS_S)
 
     async def carried_out(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Queues heavy work and waits for its report; raises what the work raised."""

@@ -101,9 +101,12 @@ class _Home:
         size = _summed([(key, one.bytes) for key, one in segments])
         yield _family("hybrid_stored_bytes", "Bytes of data files.", labels, size)
         both = [table for table in tables if len(table.spec.halves) == 2]
-        yield _family("hybrid_boundary_timestamp_seconds", "The boundary's time.", ("table",), _each(both, _boundary_s))
+        yield _family(
+            "hybrid_boundary_timestamp_seconds", "Where offline rows end.", ("table",), _each(both, _boundary_s)
+        )
         live = [table for table in tables if Half.REALTIME in table.spec.halves]
         yield _family("hybrid_rejected_rows", "Messages kept as rejected rows.", ("table",), _each(live, _rejected))
+        yield _family("hybrid_filtered_rows", "Messages that the filter dropped.", ("table",), _each(live, _filtered))
 
     def _of_ingestion(self) -> Iterator[Metric]:
         names = set(self._home.table_names())
@@ -145,11 +148,15 @@ def _each(tables: list[Table], value: Callable[[Table], float | None]) -> Sample
 
 
 def _boundary_s(table: Table) -> float | None:
-    boundary = table.boundary()
-    if boundary is None or boundary.time_ms is None or boundary.time_ms >= INFINITE:
+    boundary = table.effective_boundary()
+    if boundary is None or boundary.limit_ms is None or boundary.limit_ms >= INFINITE:
         return None
-    return boundary.time_ms / 1000
+    return boundary.limit_ms / 1000
 
 
 def _rejected(table: Table) -> float:
     return table.half(Half.REALTIME).realtime.rejected
+
+
+def _filtered(table: Table) -> float:
+    return table.half(Half.REALTIME).realtime.filtered

@@ -12,7 +12,7 @@ from hybrid.handle import Segment
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.schedules import epoch_ms
 from hybrid.serve.answers import not_built
-from hybrid.serve.context import COMMITS_S, context_of
+from hybrid.serve.context import context_of
 from hybrid.serve.named import HalfType, Named, TableName, named
 from hybrid.serve.openapi import NOT_BUILT, Done, shown
 from hybrid.spec.table_config import Half
@@ -32,8 +32,9 @@ _LENGTH_MAX = 200
 )
 def list_segments(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Names by half, sorted; a table of one half has one entry. Waits a little for the commit of what Kafka holds."""
-    found = named(context_of(request), table, type_)
-    found.table.await_commits(COMMITS_S)
+    context = context_of(request)
+    found = named(context, table, type_)
+    context.await_commits(found.table)
     segments = found.segments()
     return [{half.value: sorted(one.name for one in segments if one.half == half)} for half in found.halves]
 

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from hybrid import views
 from hybrid.errors import NotFoundError, UsageError
 from hybrid.plain import json_value
-from hybrid.serve.context import COMMITS_S, context_of
+from hybrid.serve.context import context_of
 from hybrid.verbs import VERBS, segments
 
 router = APIRouter(tags=["verbs"])
@@ -33,7 +33,7 @@ def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
     if found.run_type is not None:
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
     if found.call is segments:
-        context.home.table(checked["table"]).await_commits(COMMITS_S)
+        context.await_commits(context.home.table(checked["table"]))
     return JSONResponse(found.call(context.home, **checked))
 
 

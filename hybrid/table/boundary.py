@@ -1,15 +1,18 @@
 """The boundary of a hybrid table: a time T and an offset frontier F (rule R3).
 
 It says which realtime rows the offline half has taken over: those with `time < T` *and* `offset < F[partition]`.
-Every committed offline row is visible; a realtime or tail row is visible when the boundary does not cover it.
-Intervals are half-open, times are epoch milliseconds.
+Every committed offline row is visible; a realtime or tail row is visible when the boundary does not cover it. Mode
+`pinot` and an override put another limit in the place of T: see `hybrid.table.effective`. Intervals are half-open,
+times are epoch milliseconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from hybrid.spec.table_config import BoundaryMode
 
 # T of a table without a time column: every row lies before it, so the frontier alone decides.
 INFINITE = 2**63 - 1
@@ -52,10 +55,16 @@ Offsets = Mapping[PartitionKey, int]
 
 @dataclass(frozen=True)
 class Boundary:
-    """`time_ms` is T (None: the offline half has taken over nothing by time), `frontier` is F (absent means 0)."""
+    """`time_ms` is T (None: the offline half has taken over nothing by time), `frontier` is F (absent means 0).
+
+    `mode` is fixed when the table is created. `override_ms` is the limit that somebody has set in the place of the
+    mode's own, until it is cleared. Neither changes what moves have taken over.
+    """
 
     time_ms: int | None = None
     frontier: Offsets = field(default_factory=dict)
+    mode: BoundaryMode = BoundaryMode.EXACT
+    override_ms: int | None = None
 
     def covers(self, time_ms: int | None, key: PartitionKey, offset: int) -> bool:
         """Whether the offline half has taken over the realtime row at these coordinates."""
@@ -77,18 +86,25 @@ class Boundary:
         frontier = dict(self.frontier)
         for key, offset in offsets.items():
             frontier[key] = max(offset, frontier.get(key, 0))
-        return Boundary(time_ms, frontier)
+        return replace(self, time_ms=time_ms, frontier=frontier)
 
     def to_json(self) -> dict[str, object]:
         """JSON as it stands in the OFFLINE half's commits."""
-        return {"time_ms": self.time_ms, "frontier": offsets_to_json(self.frontier)}
+        return {
+            "mode": self.mode.value,
+            "time_ms": self.time_ms,
+            "frontier": offsets_to_json(self.frontier),
+            "override_ms": self.override_ms,
+        }
 
     @classmethod
     def from_json(cls, doc: Mapping[str, object]) -> Boundary:
         """The inverse of `to_json`."""
-        time_ms = doc["time_ms"]
+        time_ms, override_ms = doc["time_ms"], doc.get("override_ms")
         assert time_ms is None or isinstance(time_ms, int)
-        return cls(time_ms, offsets_from_json(doc["frontier"]))
+        assert override_ms is None or isinstance(override_ms, int)
+        mode = BoundaryMode(str(doc.get("mode", "exact")))  # halves of the first version say none
+        return cls(time_ms, offsets_from_json(doc["frontier"]), mode, override_ms)
 
 
 def offsets_to_json(offsets: Offsets) -> dict[str, int]:

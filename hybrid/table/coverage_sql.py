@@ -1,25 +1,44 @@
-"""The boundary as a SQL predicate over stored rows. Spark and DuckDB read the same text, so they cannot disagree."""
+"""Boundaries as SQL predicates over stored rows. Spark and DuckDB read the same text, so they cannot disagree."""
 
 from __future__ import annotations
 
-from hybrid.table.boundary import Boundary, PartitionKey
+from hybrid.table.boundary import Boundary, Offsets, PartitionKey
 from hybrid.table.columns import CONNECTOR, EPOCH, OFFSET, PARTITION, TIME, TOPIC
+from hybrid.table.effective import EffectiveBoundary
 
 
 def covered_sql(boundary: Boundary) -> str:
-    """True for the realtime rows that the offline half has taken over; never null.
-
-    A null time (a table without a time column) lies before an infinite T.
-    """
-    if boundary.time_ms is None or not boundary.frontier:
-        return "FALSE"
-    return f"(coalesce({TIME} < {boundary.time_ms}, TRUE) AND {OFFSET} < {frontier_sql(boundary)})"
+    """True for the realtime rows that the offline half has taken over; never null."""
+    return _covered(EffectiveBoundary(boundary.time_ms, boundary.frontier))
 
 
-def frontier_sql(boundary: Boundary) -> str:
+def visible_realtime_sql(boundary: EffectiveBoundary) -> str:
+    """True for the realtime and tail rows that are visible; never null."""
+    return f"NOT {_covered(boundary)}"
+
+
+def visible_offline_sql(boundary: EffectiveBoundary) -> str:
+    """True for the offline rows that are visible. Where times restrict them every row has one, so it is never null."""
+    if not boundary.restricts_offline:
+        return "TRUE"
+    # Bare, so that DuckDB can skip row groups by it.
+    return "FALSE" if boundary.limit_ms is None else f"{TIME} < {boundary.limit_ms}"
+
+
+def frontier_sql(frontier: Offsets) -> str:
     """F of a row's partition: 0 where the frontier names none."""
-    cases = " ".join(f"WHEN {_is_partition(key)} THEN {offset}" for key, offset in sorted(boundary.frontier.items()))
+    cases = " ".join(f"WHEN {_is_partition(key)} THEN {offset}" for key, offset in sorted(frontier.items()))
     return f"(CASE {cases} ELSE 0 END)" if cases else "0"
+
+
+def _covered(boundary: EffectiveBoundary) -> str:
+    if boundary.limit_ms is None:
+        return "FALSE"
+    # A null time (a table without a time column) lies before an infinite limit.
+    before = f"coalesce({TIME} < {boundary.limit_ms}, TRUE)"
+    if boundary.time_alone:
+        return f"({before})"
+    return f"({before} AND {OFFSET} < {frontier_sql(boundary.frontier)})" if boundary.frontier else "FALSE"
 
 
 def _is_partition(key: PartitionKey) -> str:

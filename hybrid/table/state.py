@@ -44,7 +44,8 @@ class RealtimeState:
     """The REALTIME half: next offset to read and segment bookkeeping of every partition.
 
     `topic_ids` maps `connector/topic` to Kafka's topic id; `sequences` is the next unused segment sequence;
-    `timestamp_max` the highest Kafka timestamp committed (ms); `rejected` counts rejected rows so far.
+    `timestamp_max` the highest Kafka timestamp committed (ms); `rejected` counts rejected rows so far,
+    `filtered` messages that the table's filter dropped.
     """
 
     act: Act
@@ -54,6 +55,7 @@ class RealtimeState:
     sequences: Mapping[PartitionKey, int] = field(default_factory=dict)
     timestamp_max: int | None = None
     rejected: int = 0
+    filtered: int = 0
 
     def consuming_names(self) -> frozenset[str]:
         """Names of the segments that are still consuming; every other one is sealed."""
@@ -124,6 +126,7 @@ def _realtime_json(state: RealtimeState) -> dict[str, object]:
         "sequences": offsets_to_json(state.sequences),
         "timestamp_max": state.timestamp_max,
         "rejected": state.rejected,
+        "filtered": state.filtered,
     }
 
 
@@ -136,6 +139,7 @@ def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
         sequences=offsets_from_json(doc["sequences"]),
         timestamp_max=doc["timestamp_max"],
         rejected=doc["rejected"],
+        filtered=doc.get("filtered", 0),  # halves that were written before filters have none
     )
 
 

@@ -15,12 +15,13 @@ from hybrid.jvm.topics import Record, produce
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
+from hybrid.move.explicit import BoundaryReport, Wish, change_boundary
 from hybrid.move.move import MoveReport, run_move
 from hybrid.query.engine import QueryTable, run
 from hybrid.replace.job import JobReport, run_job
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.timeformat import TimeFormat
 from hybrid.spec.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
@@ -54,9 +55,10 @@ def table_spec(
     buffer_ms: int = 0,
     merge: str = "concat",
     records_max: int = 1000,
+    mode: str = "exact",
     **flush: int,
 ) -> TableSpec:
-    """A table `t` on that topic; an upsert table compares by `value`."""
+    """A table `t` on that topic; an upsert table compares by `value`. Mode pinot stays an hour behind."""
     return TableSpec(
         name="t",
         schema=Schema("t", fields, key if upsert else ()),
@@ -66,6 +68,8 @@ def table_spec(
         move=MoveConfig(bucket_ms, buffer_ms, MergeType(merge), records_max),
         upsert=UPSERT if upsert else None,
         sort_columns=sort,
+        boundary_mode=BoundaryMode(mode),
+        boundary_lag_ms=HOUR,
     )
 
 
@@ -122,6 +126,12 @@ class LiveTable:
     def move(self, max_buckets: int | None = 1, **options: bool) -> MoveReport:
         return run_move(self.bench, self.spec, self.layout, max_buckets=max_buckets, **options)
 
+    def set_boundary(self, time_ms: int | None) -> BoundaryReport:
+        return change_boundary(self.bench, self.spec, self.layout, Wish(time_ms))
+
+    def clear_boundary(self) -> BoundaryReport:
+        return change_boundary(self.bench, self.spec, self.layout, Wish(clear=True))
+
     def replace(self, segment: str, rows: Iterable[Mapping[str, object]], **options: object) -> JobReport:
         """A replacement job that puts these rows into one segment."""
         folder = self.layout.root.parent / f"input-{len(self.said.messages)}"
@@ -171,8 +181,8 @@ class LiveTable:
 
     def visible(self) -> list[int]:
         """The ids of the rows that can be seen without the tail: worked out from the files, and asked of the engine."""
-        boundary, name = self.boundary, rejected_segment("t")
-        events = [_event(row) for row in self.rows(Half.OFFLINE)]
+        boundary, name = self.half(Half.OFFLINE).effective_boundary(self.spec.boundary_lag_ms), rejected_segment("t")
+        events = [event for event in map(_event, self.rows(Half.OFFLINE)) if boundary.shows_offline(event.time)]
         for row in self.rows(Half.REALTIME):
             event = _event(row)
             if row["_hy_segment"] != name and not boundary.covers(event.time, _key(row), event.offset):

@@ -1,6 +1,7 @@
 """A process that acts on a table, to be killed: `worker.py TABLE.json VERB@NOW...`
 
-Verbs: create (unless it is recorded), ingest (`ingest/3@NOW`: 3 offsets a batch), move (all closed buckets).
+Verbs: create (unless it is recorded), ingest (`ingest/3@NOW`: 3 offsets a batch), move (all closed buckets), boundary
+(`boundary/5@NOW`: sets it to 5 ms; clears it without a number).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def perform(table: LiveTable, verb: str, most: int) -> str:
         return "created"
     if verb == "ingest":
         return table.ingest(**({"batch_offsets_max": most} if most else {})).sentence
+    if verb == "boundary":
+        return (table.set_boundary(most) if most else table.clear_boundary()).sentence
     return table.move(None).sentence
 
 

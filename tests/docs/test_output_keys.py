@@ -69,6 +69,8 @@ def play_work(play: Any) -> None:
     segment = play("segment list", "orders")[0]["name"]
     play("segment show", "orders", segment)
     play("boundary show", "orders")
+    play("boundary set", "orders", "--at", "1632463470000")
+    play("boundary clear", "orders")
     play("rejected list", "orders")
     variables = ("--var", f"segmentName={segment}", "--input", str(DATA / "corrected"))
     play("job run", str(ROOT / "job_specs/orders/job-spec.yml"), *variables)

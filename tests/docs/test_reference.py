@@ -16,6 +16,7 @@ from hybrid.cli.main import hybrid
 from hybrid.lake.failpoints import ACT_KINDS
 from hybrid.spec import job_spec, schema_json, stream_json, table_keys, upsert_json
 from hybrid.spec.datepattern import _FIELDS as LETTERS
+from hybrid.spec.expression import functions as transform_functions
 from hybrid.spec.settings import KEYS
 from hybrid.spec.timeformat import UNITS_NS
 from hybrid.spec.types import DataType
@@ -138,6 +139,12 @@ def test_functions() -> None:
     assert all(name.upper() in PAGE.replace("_", "") for name in functions._ABSENT)
 
 
+def test_functions_of_transforms() -> None:
+    documented = table(REFERENCE, "Functions of transforms")
+    found = {row[0]: spans(row[1]) for row in documented.rows}
+    assert found == {family: list(rules) for family, rules in transform_functions.FAMILIES.items()}
+
+
 def test_keys_of_schemas() -> None:
     section = PAGE.partition("## Schema")[2].partition("### Data types")[0]
     keys = {span for span in spans(section) if re.fullmatch(r"[a-zA-Z]+", span)}
@@ -148,7 +155,7 @@ def test_keys_of_table_configs() -> None:
     section = PAGE.partition("## Table config")[2].partition("## --set")[0]
     keys = {part for span in spans(section) for part in (span, span.split(".")[-1].strip('"'))}
     assert keys >= stream_json._USED
-    assert {key for reasons in table_keys.REFUSED.values() for key in reasons} <= keys | {"filterFunction"}
+    assert {key for reasons in table_keys.REFUSED.values() for key in reasons} <= keys
     assert set(table_keys.TASKS) <= keys
     assert {"mode", "comparisonColumn", "comparisonColumns", "deleteRecordColumn"} <= keys
     assert {key for key in upsert_json._MOVE_KEYS if "Period" in key or key in {"mergeType"}} <= keys

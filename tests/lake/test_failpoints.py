@@ -46,7 +46,10 @@ def test_every_commit_goes_through_the_one_place_with_failpoints():
     writers = {}
     for path, tree in modules().items():
         text = ast.unparse(tree)
-        if re.search(r"format\('delta'\)\.mode|\.write\.format\('delta'\)|DeltaTable\.create\(|write_deltalake", text):
+        commits = (
+            r"format\('delta'\)\.mode|\.write\.format\('delta'\)|DeltaTable\.create\(|write_deltalake|write_transaction"
+        )
+        if re.search(commits, text):
             writers[str(path.relative_to(SOURCE))] = text
     assert set(writers) == {"lake/commit.py", "lake/create.py"}
     for text in writers.values():

@@ -15,7 +15,7 @@ from hybrid.lake.log import open_half
 from hybrid.query.plan import QueryTable
 from hybrid.query.tail import Tail, TailMessage
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import Half, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.table_config import BoundaryMode, Half, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.timeformat import TimeFormat, TimeKind
 from hybrid.spec.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
@@ -95,8 +95,9 @@ class Halves:
     brokers: str | None = None
 
     @classmethod
-    def create(cls, folder: Path, spec: TableSpec) -> Halves:
+    def create(cls, folder: Path, spec: TableSpec, mode: BoundaryMode | None = None) -> Halves:
         built = cls(spec, TableLayout(folder / spec.name))
+        built.offline = replace(built.offline, boundary=Boundary(mode=mode or BoundaryMode.EXACT))
         for half in spec.halves:
             create_half(built.layout.half(half), spec, half, built.state(half))
         return built
@@ -110,7 +111,7 @@ class Halves:
         return self._append(Half.REALTIME, rows)
 
     def commit_offline(self, rows: Sequence[Row], boundary: Boundary | None = None) -> int:
-        """Appends offline rows, with a new boundary."""
+        """Appends offline rows, with a new boundary; without rows the boundary alone."""
         self.offline = replace(
             self.offline,
             act=act("move", self.offline.act.number + 1),

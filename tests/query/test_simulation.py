@@ -1,17 +1,19 @@
-"""A seeded life of a table (produce, commit, move, replace, query in between) against the oracle of Python lists."""
+"""A seeded life of a table (produce, commit, move, replace, set and clear the boundary, query in between) against the
+oracle of Python lists."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import INFINITE, PartitionKey
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from tests.oracle import Event, Oracle, winners
@@ -19,6 +21,7 @@ from tests.query.halves import Halves, ListTail, Row, orders_spec
 
 PARTITIONS = [PartitionKey("kafka", "orders", 0, 0), PartitionKey("kafka", "orders", 0, 1)]
 BUCKET = 1000
+LAG = 1500
 Ask = Callable[..., Any]
 
 
@@ -32,9 +35,23 @@ class Life:
     ends: dict[PartitionKey, int] = field(default_factory=lambda: dict.fromkeys(PARTITIONS, 0))
     committed: dict[PartitionKey, int] = field(default_factory=lambda: dict.fromkeys(PARTITIONS, 0))
 
+    override: int | None = None
+
     @property
     def timed(self) -> bool:
         return self.halves.spec.time_column is not None
+
+    @property
+    def last(self) -> int | None:
+        """The last time in the offline half."""
+        times = [event.time for rows in self.oracle.offline.values() for event in rows]
+        return max((time for time in times if time is not None), default=None)
+
+    @property
+    def limit(self) -> int | None:
+        """Where offline rows end to be seen; None: nowhere."""
+        pinot = self.halves.offline.boundary.mode is BoundaryMode.PINOT
+        return self.last - LAG + 1 if pinot and self.override is None and self.last is not None else self.override
 
     def produce(self) -> None:
         key = self.dice.choice(PARTITIONS)
@@ -73,6 +90,15 @@ class Life:
         self.oracle.move(end, rows, segment)
         boundary = self.halves.offline.boundary.advance(end, self.committed)
         self.halves.commit_offline([self.row(event, segment) for event in rows], boundary)
+
+    def set_boundary(self) -> None:
+        """Anywhere that the offline half covers; or clears it."""
+        boundary, until = self.halves.offline.boundary, self.last
+        if not self.timed or until is None:
+            return
+        until = until + 1 if boundary.mode is BoundaryMode.PINOT else boundary.time_ms
+        self.override = None if self.dice.random() < 0.3 or until is None else until - self.dice.randrange(5 * BUCKET)
+        self.halves.commit_offline([], replace(boundary, override_ms=self.override))
 
     def replace(self) -> None:
         """A correction of rows that are offline, as rows of a further segment (an upsert table shows the newest)."""
@@ -126,7 +152,7 @@ def check(life: Life, ask: Ask) -> None:
     if life.oracle.upsert:
         realtime = winners(realtime)
     offline = [event for rows in life.oracle.offline.values() for event in rows]
-    faces = {"orders": life.oracle.visible(), "orders_REALTIME": realtime, "orders_OFFLINE": offline}
+    faces = {"orders": life.oracle.visible(limit=life.limit), "orders_REALTIME": realtime, "orders_OFFLINE": offline}
     for table, events in faces.items():
         shown = [event for event in events if not event.is_delete]
         for where, keep in (
@@ -142,10 +168,12 @@ def check(life: Life, ask: Ask) -> None:
 
 
 def live(folder: Path, ask: Ask, kind: str, seed: int) -> None:
-    upsert = kind == "upsert"
+    upsert, pinot = "upsert" in kind, "pinot" in kind
     spec = orders_spec(upsert=upsert, deletes=upsert, time_column=None if kind == "timeless" else "ts")
-    life = Life(Halves.create(folder, spec), Oracle(upsert=upsert), random.Random(f"{kind}-{seed}"))
-    steps = life.dice.choices([life.produce, life.commit, life.move, life.replace], [4, 3, 2, 1], k=25)
+    halves = Halves.create(folder, replace(spec, boundary_lag_ms=LAG), BoundaryMode.PINOT if pinot else None)
+    life = Life(halves, Oracle(upsert=upsert), random.Random(f"{kind}-{seed}"))
+    acts = [life.produce, life.commit, life.move, life.replace, life.set_boundary]
+    steps = life.dice.choices(acts, [4, 3, 2, 1, 2 if pinot or "set" in kind else 0], k=25)
     for step, _ in groupby(steps):
         step()
         if life.dice.random() < 0.2:
@@ -153,14 +181,17 @@ def live(folder: Path, ask: Ask, kind: str, seed: int) -> None:
     check(life, ask)
 
 
-@pytest.mark.parametrize("kind", ["append", "upsert", "timeless"])
+KINDS = ["append", "upsert", "timeless", "append, set", "upsert, set", "append, pinot", "upsert, pinot"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_table_shows_what_the_oracle_says(tmp_path: Path, ask: Ask, seed: int, kind: str) -> None:
     live(tmp_path, ask, kind, seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["append", "upsert", "timeless"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_many_tables_show_what_the_oracle_says(tmp_path: Path, ask: Ask, kind: str) -> None:
     for seed in range(2, 12):
         live(tmp_path / str(seed), ask, kind, seed)

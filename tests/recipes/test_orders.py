@@ -86,6 +86,34 @@ def test_orders_end_to_end(make_recipe):
     assert totals(home) == about(14, 888.692)
 
 
+def test_orders_in_boundary_mode_pinot(make_recipe):
+    home = make_recipe("orders", ["/metadata/customConfigs/hybrid.boundary=pinot"])
+    home.run("ingest", "orders", "--until-caught-up")
+    home.run("move", "orders")
+    assert totals(home) == about(14, 780.08)
+    shown = home.run("boundary", "show", "orders")
+    assert (shown["mode"], shown["time_value"], shown["override"]) == ("pinot", "1632463470000", None)
+    home.run(*JOB)
+    assert totals(home) == about(14, 864.478)
+    assert home.run("boundary", "set", "orders")["committed"]
+    assert home.run("boundary", "show", "orders")["time_value"] == "1632467070000"
+    assert totals(home) == about(14, 888.692)
+    assert not home.run("boundary", "set", "orders", "--at", "1632467070001")["committed"], "it is there already"
+    assert home.run("boundary", "clear", "orders")["committed"]
+    assert totals(home) == about(14, 864.478)
+    home.run("boundary", "set", "orders", "--at", "2021-09-24T06:04:30.001Z")
+    assert totals(home) == about(14, 864.478)
+    home.run("boundary", "set", "orders", "--at", "2021-09-24T08:04:31+01:00", code=4)
+    assert "covers times before 2021-09-24T07:04:30.001Z" in home.messages
+    home.run("move", "orders", "--max-buckets", "all")
+    assert totals(home) == about(14, 864.478), "a move keeps what was set"
+    home.run("boundary", "clear", "orders")
+    assert totals(home) == about(14, 888.692), "the boundary has passed the corrected rows"
+    assert [run["state"] for run in home.run("task", "list") if run["type"] == "boundary"] == [
+        *("DONE", "FAILED", "DONE", "DONE", "NOTHING", "DONE")
+    ]
+
+
 def test_all_buckets_in_one_run_and_moves_before_ingestion(make_recipe):
     home = make_recipe("orders")
     home.run("move", "orders")

@@ -44,7 +44,8 @@ def test_life_of_a_server(home: Path, broker: str, topic: str, capsys: pytest.Ca
     create_orders(home, broker, topic)
     with Server(home, broker) as server:
         assert server.rows("select count(*) from orders") == [[14]]
-        assert "libjvm" not in Path(f"/proc/{server.pids('query')[0]}/maps").read_text()
+        if Path("/proc/self/maps").exists():
+            assert "libjvm" not in Path(f"/proc/{server.pids('query')[0]}/maps").read_text()
 
         # A second one on the same home is refused; the first goes on.
         second = subprocess.run(

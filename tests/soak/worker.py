@@ -12,14 +12,14 @@ import time
 from pathlib import Path
 
 import hybrid
-from hybrid.api import Hybrid, TableFiles
+from hybrid.api import Hybrid, TableDocuments
 from hybrid.errors import ConflictError, NotFoundError
 
 
 def create(home: Hybrid, table: str, files: Path) -> None:
     try:
         home.create_table(
-            TableFiles(
+            TableDocuments.read(
                 files / f"{table}_schema.json", [files / f"{table}_realtime.json", files / f"{table}_offline.json"]
             )
         )

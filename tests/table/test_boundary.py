@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey, offsets_from_json, offsets_to_json
 
 KEYS = st.builds(
@@ -11,7 +12,9 @@ KEYS = st.builds(
 )  # fmt: skip
 OFFSETS = st.dictionaries(KEYS, st.integers(0, 50), max_size=5)
 TIMES = st.integers(-100, 100)
-BOUNDARIES = st.builds(Boundary, st.none() | TIMES | st.just(INFINITE), OFFSETS)
+BOUNDARIES = st.builds(
+    Boundary, st.none() | TIMES | st.just(INFINITE), OFFSETS, st.sampled_from(BoundaryMode), st.none() | TIMES
+)
 
 
 @given(BOUNDARIES, st.none() | TIMES, OFFSETS, TIMES, KEYS, st.integers(0, 60))
@@ -28,6 +31,7 @@ def test_neither_part_falls(before, time_ms, offsets):
     assert all(after.frontier[key] >= offset for key, offset in before.frontier.items())
     assert all(after.frontier[key] >= offset for key, offset in offsets.items())
     assert after.advance(time_ms, offsets) == after
+    assert (after.mode, after.override_ms) == (before.mode, before.override_ms), "a move changes neither"
 
 
 @given(BOUNDARIES, TIMES, KEYS, st.integers(0, 60))
@@ -54,6 +58,12 @@ def test_a_boundary_that_nobody_set_covers_nothing():
 @given(BOUNDARIES)
 def test_json_round_trip(boundary):
     assert Boundary.from_json(boundary.to_json()) == boundary
+
+
+def test_a_boundary_of_the_first_version_is_exact():
+    assert Boundary.from_json({"time_ms": 5, "frontier": {"kafka/a/0/1": 3}}) == Boundary(
+        5, {PartitionKey("kafka", "a", 0, 1): 3}, BoundaryMode.EXACT, None
+    )
 
 
 @given(OFFSETS)

@@ -1,12 +1,14 @@
-"""The boundary as SQL says what the boundary says."""
+"""Boundaries as SQL say what the boundaries say."""
 
 import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.columns import CONNECTOR, EPOCH, OFFSET, PARTITION, TIME, TOPIC
-from hybrid.table.coverage_sql import covered_sql
+from hybrid.table.coverage_sql import covered_sql, visible_offline_sql, visible_realtime_sql
+from hybrid.table.effective import effective_boundary
 
 CONNECTORS, TOPICS = st.sampled_from(["kafka", "it's"]), st.sampled_from(["a", "b.c"])
 KEYS = st.builds(PartitionKey, CONNECTORS, TOPICS, st.integers(0, 1), st.integers(0, 2))
@@ -16,6 +18,10 @@ CONNECTION = duckdb.connect()
 
 
 def covered(boundary: Boundary, rows) -> list[bool]:
+    return told(covered_sql(boundary), rows)
+
+
+def told(predicate: str, rows) -> list[bool]:
     values = ", ".join(
         "({}, {}, {}, {}, {}, {})".format(
             *("'" + text.replace("'", "''") + "'" for text in (key.connector, key.topic)),
@@ -24,7 +30,7 @@ def covered(boundary: Boundary, rows) -> list[bool]:
         for key, offset, time in rows
     )  # fmt: skip
     names = ", ".join([CONNECTOR, TOPIC, EPOCH, PARTITION, OFFSET, TIME])
-    found = CONNECTION.execute(f"SELECT {covered_sql(boundary)} FROM (VALUES {values}) t({names})").fetchall()
+    found = CONNECTION.execute(f"SELECT {predicate} FROM (VALUES {values}) t({names})").fetchall()
     return [row[0] for row in found]
 
 
@@ -41,3 +47,16 @@ def test_without_a_time_column_too(frontier, rows):
     boundary = Boundary(INFINITE, frontier)
     timeless = [(key, offset, None) for key, offset, _ in rows]
     assert covered(boundary, timeless) == [boundary.covers(None, key, offset) for key, offset, _ in rows]
+
+
+@settings(max_examples=80)
+@given(
+    st.builds(Boundary, st.none() | st.integers(-5, 10), OFFSETS, st.sampled_from(BoundaryMode),
+              st.none() | st.integers(-5, 10)),
+    st.none() | st.integers(-5, 10), st.integers(0, 5), ROWS,
+)  # fmt: skip
+def test_the_boundary_in_effect_too(boundary, last_ms, lag_ms, rows):
+    effective = effective_boundary(boundary, last_ms, lag_ms)
+    shown = told(visible_realtime_sql(effective), rows)
+    assert shown == [not effective.covers(time, key, offset) for key, offset, time in rows]
+    assert told(visible_offline_sql(effective), rows) == [effective.shows_offline(time) for _, _, time in rows]

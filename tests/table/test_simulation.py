@@ -1,4 +1,4 @@
-"""A table simulated from one seed: batches, moves, changed bucket periods and deaths between any two steps.
+"""A table simulated from one seed: batches, moves, overrides, changed bucket periods and deaths between any two steps.
 
 Only the pure functions act. After every step each produced row is visible once, as the oracle sees it, and T and F have
 not fallen.
@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from hybrid.move.plan import Waiting, plan_move
-from hybrid.spec.table_config import MoveConfig
+from hybrid.spec.table_config import BoundaryMode, MoveConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
+from hybrid.table.effective import EffectiveBoundary, covered_until, effective_boundary
 from hybrid.table.names import realtime_sequence
 from hybrid.table.ranges import advance, plan_ranges
 from hybrid.table.segments import Assigner, Thresholds
@@ -23,6 +24,7 @@ from tests.oracle import Event, Oracle
 
 ACT = Act("create-0", 0, "create", "")
 LIMITS = Thresholds(4, 30, 50)
+LAG = 60
 
 
 @dataclass
@@ -42,12 +44,22 @@ class Simulated:
     def boundary(self) -> Boundary:
         return from_user_metadata(self.offline).boundary
 
+    @property
+    def last(self) -> int | None:
+        return max((row.time for row in self.offline_rows), default=None)
+
+    @property
+    def effective(self) -> EffectiveBoundary:
+        return effective_boundary(self.boundary, self.last, LAG)
+
     def visible(self, kafka: list[Event]) -> list[Event]:
-        """Offline rows, realtime rows that are not covered, and the tail (R3)."""
-        offsets = self.ingested.offsets
+        """Offline rows that are shown, realtime rows that are not covered, and the tail (R3)."""
+        offsets, effective = self.ingested.offsets, self.effective
         tail = [row for row in kafka if row.offset >= offsets.get(PartitionKey(*row.partition), 0)]
         live = [row for _, row in self.realtime_rows] + tail
-        shown = [row for row in live if not self.covered(row)] + self.offline_rows
+        shown = [row for row in live if not effective.covers(row.time, PartitionKey(*row.partition), row.offset)] + [
+            row for row in self.offline_rows if effective.shows_offline(row.time)
+        ]
         return sorted(shown, key=lambda row: row.place)
 
     def covered(self, row: Event) -> bool:
@@ -59,12 +71,12 @@ class Dies(Exception):
 
 
 class Simulation:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, mode: BoundaryMode) -> None:
         self.chance = random.Random(seed)
         self.now = 1000
         self.period = 24
         self.oracle = Oracle()
-        self.table = Simulated()
+        self.table = Simulated(offline=to_user_metadata(OfflineState(ACT, Boundary(mode=mode))))
         self.ends: Counter[PartitionKey] = Counter()
 
     def may_die(self) -> None:
@@ -128,6 +140,14 @@ class Simulation:
         self.table.offline_rows += taken
         self.oracle.move(end, taken)
 
+    def override(self) -> None:
+        """Sets the boundary anywhere that the offline half covers, above or below what was set before; or clears it."""
+        state = from_user_metadata(self.table.offline)
+        until = covered_until(self.table.boundary, self.table.last)
+        wanted = None if until is None or self.chance.random() < 0.4 else until - self.chance.randrange(200)
+        self.may_die()
+        self.table.offline = to_user_metadata(replace(state, boundary=replace(state.boundary, override_ms=wanted)))
+
     def change_period(self) -> None:
         self.period = self.chance.choice([2, 7, 24, 48])
 
@@ -135,7 +155,8 @@ class Simulation:
         self.now += self.chance.choice([1, 5, 30, 100, -20])
 
     def step(self) -> None:
-        acts = [self.produce] * 4 + [self.ingest] * 3 + [self.move] * 2 + [self.turn_clock] * 2 + [self.change_period]
+        acts = [self.produce] * 4 + [self.ingest] * 3 + [self.move] * 2 + [self.turn_clock] * 2
+        acts += [self.change_period, self.override]
         before = self.table.boundary
         with suppress(Dies):  # and starts again: everything it knows is in the log
             self.chance.choice(acts)()
@@ -145,9 +166,10 @@ class Simulation:
         assert self.table.visible(self.oracle.produced) == self.oracle.visible()
 
 
+@pytest.mark.parametrize("mode", BoundaryMode)
 @pytest.mark.parametrize("seed", range(12))
-def test_every_row_is_seen_once_whatever_happens(seed):
-    simulation = Simulation(seed)
+def test_every_row_is_seen_once_whatever_happens(seed, mode):
+    simulation = Simulation(seed, mode)
     for _ in range(120):
         simulation.step()
     check_segments(simulation.table)

@@ -1,10 +1,12 @@
 """The state that a commit carries."""
 
+import dataclasses
 import json
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.state import (
     Act,
@@ -29,7 +31,8 @@ REALTIME = st.builds(
     st.dictionaries(KEYS, SEGMENTS, max_size=2), OFFSETS, st.none() | st.integers(), st.integers(0, 10**6),
 )  # fmt: skip
 OFFLINE = st.builds(
-    OfflineState, ACTS, st.builds(Boundary, st.none() | st.integers(), OFFSETS),
+    OfflineState, ACTS,
+    st.builds(Boundary, st.none() | st.integers(), OFFSETS, st.sampled_from(BoundaryMode), st.none() | st.integers()),
     st.none() | st.builds(LineagePointer, st.text(max_size=5), st.integers(0, 10**6)),
 )  # fmt: skip
 
@@ -50,3 +53,11 @@ def test_the_next_act_counts_on(state):
 def test_foreign_commits_have_no_state():
     for text in (None, "", "hybrid", "{", '"hybrid"', "[1]", json.dumps({"by": "a hybrid tool"}), '{"hybrid": 1}'):
         assert from_user_metadata(text) is None, text
+
+
+def test_a_half_from_before_filters_has_filtered_nothing() -> None:
+    state = RealtimeState(Act("ingest-1", 1, "ingest", "2021-11-21T00:00:00.000+00:00"), filtered=3)
+    doc = json.loads(to_user_metadata(state))
+    assert from_user_metadata(json.dumps(doc)) == state
+    del doc["filtered"]
+    assert from_user_metadata(json.dumps(doc)) == dataclasses.replace(state, filtered=0)

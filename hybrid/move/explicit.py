@@ -1,0 +1,140 @@
+"""Explicit boundaries: an override set or cleared by hand. Acts without rows; the state alone says it.
+
+The sequence, and what a death in between leaves:
+  read the OFFLINE half's state, decide        nothing done; most often there is nothing to do, and no JVM is started
+  take the OFFLINE lock, decide anew           nothing done
+  one Delta commit: the override               done, or not done
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hybrid.errors import ConflictError, NotFoundError, SpecError
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.move.plan import utc
+from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
+from hybrid.table.boundary import Boundary
+from hybrid.table.effective import covered_until
+from hybrid.table.state import next_act
+
+
+@dataclass(frozen=True)
+class BoundaryReport:
+    """What setting or clearing a boundary did; `version` is None when there was nothing to do."""
+
+    version: int | None
+    sentence: str
+
+    @property
+    def committed(self) -> bool:
+        """Whether something was committed."""
+        return self.version is not None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be done: `after` None: nothing, and `sentence` says why."""
+
+    after: Boundary | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for: a limit in epoch ms (half-open), the last offline time, or no override any more."""
+
+    time_ms: int | None = None
+    clear: bool = False
+
+
+def change_boundary(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, wish: Wish, act_id: str | None = None
+) -> BoundaryReport:
+    """Sets or clears the override. `act_id` names the act, else it gets a fresh one.
+
+    ConflictError for a limit beyond what the offline half covers; NotFoundError when the table has one half only, or
+    the last offline time is asked for and there is none; SpecError without a time column. Nothing was changed then.
+    """
+    _require_boundary(spec)
+    act = act_id or new_act_id("boundary")
+    early = decide(spec, open_half(layout.half(Half.OFFLINE)), wish)
+    if early.after is None:
+        return BoundaryReport(None, early.sentence)
+    return bench.until_not_overtaken(spec.name, lambda: _commit(bench, spec, layout, wish, act))
+
+
+def _require_boundary(spec: TableSpec) -> None:
+    """An error when the table has no boundary that could be set."""
+    if len(spec.halves) < len(Half):
+        raise NotFoundError(f"Table '{spec.name}' has one half only, so it has no boundary.")
+    if spec.time_column is None:
+        raise SpecError(f"Table '{spec.name}' has no time column: offsets alone divide its halves.")
+
+
+def decide(spec: TableSpec, offline: HalfSnapshot, wish: Wish) -> Decision:
+    """What a wish means for the OFFLINE half as it is."""
+    boundary = offline.offline.boundary
+    if wish.clear:
+        return _clear(spec, boundary)
+    if wish.time_ms is not None:
+        return _set(spec, boundary, offline.last_ms, wish.time_ms)
+    if boundary.mode is BoundaryMode.EXACT:
+        why = "its boundary's mode is exact, and offline rows are visible from their commit on"
+        return Decision(None, f"Nothing to set for '{spec.name}': {why}{_standing(boundary)}.")
+    if offline.last_ms is None:
+        raise NotFoundError(f"Table '{spec.name}' has no offline rows, so there is no last offline time to set.")
+    return _set(spec, boundary, offline.last_ms, offline.last_ms + 1)
+
+
+def _set(spec: TableSpec, boundary: Boundary, last_ms: int | None, limit_ms: int) -> Decision:
+    if boundary.override_ms == limit_ms:
+        return Decision(None, f"Nothing to set for '{spec.name}': its boundary is set to {utc(limit_ms)} already.")
+    covered_ms = covered_until(boundary, last_ms)
+    if covered_ms is None or limit_ms > covered_ms:
+        far = f"covers times before {utc(covered_ms)}" if covered_ms is not None else "covers no time yet"
+        raise ConflictError(
+            f"The boundary of '{spec.name}' cannot be set to {utc(limit_ms)}: its OFFLINE half {far}, and rows between "
+            "would be seen in neither half. Nothing was changed.",
+            hint=f"hybrid boundary show {spec.name}",
+        )
+    sentence = (
+        f"Set the boundary of '{spec.name}' to {utc(limit_ms)} until it is cleared: offline rows before it are "
+        "visible, and realtime rows from it on."
+    )
+    return Decision(replace(boundary, override_ms=limit_ms), sentence)
+
+
+def _clear(spec: TableSpec, boundary: Boundary) -> Decision:
+    if boundary.override_ms is None:
+        return Decision(None, f"Nothing to clear for '{spec.name}': its boundary was not set by hand.")
+    sentence = (
+        f"Cleared the boundary of '{spec.name}' that was set to {utc(boundary.override_ms)}: mode {boundary.mode} "
+        "alone decides again."
+    )
+    return Decision(replace(boundary, override_ms=None), sentence)
+
+
+def _standing(boundary: Boundary) -> str:
+    return "" if boundary.override_ms is None else f" as far as it is set, {utc(boundary.override_ms)}"
+
+
+def _commit(bench: Workbench, spec: TableSpec, layout: TableLayout, wish: Wish, act_id: str) -> BoundaryReport:
+    path = layout.half(Half.OFFLINE)
+    with bench.lock(layout, Half.OFFLINE):
+        current = open_half(path)
+        decision = decide(spec, current, wish)
+        if decision.after is None:  # somebody else has just done the same
+            return BoundaryReport(None, decision.sentence)
+        detail = {
+            "override_before_ms": current.offline.boundary.override_ms,
+            "override_ms": decision.after.override_ms,
+            "result": decision.sentence,
+        }
+        act = next_act(current.offline, act_id, "boundary", bench.now_iso(), detail)
+        state = replace(current.offline, act=act, boundary=decision.after)
+        nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
+        return BoundaryReport(commit_act(nothing, path, state, planned=current.version), decision.sentence)

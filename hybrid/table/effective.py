@@ -1,0 +1,77 @@
+"""The boundary that is in effect: what a boundary's mode and override make visible at one version of the OFFLINE half.
+
+One limit divides both halves, so that a row of both is never seen in both:
+
+    offline row     visible when  time < limit                       (mode `exact` without an override: always)
+    realtime row    visible when  time >= limit  or  offset >= F     (time alone: only when time >= limit)
+
+The limit is T in mode `exact`; the last offline time less a lag in mode `pinot`; an override in either. Each row once,
+whatever comes after what, because the pair (T, F) goes its own way: no mode and no override changes what a move takes.
+With `o` an override that lies at or below what the offline half covers:
+
+    row moved, time < o                 offline copy; its realtime copy is covered, for its offset lies below F
+    row moved, time >= o                realtime copy; its offline copy is hidden
+    o set, then a move to (T', F')      the rows it brings are one of these two; late ones (time < o, offset >= F) are
+                                        seen in REALTIME until its commit, and are covered by F' from it on
+    a move plans, o is set, it commits  it commits on a state that was overtaken: it plans anew, and keeps o
+    o set below an earlier one, lifted  rows between the two change sides at once, in one commit
+    a replacement of times >= o         is hidden until the limit passes; the rows as they came are seen until then
+    rows in the tail                    lie beyond F: visible; by time alone they go by their time, as in Pinot
+
+Rows that only the offline half has are hidden from the limit on: that is what was asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hybrid.spec.table_config import BoundaryMode
+from hybrid.table.boundary import INFINITE, Boundary, Offsets, PartitionKey
+
+
+@dataclass(frozen=True)
+class EffectiveBoundary:
+    """`limit_ms` divides (None: no time is covered; exclusive for what lies before it), `frontier` is F.
+
+    `time_alone`: offsets do not count, as nothing has named a frontier. `restricts_offline`: offline rows at or past
+    the limit are hidden.
+    """
+
+    limit_ms: int | None = None
+    frontier: Offsets = field(default_factory=dict)
+    time_alone: bool = False
+    restricts_offline: bool = False
+
+    def covers(self, time_ms: int | None, key: PartitionKey, offset: int) -> bool:
+        """Whether the realtime or tail row at these coordinates is hidden: the offline half answers for it."""
+        return self.covers_time(time_ms) and (self.time_alone or offset < self.frontier.get(key, 0))
+
+    def covers_time(self, time_ms: int | None) -> bool:
+        """Whether a time lies before the limit; None, of a table without a time column, lies before an infinite one."""
+        if self.limit_ms is None:
+            return False
+        return True if time_ms is None else time_ms < self.limit_ms
+
+    def shows_offline(self, time_ms: int | None) -> bool:
+        """Whether an offline row of this time is visible."""
+        return not self.restricts_offline or self.covers_time(time_ms)
+
+
+def effective_boundary(boundary: Boundary, last_ms: int | None, lag_ms: int) -> EffectiveBoundary:
+    """The boundary in effect, by the OFFLINE half's last time (None: no row) and the lag of mode pinot."""
+    if boundary.time_ms == INFINITE:
+        return EffectiveBoundary(INFINITE, boundary.frontier)
+    pinot = boundary.mode is BoundaryMode.PINOT
+    if boundary.override_ms is None and not pinot:
+        return EffectiveBoundary(boundary.time_ms, boundary.frontier)
+    limit_ms = boundary.override_ms
+    if limit_ms is None and last_ms is not None:
+        limit_ms = last_ms - lag_ms + 1
+    return EffectiveBoundary(limit_ms, boundary.frontier, pinot and not boundary.frontier, restricts_offline=True)
+
+
+def covered_until(boundary: Boundary, last_ms: int | None) -> int | None:
+    """How far an override may go (inclusive): what the offline half covers by time. None: it covers nothing."""
+    if boundary.mode is BoundaryMode.EXACT:
+        return boundary.time_ms
+    return None if last_ms is None else last_ms + 1

@@ -1,0 +1,243 @@
+"""Both recipes against a running server: by HTTP alone, and by Pinot's own command lines; orders in both modes."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.cli.main import run
+from hybrid.jvm.broker import LocalBroker
+from hybrid.jvm.topics import create_topic, produce
+from tests.serve.server import Server
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST = "orders_1632463351000_1632467070000_0"
+SECOND = "orders_1632667070000_1632667170000_0"
+THIRD = "orders_1632677270000_1632677270699_0"
+TASK = "RealtimeToOfflineSegmentsTask"
+SCHEDULE = f"/tasks/schedule?taskType={TASK}&tableName=orders_REALTIME"
+CORRECTED = [15.948, 251.22, 239.22, 3.888, 11.724, 66.624, 63.048]
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker of the recipes' own: their files name the topic `orders`."""
+    local = LocalBroker(tmp_path_factory.mktemp("recipes-broker"))
+    try:
+        yield local.start(port=0)
+    finally:
+        local.stop()
+
+
+@pytest.fixture(scope="module")
+def server(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all; each recipe has the table to itself, and drops it."""
+    with Server(tmp_path_factory.mktemp("recipes") / "home", kafka) as running:
+        yield running
+
+
+@pytest.fixture
+def recipe(kafka: str, server: Server) -> Iterator[Callable[[str], Path]]:
+    """Makes a fresh topic `orders` for a recipe; its folder. The table is dropped at the end."""
+
+    def prepare(name: str) -> Path:
+        delete_topic(kafka)
+        create_topic(kafka, "orders")
+        return ROOT / "data" / name
+
+    yield prepare
+    server.call("DELETE", "/tables/orders")
+    server.call("DELETE", "/schemas/orders")
+
+
+def delete_topic(address: str) -> None:
+    from kafka import KafkaAdminClient
+    from kafka.errors import UnknownTopicOrPartitionError
+
+    admin = KafkaAdminClient(bootstrap_servers=address)
+    try:
+        admin.delete_topics(["orders"])
+        while "orders" in admin.list_topics():
+            time.sleep(0.05)
+    except UnknownTopicOrPartitionError:
+        pass
+    finally:
+        admin.close()
+
+
+def send_events(address: str, recipe: str) -> None:
+    """The recipe's 14 events; its tables read from the topic's end on when they were created."""
+    produce(address, "orders", (ROOT / "data" / recipe / "events.jsonl").read_bytes().splitlines())
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def totals(server: Server) -> tuple[int, float]:
+    ((count, amount),) = server.rows("select count(*), sum(amount) from orders")
+    return count, amount
+
+
+def about(count: int, amount: float) -> tuple[int, Any]:
+    return count, pytest.approx(amount, rel=1e-6)
+
+
+def schedule(server: Server) -> dict[str, Any]:
+    """The recipe's curl line; follows the task to its end."""
+    answer = server.ok("POST", SCHEDULE)
+    assert re.fullmatch(rf"Task_{TASK}_\d+", answer[TASK])
+    return server.await_task(answer[TASK])
+
+
+def names(server: Server) -> tuple[list[str], list[str]]:
+    offline, realtime = server.ok("GET", "/segments/orders")
+    return offline["OFFLINE"], [re.sub(r"__\d{8}T\d{4}Z$", "", name) for name in realtime["REALTIME"]]
+
+
+def run_job(server: Server, recipe: str) -> dict[str, Any]:
+    body = {
+        "spec": (ROOT / "job_specs" / recipe / "job-spec.yml").read_text(),
+        "variables": {"segmentName": FIRST},
+        "input": str(ROOT / "data" / recipe / "corrected"),
+    }
+    return server.await_task(server.ok("POST", "/jobs", body)["id"])
+
+
+@pytest.mark.parametrize("mode", ["exact", "pinot"])
+def test_orders_by_http(server: Server, kafka: str, recipe: Callable[[str], Path], mode: str) -> None:
+    files = recipe("orders")
+    offline = read(files / "orders_offline_table.json")
+    if mode == "pinot":
+        offline["metadata"] = {"customConfigs": {"hybrid.boundary": "pinot"}}
+    server.ok("POST", "/schemas", read(files / "orders_schema.json"))
+    server.ok("POST", "/tables", read(files / "orders_table.json"))
+    server.ok("POST", "/tables", offline)
+    send_events(kafka, "orders")
+
+    assert totals(server) == about(14, 780.08)
+    assert names(server) == ([], ["orders__0__0", "orders__0__1", "orders__0__2"])
+    assert server.call("GET", "/debug/timeBoundary/orders")[0] == 404
+    by_segment = server.rows("select $segmentName, min(order_id), max(order_id) from orders group by 1 order by 2")
+    assert [row[1:] for row in by_segment] == [[1, 5], [6, 10], [11, 14]]
+
+    assert schedule(server)["state"] == "DONE"
+    assert names(server)[0] == [FIRST]
+    assert totals(server) == about(14, 780.08)
+    boundary = server.ok("GET", "/debug/timeBoundary/orders")
+    assert boundary == {"timeColumn": "ts", "timeValue": "1632467070000" if mode == "exact" else "1632463470000"}
+
+    assert run_job(server, "orders")["state"] == "DONE"
+    assert names(server)[0] == [FIRST]
+    if mode == "pinot":
+        assert totals(server) == about(14, 864.478)
+    server.ok("POST", "/tables/orders/timeBoundary")
+    assert server.ok("GET", "/debug/timeBoundary/orders")["timeValue"] == "1632467070000"
+    assert totals(server) == about(14, 888.692)
+    first = server.rows("select $segmentName, amount from orders ORDER BY order_id limit 20")
+    assert [row[1] for row in first[:7]] == CORRECTED
+    assert [row[0] == FIRST for row in first] == [True] * 7 + [False] * 7
+    assert run_job(server, "orders")["state"] == "NOTHING", "the job twice changes nothing"
+    assert totals(server) == about(14, 888.692)
+    if mode == "pinot":
+        server.ok("DELETE", "/tables/orders/timeBoundary")
+        assert totals(server) == about(14, 864.478)
+        return
+
+    assert [schedule(server)["state"] for _ in range(3)] == ["DONE", "DONE", "NOTHING"]
+    assert names(server)[0] == [FIRST, SECOND, THIRD]
+    assert totals(server) == about(14, 888.692)
+    newest = server.ok("GET", "/runs/" + server.ok("POST", "/verbs/runs", {"table": "orders"})[0]["id"])
+    assert "every ingested row is in the offline half already" in newest["result"]
+
+
+def test_orders_upsert_by_http(server: Server, kafka: str, recipe: Callable[[str], Path]) -> None:
+    files = recipe("orders_upsert")
+    server.ok("POST", "/schemas", read(files / "orders_schema.json"))
+    server.ok("POST", "/tables?validationTypesToSkip=ALL", read(files / "orders_table.json"))
+    server.ok("POST", "/tables", read(files / "orders_offline_table.json"))
+    send_events(kafka, "orders_upsert")
+    latest = "select order_id, order_status from orders order by order_id limit 20"
+    before = server.rows(latest)
+    assert len(before) == 9
+    assert schedule(server)["state"] == "DONE"
+    assert names(server)[0] == [FIRST]
+    assert server.rows("select order_id, order_status from orders_OFFLINE order by 1 limit 20") == before[:4]
+    assert server.rows(latest) == before
+    run_job(server, "orders_upsert")
+    after = server.rows(latest)
+    assert len(after) == 9 and (after[0][1], after[3][1]) == ("COMPLETED", "CANCELLED")
+    assert server.rows("select count(*) from orders_OFFLINE") == [[4]]
+    later = b'{"order_id":1,"customer_id":104,"order_status":"RETURNED","amount":1.5,"ts":"1632681000000"}'
+    produce(kafka, "orders", [later])
+    assert server.rows(latest)[0] == [1, "RETURNED"] and len(server.rows(latest)) == 9
+
+
+@pytest.mark.parametrize("mode", ["exact", "pinot"])
+def test_orders_by_pinots_command_lines(
+    server: Server,
+    kafka: str,
+    recipe: Callable[[str], Path],
+    mode: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = recipe("orders")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").mkdir()
+    for name in ("orders_schema.json", "orders_table.json", "orders_offline_table.json"):
+        (tmp_path / "config" / name).write_text((files / name).read_text())
+    (tmp_path / "config/job-spec.yml").write_text((ROOT / "job_specs/orders/job-spec.yml").read_text())
+
+    def admin(line: str, *more: str) -> None:
+        assert run(["--home", str(server.home), "admin", *line.split(), *more]) == 0
+
+    change = ("--set", f"/metadata/customConfigs/hybrid.boundary={mode}")
+    schema = "AddTable -schemaFile config/orders_schema.json"
+    admin(
+        f"{schema} -tableConfigFile config/orders_table.json -controllerHost pinot-controller -exec", "--kafka", kafka
+    )
+    admin(
+        f"{schema} -tableConfigFile config/orders_offline_table.json -controllerHost pinot-controller -update -exec",
+        *change,
+    )
+    send_events(kafka, "orders")
+    assert totals(server) == about(14, 780.08)
+    assert schedule(server)["state"] == "DONE"
+    admin(
+        f"LaunchDataIngestionJob -jobSpecFile config/job-spec.yml -values segmentName={FIRST} "
+        "-values pinotController=http://pinot-controller:9000",
+        "--input",
+        str(files / "corrected"),
+    )
+    assert totals(server) == about(14, 888.692 if mode == "exact" else 864.478)
+    server.ok("POST", "/tables/orders/timeBoundary")
+    assert totals(server) == about(14, 888.692)
+
+
+def test_rows_that_arrive_after_their_bucket_has_moved(
+    server: Server, kafka: str, recipe: Callable[[str], Path]
+) -> None:
+    files = recipe("orders")
+    server.ok("POST", "/schemas", read(files / "orders_schema.json"))
+    server.ok("POST", "/tables", read(files / "orders_table.json"))
+    server.ok("POST", "/tables", read(files / "orders_offline_table.json"))
+    send_events(kafka, "orders")
+    schedule(server)
+    late = b'{"order_id":99,"customer_id":1,"order_status":"LATE","amount":1.0,"ts":"1632463400000"}'
+    produce(kafka, "orders", [late])
+    query = "select order_status, count(*) from orders where order_id = 99 group by 1"
+    assert server.rows(query) == [["LATE", 1]], "visible at once"
+    run_ = schedule(server)
+    assert run_["state"] == "DONE" and "1 late row" in run_["result"]
+    assert server.rows(query) == [["LATE", 1]]
+    assert server.rows("select count(*) from orders_OFFLINE where order_id = 99") == [[1]]
+    assert totals(server)[0] == 15

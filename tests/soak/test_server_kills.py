@@ -1,0 +1,140 @@
+"""The server's processes are killed at random while it works, and nothing is lost, shown wrongly or done twice.
+
+`serve`, the query process, the pipeline process and its JVM die alone and together; within 30 s all is well again.
+"""
+
+import os
+import random
+import signal
+import statistics
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from hybrid.jvm.topics import create_topic
+from tests.serve.server import Server
+from tests.soak.events import PARTITIONS, make_events
+from tests.soak.served import (
+    MOVE,
+    Client,
+    Load,
+    check_answers,
+    check_end,
+    check_runs,
+    counted,
+    create_tables,
+    lineage_of,
+    oracles_of,
+    producing,
+)
+
+KILLS = int(os.environ.get("HYBRID_KILLS", "6"))
+SEED = int(os.environ.get("HYBRID_KILLS_SEED", "3"))
+HEALTHY_S_MAX = 30.0
+END_S_MAX = 10.0
+ROWS_PER_S = 60
+READERS = 2
+# Between two kills: short enough to hit what starts, and in the full run long enough to hit acts of a warm pipeline.
+PAUSE_S = (0.5, 5.0 if KILLS < 10 else 20.0)
+# A JVM that is killed every few seconds spends them compiling; the full run lets it compile as it does for users.
+JVM_OPTIONS = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"} if KILLS < 10 else {}
+SUPERVISOR, QUERY, PIPELINE, JVM = "serve", "query", "pipeline", "java"
+# What is killed, and whose successors must then be there.
+VICTIMS = {
+    (QUERY,): (QUERY,),
+    (PIPELINE,): (PIPELINE, JVM),
+    (QUERY, PIPELINE): (QUERY, PIPELINE, JVM),
+    (JVM,): (PIPELINE, JVM),
+    (SUPERVISOR,): (SUPERVISOR, QUERY, PIPELINE, JVM),
+    (SUPERVISOR, QUERY): (SUPERVISOR, QUERY, PIPELINE, JVM),
+    (SUPERVISOR, PIPELINE): (SUPERVISOR, QUERY, PIPELINE, JVM),
+}
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(60 * KILLS + 300)]
+
+
+def test_kills_at_random_under_load(broker: str, tmp_path: Path) -> None:
+    home, topic, chance = tmp_path / "home", "soak-server-kills", random.Random(SEED)
+    create_topic(broker, topic, PARTITIONS)
+    events = make_events(KILLS * 15 * ROWS_PER_S, seed=29)
+    with Server(home, broker, JVM_OPTIONS) as server, producing(broker, topic) as producer:
+        client = Client(server.url, patient=True)
+        create_tables(client, topic, broker)
+        load = Load(server.url, events, oracles_of(events), patient=True)
+        load.start(producer, tmp_path / "corrections", rows_per_s=ROWS_PER_S, readers=READERS, seed=SEED)
+        took: list[tuple[str, float]] = []
+        try:
+            for victims in _order(chance):
+                load.wait(chance.uniform(*PAUSE_S))
+                took.append(("+".join(victims), _kill_and_heal(server, victims)))
+                print(f"\n{took[-1][0]} killed: healthy again in {took[-1][1]:.1f} s", end="", flush=True)
+        finally:
+            load.stop()
+        runs = check_runs(client, load, home)
+        stalest = check_answers(load, lineage_of(client))
+        check_end(client, load, events[: load.produced()])
+        client.close()
+        ended_s = server.terminate(END_S_MAX)
+        assert not _processes(server), "processes are left"
+    seconds = [one for _, one in took]
+    median, longest = statistics.median(seconds), max(seconds)
+    print(f"\n{len(took)} kills: healthy again in {median:.1f} s (median), {longest:.1f} s (max)")
+    print(f"{len(load.answers)} answers, none wrong, stalest {stalest:.2f} s; {load.produced()} rows, all once")
+    print(f"runs: {counted(runs)}; {load.lost} answers were lost; SIGTERM ended it in {ended_s:.1f} s")
+    assert longest < HEALTHY_S_MAX, took
+    assert runs[(MOVE, "DONE")], runs
+
+
+def _order(chance: random.Random) -> list[tuple[str, ...]]:
+    """Each kind of death comes before any comes again."""
+    order: list[tuple[str, ...]] = []
+    while len(order) < KILLS:
+        order += chance.sample(list(VICTIMS), len(VICTIMS))
+    return order[:KILLS]
+
+
+def _kill_and_heal(server: Server, victims: tuple[str, ...]) -> float:
+    """The seconds until every process that fell has its successor and the server is ready."""
+    running = _processes(server)
+    before = {role: running[role] for role in VICTIMS[victims]}
+    doomed = [pid for role in victims for pid in running[role]]
+    assert len(doomed) == len(victims), (victims, running, server.logged())
+    killed_at = time.monotonic()
+    for pid in doomed:
+        os.kill(pid, signal.SIGKILL)
+    while not (_succeeded(server, before) and server.is_ready()):
+        took_s = time.monotonic() - killed_at
+        assert took_s < 4 * HEALTHY_S_MAX, f"{victims}: not healthy after {took_s:.0f} s\n{server.logged()}"
+        time.sleep(0.2)
+    return time.monotonic() - killed_at
+
+
+def _succeeded(server: Server, before: dict[str, set[int]]) -> bool:
+    now = _processes(server)
+    return all(now[role] and not now[role] & pids for role, pids in before.items())
+
+
+def _processes(server: Server) -> dict[str, set[int]]:
+    """The processes of the server's session by role, whatever group they made for themselves.
+
+    By /proc: starting `ps` so often would take the cores from what has to start.
+    """
+    found: dict[str, set[int]] = defaultdict(set)
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            words = (folder / "cmdline").read_text().split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(session) == server.process.pid and state not in "ZX":
+            found[_role(words)].add(int(folder.name))
+    return found
+
+
+def _role(words: list[str]) -> str:
+    if "--role" in words:
+        return words[words.index("--role") + 1]
+    is_serve = "hybrid.cli" in words and "serve" in words
+    return SUPERVISOR if is_serve else JVM if words[0].endswith("java") else "other"

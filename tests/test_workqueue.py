@@ -1,0 +1,128 @@
+"""The queue of heavy work without a JVM: ids of one millisecond, a JVM that outlives its process, and a lost one."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hybrid
+from hybrid import workqueue
+from hybrid.api import Hybrid, TableDocuments
+from hybrid.catalog.runs import RunRecord
+from hybrid.errors import ConflictError
+from hybrid.lake.log import open_half
+from hybrid.spec.table_config import Half
+from hybrid.table.state import next_act, to_user_metadata
+from hybrid.verbs import Verb
+from hybrid.workqueue import PipelineLost, carry_out, enqueue
+
+REVERT = {"entry": "replace-1"}
+
+
+@pytest.fixture
+def here(home: Path) -> Iterator[Hybrid]:
+    """A home with two offline tables, and a workbench that starts no JVM."""
+    found = hybrid.connect(home)
+    for table in ("one", "two"):
+        schema = {"schemaName": table, "dimensionFieldSpecs": [{"name": "k", "dataType": "INT"}]}
+        config = {"tableName": table, "tableType": "OFFLINE", "segmentsConfig": {"schemaName": table}}
+        found.create_table(TableDocuments((schema, "schema"), [(config, "config")]))
+    yield found
+    found.close()
+
+
+class Bench:
+    """A workbench of which only the lock is used; `meanwhile` happens while it is waited for."""
+
+    def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self._meanwhile = meanwhile
+
+    @contextmanager
+    def lock(self, *_: object) -> Iterator[None]:
+        self._meanwhile()
+        yield
+
+
+def claimed(here: Hybrid, attempts: int) -> RunRecord:
+    """A run that was carried out `attempts` times, this time included."""
+    assert enqueue(here, "revert", {"table": "one", **REVERT}, "http") is not None
+    for _ in range(attempts):
+        here.catalog.runs.take_up_fallen()
+        run = here.catalog.runs.claim()
+    assert run is not None and run.attempts == attempts
+    return run
+
+
+def carry(here: Hybrid, run: RunRecord, verb: Callable[..., Any], bench: Bench, *, is_alive: bool = True) -> RunRecord:
+    """How the run stands after it was carried out, `verb` standing in for the real one."""
+    twin = here.for_task
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workqueue, "VERBS", {"revert": Verb(verb, "revert")})
+        patch.setattr(here, "for_task", lambda *words: _with_bench(twin(*words), bench))
+        carry_out(here, run, lambda: is_alive)
+    return here.run(run.id)
+
+
+def _with_bench(twin: Hybrid, bench: Bench) -> Hybrid:
+    vars(twin)["bench"] = bench
+    return twin
+
+
+def commit(here: Hybrid, table: str, act_id: str) -> None:
+    """An act in the OFFLINE half's log, as a JVM writes it."""
+    path = here.layout(table).half(Half.OFFLINE)
+    half = open_half(path)
+    act = next_act(half.offline, act_id, "revert", here.bench.now_iso(), {"result": "Put it back."})
+    line = {"commitInfo": {"userMetadata": to_user_metadata(replace(half.offline, act=act))}}
+    entry = path / "_delta_log" / f"{half.version + 1:020d}.json"
+    entry.write_text(json.dumps(line, separators=(",", ":")))
+
+
+def test_runs_of_one_millisecond_have_ids_of_their_own(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, gate, runs = time.time_ns(), threading.Barrier(8), []
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+
+    def ask(table: str) -> None:
+        gate.wait()
+        runs.append(enqueue(here, "revert", {"table": table, **REVERT}, "http"))
+
+    threads = [threading.Thread(target=ask, args=(table,)) for table in 4 * ["one", "two"]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({run.id for run in runs if run is not None}) == 8
+
+
+def test_what_a_surviving_jvm_commits_is_not_done_again(here: Hybrid) -> None:
+    run = claimed(here, attempts=2)
+    done: list[Mapping[str, Any]] = []
+    bench = Bench(lambda: commit(here, "one", f"revert-{run.id}"))
+    ended = carry(here, run, lambda home, **arguments: done.append(arguments), bench)
+    assert not done
+    assert ended.state == "DONE" and ended.result.startswith("Put it back. (Version 1 of OFFLINE;")
+
+
+def test_what_nobody_committed_is_done(here: Hybrid) -> None:
+    run = claimed(here, attempts=2)
+    commit(here, "one", "revert-of_another_run")
+    ended = carry(here, run, lambda home, **arguments: {"sentence": "Done now."}, Bench())
+    assert (ended.state, ended.result) == ("DONE", "Done now.")
+
+
+def test_an_error_of_the_work_fails_the_run_and_one_of_a_lost_jvm_does_not(here: Hybrid) -> None:
+    def refuse(home: Hybrid, **arguments: object) -> None:
+        raise ConflictError("It has been taken back already.")
+
+    ended = carry(here, claimed(here, attempts=1), refuse, Bench())
+    assert (ended.state, ended.result) == ("FAILED", "It has been taken back already.")
+    run = claimed(here, attempts=1)
+    with pytest.raises(PipelineLost):
+        carry(here, run, refuse, Bench(), is_alive=False)
+    assert here.run(run.id).state == "RUNNING", "its successor takes it up"
