@@ -51,8 +51,13 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     """The pipeline role: ingestion, tasks and jobs on a warm Spark session until SIGTERM."""
     from hybrid.serve.pipeline import Pipeline
 
-    stop, fallen = threading.Event(), threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stop, fallen, terminated = threading.Event(), threading.Event(), threading.Event()
+
+    def terminate(*_: object) -> None:
+        terminated.set()
+        stop.set()
+
+    signal.signal(signal.SIGTERM, terminate)
     _ignore_terminal()
     fallen_at = [0.0]
 
@@ -67,7 +72,8 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     code = Pipeline(home, stop).run()
     if fallen.is_set():
         time.sleep(max(0.0, fallen_at[0] + _GRACE_S["pipeline"] - time.monotonic()))
-        succeed(home, options)
+        if not terminated.is_set():
+            succeed(home, options)
     return code
 
 
@@ -86,7 +92,8 @@ def watch_lifeline(
             return
         _LOG.error("`hybrid serve` has fallen; the %s process takes its place unless somebody else does.", role)
         time.sleep(_GRACE_S[role])
-        _become_serve(options, sockets)
+        if not is_ending():
+            _become_serve(options, sockets)
 
     threading.Thread(target=watch, name="lifeline", daemon=True).start()
 

@@ -185,8 +185,9 @@ def _boundary_lag_ms(halves: Halves) -> int:
         return _LAG_DEFAULT_MS
     top = halves[Half.OFFLINE]
     batch = top.section("ingestionConfig").section("batchIngestionConfig")
-    older = top.section("segmentsConfig").text("segmentPushFrequency", "DAILY")
-    return _LAG_MS.get(batch.text("segmentIngestionFrequency", older).upper(), _LAG_DEFAULT_MS)
+    older = top.section("segmentsConfig").doc.get("segmentPushFrequency")
+    frequency = str(batch.doc.get("segmentIngestionFrequency") or older)
+    return _LAG_MS.get(frequency.upper(), _LAG_DEFAULT_MS)
 
 
 def _check_honoured(halves: Halves) -> None:

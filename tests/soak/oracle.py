@@ -48,18 +48,23 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Revision:
-    """What a response says it was answered from: the OFFLINE version, and the position after each partition's rows."""
+    """What a response says it was answered from: the OFFLINE version, and the position after each partition's rows.
+
+    An answer that could not see the tail ends where its REALTIME version does: `committed` gives a version's positions.
+    """
 
     offline: int
     positions: tuple[int, ...]
 
     @classmethod
-    def parse(cls, text: str) -> "Revision":
-        offline, tail = re.search(r"OFFLINE=(\d+)", text), re.search(r"tail=\{([^}]*)\}", text)
-        assert offline and tail, f"revision '{text}' names no OFFLINE version or no tail"
+    def parse(cls, text: str, committed: Sequence[tuple[int, ...]] = ()) -> "Revision":
+        version = {half: int(number) for half, number in re.findall(r"(OFFLINE|REALTIME)=(\d+)", text)}
+        tail = re.search(r"tail=\{([^}]*)\}", text)
+        if tail is None:
+            return cls(version["OFFLINE"], committed[version["REALTIME"]])
         positions = {int(partition): int(offset) for partition, offset in OFFSET.findall(tail[1])}
         assert sorted(positions) == list(range(PARTITIONS)), text
-        return cls(int(offline[1]), tuple(positions[p] for p in range(PARTITIONS)))
+        return cls(version["OFFLINE"], tuple(positions[p] for p in range(PARTITIONS)))
 
 
 @dataclass

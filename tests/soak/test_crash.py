@@ -16,11 +16,12 @@ from hybrid.jvm.topics import create_topic
 from tests.soak.events import TABLES, live_rows, make_events, rejected, write_files
 from tests.soak.harness import Producer, check_all_once, rejected_places, start
 
-KINDS = ("create", "ingest", "move", "replace", "revert")  # sealing by age has a test of its own: it needs a clock
+# Sealing by age has a test of its own: it needs a clock.
+KINDS = ("create", "ingest", "move", "replace", "revert", "boundary")
 FAILPOINTS = [f"{kind}.commit.{position}" for kind in KINDS for position in ("before", "inside", "after")]
 RANDOM_KILLS = 5
 COUNT = 20_000
-VERBS = ("ingest", "move", "correct", "revert")
+VERBS = ("ingest", "move", "correct", "revert", "boundary")
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(1500)]
 

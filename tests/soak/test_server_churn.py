@@ -19,6 +19,7 @@ from tests.soak.harness import Producer
 from tests.soak.served import (
     JOB,
     MOVE,
+    Checked,
     Client,
     Load,
     check_answers,
@@ -53,21 +54,21 @@ def test_every_answer_by_http_is_right_and_fresh(broker: str, tmp_path: Path) ->
             load.stop()
         # What is under way ends; nothing acts after it.
         runs = check_runs(client, load, home)
-        stalest = check_answers(load, lineage_of(client))
+        checked = check_answers(load, lineage_of(client), home)
         check_end(client, load, events[: load.produced()])
         _check_late_rows(client, load, producer)
         client.close()
         ended_s = server.terminate()
-    _report(load, runs, stalest, ended_s)
+    _report(load, runs, checked, ended_s)
     assert len(load.answers) > SECONDS
     assert runs[(MOVE, "DONE")] >= SECONDS / 30 and runs[(JOB, "DONE")] >= SECONDS / 60, runs
 
 
-def _report(load: Load, runs: Counter[tuple[str, str]], stalest: float, ended_s: float) -> None:
+def _report(load: Load, runs: Counter[tuple[str, str]], checked: Checked, ended_s: float) -> None:
     by_table = dict(Counter(answer.table for answer in load.answers))
     took = sorted(answer.took_s for answer in load.answers)
-    print(f"\n{len(load.answers)} answers {by_table}, none wrong; {load.produced() / SECONDS:.0f} rows/s produced")
-    print(f"slowest answer's staleness {stalest:.2f} s; took median {took[len(took) // 2]:.3f} s, max {took[-1]:.3f} s")
+    print(f"\n{len(load.answers)} answers {by_table}: {checked}; {load.produced() / SECONDS:.0f} rows/s produced")
+    print(f"an answer took {took[len(took) // 2]:.3f} s (median), {took[-1]:.3f} s (max)")
     print(f"runs: {counted(runs)}; SIGTERM ended it in {ended_s:.1f} s")
 
 

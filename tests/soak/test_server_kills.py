@@ -73,7 +73,7 @@ def test_kills_at_random_under_load(broker: str, tmp_path: Path) -> None:
         finally:
             load.stop()
         runs = check_runs(client, load, home)
-        stalest = check_answers(load, lineage_of(client))
+        checked = check_answers(load, lineage_of(client), home)
         check_end(client, load, events[: load.produced()])
         client.close()
         ended_s = server.terminate(END_S_MAX)
@@ -81,7 +81,7 @@ def test_kills_at_random_under_load(broker: str, tmp_path: Path) -> None:
     seconds = [one for _, one in took]
     median, longest = statistics.median(seconds), max(seconds)
     print(f"\n{len(took)} kills: healthy again in {median:.1f} s (median), {longest:.1f} s (max)")
-    print(f"{len(load.answers)} answers, none wrong, stalest {stalest:.2f} s; {load.produced()} rows, all once")
+    print(f"{len(load.answers)} answers: {checked}; {load.produced()} rows, all once")
     print(f"runs: {counted(runs)}; {load.lost} answers were lost; SIGTERM ended it in {ended_s:.1f} s")
     assert longest < HEALTHY_S_MAX, took
     assert runs[(MOVE, "DONE")], runs
@@ -138,3 +138,32 @@ def _role(words: list[str]) -> str:
         return words[words.index("--role") + 1]
     is_serve = "hybrid.cli" in words and "serve" in words
     return SUPERVISOR if is_serve else JVM if words[0].endswith("java") else "other"
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.5, 1.5, 4.5])
+def test_sigterm_while_a_successor_takes_over(home: Path, after_s: float) -> None:
+    """`serve` is dead and its roles are about to take its place: who ends the group now ends the server."""
+    with Server(home, env=JVM_OPTIONS) as server:
+        os.kill(server.address["pid"], signal.SIGKILL)
+        time.sleep(after_s)
+        os.killpg(server.process.pid, signal.SIGTERM)
+        _ends(server)
+
+
+@pytest.mark.parametrize("after_s", [0.5, 1.5, 2.5, 4.0])
+def test_sigterm_while_it_starts(home: Path, after_s: float) -> None:
+    server = Server(home, env=JVM_OPTIONS)
+    try:
+        time.sleep(after_s)
+        server.process.terminate()
+        _ends(server)
+    finally:
+        server.kill()
+
+
+def _ends(server: Server) -> None:
+    """Nothing of the server's session is left in time."""
+    deadline = time.monotonic() + END_S_MAX
+    while left := {role: pids for role, pids in _processes(server).items() if pids}:
+        assert time.monotonic() < deadline, f"{left} after {END_S_MAX} s\n{server.logged()}"
+        time.sleep(0.1)

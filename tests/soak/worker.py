@@ -1,6 +1,7 @@
 """A process of the soak tests: `python worker.py HOME TABLES VERB...` does verbs in turn on each table, until it dies.
 
-Verbs: create FOLDER, ingest, move (all closed buckets), correct (rewrites the first offline segment with rev + 1).
+Verbs: create FOLDER, ingest, move (all closed buckets), correct (rewrites the first offline segment with rev + 1),
+revert, boundary (sets it by hand, or clears it).
 `--loop SECONDS` repeats them.
 """
 
@@ -60,6 +61,15 @@ def revert(home: Hybrid, table: str) -> None:
         print(home.table(table).revert(active[0].id).sentence)
 
 
+def boundary(home: Hybrid, table: str) -> None:
+    """Sets the boundary below the last rows that moved; the next time clears it."""
+    known = home.table(table).boundary()
+    if known.override_ms is not None:
+        print(home.table(table).clear_boundary().sentence)
+    elif known.time_ms is not None:
+        print(home.table(table).set_boundary(known.time_ms - 3_600_000).sentence)
+
+
 JOB = """\
 jobType: SegmentCreationAndTarPush
 inputDirURI: '{folder}'
@@ -69,7 +79,7 @@ tableSpec: {{tableName: {table}}}
 segmentNameGeneratorSpec: {{type: fixed, configs: {{segment.name: '{segment}'}}}}
 """
 
-VERBS = {"ingest": ingest, "move": move, "correct": correct, "revert": revert}
+VERBS = {"ingest": ingest, "move": move, "correct": correct, "revert": revert, "boundary": boundary}
 
 
 def main() -> None:
