@@ -5,6 +5,7 @@ It owns what no part below may own: the records of runs, and the order of steps 
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from hybrid.catalog.catalog import Catalog
     from hybrid.catalog.runs import RunOutcome, RunRecord
     from hybrid.handle import Table
+    from hybrid.query.cache.cache import Cache
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.replace.report import JobReport
     from hybrid.schedules import Schedule
@@ -245,6 +247,14 @@ class Hybrid:
 
         return run(sql, _Source(self), options)
 
+    def serving_cache(self, bytes_max: int | None = None) -> Cache:
+        """Keeps the tables in memory for a process that answers many statements; `QueryOptions.cache` asks it."""
+        from hybrid.query.cache.cache import Cache
+
+        spill = self.home / "spill"
+        shutil.rmtree(spill, ignore_errors=True)  # what a killed process has left
+        return Cache(_Source(self), self.settings.warehouse, bytes_max=bytes_max, spill=spill)
+
     def explain(self, sql: str) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
         from hybrid.query.engine import explain
@@ -337,6 +347,9 @@ class _Source:
 
     def names(self) -> list[str]:
         return self._home.table_names()
+
+    def stamp(self, name: str) -> Any:
+        return self._home.definitions.stamp(name)
 
     def open(self, name: str) -> Any:
         from hybrid.query.engine import QueryTable

@@ -54,6 +54,14 @@ class Definitions:
         except (ValueError, TypeError) as error:
             raise DataError(f"{self._path(name)} is damaged: {error}", hint="hybrid doctor") from error
 
+    def stamp(self, name: str) -> tuple[int, int] | None:
+        """Another value whenever a table's definition is another one; None when there is no such table."""
+        try:
+            found = self._path(name).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return found.st_ino, found.st_mtime_ns
+
     def add(self, definition: Definition) -> None:
         """Adds a table; ConflictError when there is one of that name, whoever was first."""
         part = self._write(definition)

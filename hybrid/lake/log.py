@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
@@ -85,11 +86,50 @@ def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
         raise DataError(f"{path}: the Delta log cannot be read at version {version or 'newest'}: {error}") from error
 
 
+@dataclass(frozen=True)
+class Commit:
+    """One version of a half as a difference. `state` None: a foreign commit, which keeps the half's state.
+
+    Files that only hold rows of others in another form (OPTIMIZE) are left out of both.
+    """
+
+    version: int
+    state: HalfState | None
+    added: tuple[DataFile, ...]
+    removed: tuple[str, ...]
+    is_plain: bool  # False when it changes the schema or the protocol too, so that a difference does not tell all
+
+
+def read_commit(path: Path, version: int) -> Commit | None:
+    """The commit that made `version`; None while there is none, or when the log has been cleaned past it."""
+    try:
+        text = _log_entry(path, version).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    actions = [json.loads(line) for line in text.split("\n") if line]
+    infos = [one["commitInfo"] for one in actions if "commitInfo" in one]
+    state = from_user_metadata(infos[0].get("userMetadata")) if infos else None
+    added = [one["add"] for one in actions if "add" in one and one["add"].get("dataChange", True)]
+    removed = [one["remove"] for one in actions if "remove" in one and one["remove"].get("dataChange", True)]
+    return Commit(
+        version,
+        state,
+        tuple(_added_file(path, add) for add in added),
+        tuple(_absolute(path, str(remove["path"])) for remove in removed),
+        not any("metaData" in one or "protocol" in one for one in actions),
+    )
+
+
 def newest_version(path: Path, known: int) -> int:
     """The newest version of a half of which `known` is a version: looks for the next log entries only."""
-    while _log_entry(path, known + 1).exists():
+    while is_followed(path, known):
         known += 1
     return known
+
+
+def is_followed(path: Path, version: int) -> bool:
+    """Whether a commit follows `version` of a half. One look at the file system."""
+    return _log_entry(path, version + 1).exists()
 
 
 def state_at(path: Path, version: int) -> HalfState | None:
@@ -163,14 +203,31 @@ def _rows_of(table: DeltaTable) -> list[dict[str, object]]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
+def _added_file(root: Path, add: Mapping[str, Any]) -> DataFile:
+    statistics = json.loads(add.get("stats") or "{}")
+    return DataFile(
+        path=_absolute(root, str(add["path"])),
+        segment=str(add["partitionValues"].get(SEGMENT)),
+        rows=int(statistics.get("numRecords", 0)),
+        bytes=int(add.get("size", 0)),
+        modified_ms=int(add.get("modificationTime", 0)),
+        low=statistics.get("minValues", {}),
+        high=statistics.get("maxValues", {}),
+    )
+
+
+def _absolute(root: Path, written: str) -> str:
+    path = unquote(written)
+    return path if path.startswith("/") else str(root / path)
+
+
 def _data_file(root: Path, row: Mapping[str, object]) -> DataFile:
     def integer(value: object) -> int:
         return int(value) if isinstance(value, (int, float)) else 0
 
     modified = row["modification_time"]
-    path = unquote(str(row["path"]))
     return DataFile(
-        path=path if path.startswith("/") else str(root / path),
+        path=_absolute(root, str(row["path"])),
         segment=str(row[f"partition.{SEGMENT}"]),
         rows=integer(row["num_records"]),
         bytes=integer(row["size_bytes"]),

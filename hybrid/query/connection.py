@@ -21,13 +21,19 @@ _CONFIG = {
 }
 
 
-def locked_connection(folders: Iterable[Path], spill: Path | None = None) -> DuckDBPyConnection:
-    """A fresh in-memory database. `spill` is where large sorts and joins may lay temporary files; None: nowhere."""
+def locked_connection(
+    folders: Iterable[Path], spill: Path | None = None, before_lock: Iterable[str] = ()
+) -> DuckDBPyConnection:
+    """A fresh in-memory database. `spill` is where large sorts and joins may lay temporary files; None: nowhere.
+
+    `before_lock` are statements of our own that must run while settings can still be made.
+    """
     import duckdb
 
     connection = duckdb.connect(":memory:", config=dict(_CONFIG))
     allowed = ", ".join(quoted(f"{folder}/") for folder in folders)
     for setting in (
+        *before_lock,
         "SET TimeZone = 'UTC'",
         f"SET temp_directory = {quoted(str(spill) if spill else '')}",
         f"SET allowed_directories = [{allowed}]",

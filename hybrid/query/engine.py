@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hybrid.errors import QueryError
 from hybrid.query.connection import load_duckdb, locked_connection
+from hybrid.query.execution import Attempt, Fetched, fetch, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
-from hybrid.query.failures import is_evolution, query_error
+from hybrid.query.failures import is_evolution
 from hybrid.query.guard import check_statement
 from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.tail import KafkaTail, TailSource
-from hybrid.query.types import convert_rows, converter, wire_type
-from hybrid.spec.types import DataType
 from hybrid.sql.statement import parse_statement
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from hybrid.query.cache.answers import CachedAnswers
 
 __all__ = ["Explanation", "QueryOptions", "QueryResult", "QueryTable", "TableSource", "explain", "run"]
 
@@ -37,7 +36,8 @@ def _wall_clock_ms() -> int:
 class QueryOptions:
     """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins); `spill`: for large sorts.
 
-    `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
+    `cache` is asked before the files are. `running` is told how to interrupt the statement once it runs; an interrupted
+    one is a QueryError (503).
     """
 
     timeout_ms: int | None = None
@@ -45,22 +45,28 @@ class QueryOptions:
     now_ms: Callable[[], int] = _wall_clock_ms
     spill: Path | None = None
     running: Callable[[Callable[[], None]], None] = lambda interrupt: None
+    cache: CachedAnswers | None = None
 
 
 def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> QueryResult:
     """The answer to a statement. QueryError (with Pinot's code) when there is none."""
     options = options or QueryOptions()
     started, now_ms = time.monotonic(), options.now_ms()
-    statement = parse_statement(sql)
-    plan = plan_query(statement, tables, options.tail, now_ms, load_duckdb)
-    if statement.explain:
+    if options.cache is not None:
+        cached = options.cache.answer(sql, now_ms, options.timeout_ms, options.running)
+        if cached is not None:
+            return cached
+    plan = plan_query(parse_statement(sql), tables, options.tail, now_ms, load_duckdb)
+    if plan.rewritten.statement.explain:
         return _explained(plan)
     with _open(plan, options) as connection:
-        check_statement(connection, plan.sql, [ref.ref.relation for ref in plan.refs])
+        check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
         options.running(connection.interrupt)
-        result = _execute(connection, plan, _timeout_ms(plan, options))
+        with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.timeout_ms)):
+            fetched = _fetch(connection, plan)
     used_ms = round((time.monotonic() - started) * 1000)
-    return replace(result, stats=replace(_stats(plan), time_used_ms=used_ms, fresh_ms=_fresh_ms(plan, now_ms)))
+    stats = replace(_stats(plan), time_used_ms=used_ms, fresh_ms=_fresh_ms(plan, now_ms))
+    return to_result(plan.rewritten, fetched, plan.revision, plan.warnings, stats)
 
 
 def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Explanation:
@@ -87,67 +93,16 @@ def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection
         connection.close()
 
 
-def _timeout_ms(plan: QueryPlan, options: QueryOptions) -> int | None:
-    written = plan.statement.options.get("timeoutms")
-    if written is None:
-        return options.timeout_ms
-    if not written.isdigit() or int(written) == 0:
-        raise QueryError(f"timeoutMs must be a number of milliseconds, not '{written}'.", pinot_code=700)
-    return int(written)
-
-
-def _execute(connection: DuckDBPyConnection, plan: QueryPlan, timeout_ms: int | None) -> QueryResult:
+def _fetch(connection: DuckDBPyConnection, plan: QueryPlan) -> Fetched:
     import duckdb
 
     try:
-        with _deadline(connection, timeout_ms):
-            rows = _fetch(connection, plan)
-    except duckdb.Error as error:
-        raise query_error(error, plan.columns(), timeout_ms) from error
-    described = [(str(column[0]), str(column[1])) for column in connection.description or ()]
-    return _result(plan, described, rows)
-
-
-def _fetch(connection: DuckDBPyConnection, plan: QueryPlan) -> list[Any]:
-    import duckdb
-
-    try:
-        return connection.execute(plan.full_sql()).fetchall()
+        return fetch(connection, plan.full_sql())
     except duckdb.Error as error:
         # Older files lack columns that were added later. Reading by name costs the footer of every file: only then.
-        if not is_evolution(str(error), plan.columns()):
+        if not is_evolution(str(error), plan.rewritten.columns()):
             raise
-    return connection.execute(plan.full_sql(evolved=True)).fetchall()
-
-
-def _result(plan: QueryPlan, described: Sequence[tuple[str, str]], rows: list[Any]) -> QueryResult:
-    warnings = list(plan.warnings)
-    if plan.rows_max is not None and len(rows) > plan.rows_max:
-        rows = rows[: plan.rows_max]
-        warnings.append(f"Only the first {plan.rows_max} rows are shown, as in Pinot: add LIMIT to the query for more.")
-    types = [_wire(name, kind, plan) for name, kind in described]
-    converters = [converter(kind, wire) for (_, kind), wire in zip(described, types, strict=True)]
-    names = [name for name, _ in described]
-    return QueryResult(names, types, convert_rows(rows, converters), plan.revision, warnings)
-
-
-def _wire(name: str, kind: str, plan: QueryPlan) -> str:
-    wire = wire_type(kind)
-    return "JSON" if wire == "STRING" and plan.stored.get(name) is DataType.JSON else wire
-
-
-@contextmanager
-def _deadline(connection: DuckDBPyConnection, timeout_ms: int | None) -> Iterator[None]:
-    if timeout_ms is None:
-        yield
-        return
-    timer = threading.Timer(timeout_ms / 1000, connection.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    return fetch(connection, plan.full_sql(evolved=True))
 
 
 def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:

@@ -65,7 +65,7 @@ class Explanation:
 
 def explain_plan(plan: QueryPlan) -> Explanation:
     """What a plan says."""
-    return Explanation(str(plan.revision), [_table(ref) for ref in plan.refs], plan.sql, list(plan.warnings))
+    return Explanation(str(plan.revision), [_table(ref) for ref in plan.refs], plan.rewritten.sql, list(plan.warnings))
 
 
 def explanation_rows(explanation: Explanation) -> tuple[list[str], list[tuple[str, ...]]]:

@@ -29,6 +29,7 @@ from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, nam
 from hybrid.sql.statement import Statement
 from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
 from hybrid.sql.times import Context
+from hybrid.sql.usage import only_shown
 from hybrid.table.columns import rejected_segment
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.state import RealtimeState
@@ -135,41 +136,66 @@ class RefPlan:
         return {*in_tail, *realtime.realtime.consuming_names()}
 
 
-@dataclass(frozen=True)
-class QueryPlan:
-    """A planned statement. `rows_max` is the default LIMIT, or None; `stored` the types of columns as they are stored.
+class Relation(NamedTuple):
+    """The SELECT that stands for a table reference.
 
-    `sql` is the user's statement over relations; `ctes` and `body` are its two parts.
+    Projections and filters must reach its rows, unless it is `whole`: then it is run by itself first.
+    """
+
+    select: str
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A statement in DuckDB's words, before it has a revision: it depends on its text, its tables and now alone.
+
+    `sql` is the statement over relations, one for each of `refs`; `ctes` and `body` are its two parts. `rows_max` is
+    the default LIMIT, or None; `stored` the types of result columns that are a table's columns; `shown` the columns
+    that are only shown, grouped and sorted by.
     """
 
     statement: Statement
-    tables: Sequence[PinnedTable]
-    refs: Sequence[RefPlan]
+    tables: Mapping[str, QueryTable]
+    refs: Sequence[TableRef]
     sql: str
     rows_max: int | None
     stored: Mapping[str, DataType]
+    shown: frozenset[str]
+    ctes: str
+    body: str
+    recursive: str
+
+    def columns(self) -> list[str]:
+        """The columns of all tables in the statement."""
+        return [name for table in self.tables.values() for name in table.spec.schema.column_names]
+
+    def over(self, relations: Iterable[Relation]) -> str:
+        """What DuckDB runs: the relations in the order of `refs`, then the statement over them."""
+        given = ", ".join(
+            f"{ref.relation} AS {'' if relation.whole else 'NOT '}MATERIALIZED ({relation.select})"
+            for ref, relation in zip(self.refs, relations, strict=True)
+        )
+        return f"WITH {self.recursive}{given}{self.ctes} {self.body}" if given else self.sql
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """A statement at one revision: what each of its table references reads."""
+
+    rewritten: Rewritten
+    tables: Sequence[PinnedTable]
+    refs: Sequence[RefPlan]
     warnings: Sequence[str] = ()
-    ctes: str = ""
-    body: str = ""
-    recursive: str = ""
 
     @property
     def revision(self) -> Revision:
         """What the answer is of."""
         return Revision(tuple(pinned.revision for pinned in self.tables))
 
-    def columns(self) -> list[str]:
-        """The columns of all tables in the statement."""
-        return [name for pinned in self.tables for name in pinned.table.spec.schema.column_names]
-
     def full_sql(self, *, evolved: bool = False) -> str:
-        """What DuckDB runs: the relations, then the statement over them."""
-        # Not materialized: projections and filters must reach the files.
-        relations = ", ".join(
-            f"{plan.ref.relation} AS NOT MATERIALIZED ({relation_sql(replace(plan.scan, evolved=evolved))})"
-            for plan in self.refs
-        )
-        return f"WITH {self.recursive}{relations}{self.ctes} {self.body}" if relations else self.sql
+        """What DuckDB runs."""
+        return self.rewritten.over(Relation(relation_sql(replace(plan.scan, evolved=evolved))) for plan in self.refs)
 
 
 def plan_query(
@@ -183,15 +209,41 @@ def plan_query(
 
     `meanwhile` is called while the tails are read: what else has to be loaded does not wait for Kafka then.
     """
-    tree = statement.tree
-    refuse_hostile(tree)
-    name_columns(tree)
-    refs = resolve_tables(tree, source.names())
+    resolved = resolve(statement, source)
+    pinning = [
+        _Pinning(table, place, resolved.refs, tail, now_ms) for place, table in enumerate(resolved.tables.values())
+    ]
+    meanwhile()
+    rewritten = rewrite(resolved, now_ms)
+    pinned = dict(zip(resolved.tables, (waiting.pinned() for waiting in pinning), strict=True))
+    plans = [_plan_ref(ref, pinned[ref.table]) for ref in resolved.refs]
+    warnings = [warning for table in pinned.values() for warning in table.tail.warnings]
+    return QueryPlan(rewritten, list(pinned.values()), plans, warnings)
+
+
+class Resolved(NamedTuple):
+    """A statement whose table references are known. Its tree is still the user's."""
+
+    statement: Statement
+    refs: Sequence[TableRef]
+    tables: Mapping[str, QueryTable]
+
+
+def resolve(statement: Statement, source: TableSource) -> Resolved:
+    """Finds the statement's tables. QueryError for what may not stand in it."""
+    refuse_hostile(statement.tree)
+    name_columns(statement.tree)
+    refs = resolve_tables(statement.tree, source.names())
     opened = {name: source.open(name) for name in dict.fromkeys(ref.table for ref in refs)}
     _refuse_missing_halves(refs, opened)
-    pinning = [_Pinning(table, place, refs, tail, now_ms) for place, table in enumerate(opened.values())]
-    meanwhile()
-    fields = _fields(table.spec for table in opened.values())
+    return Resolved(statement, refs, opened)
+
+
+def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
+    """Puts a statement into DuckDB's words. It changes the statement's tree."""
+    statement, refs, tables = resolved
+    tree = statement.tree
+    fields = _fields(table.spec for table in tables.values())
     types = {name: column.data_type for name, column in fields.items() if column.single_value}
     rewrite_functions(tree, Context(now_ms, types))
     coerce_timestamps(tree, types)
@@ -200,11 +252,7 @@ def plan_query(
     stored = stored_types(tree, fields)
     if rows_max is not None:
         tree = set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
-    pinned = dict(zip(opened, (waiting.pinned() for waiting in pinning), strict=True))
-    plans = [_plan_ref(ref, pinned[ref.table]) for ref in refs]
-    warnings = [warning for table in pinned.values() for warning in table.tail.warnings]
-    parts = _Parts.of(tree)
-    return QueryPlan(statement, list(pinned.values()), plans, _sql(tree), rows_max, stored, warnings, *parts)
+    return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, only_shown(tree), *_Parts.of(tree))
 
 
 def _refuse_missing_halves(refs: Iterable[TableRef], opened: Mapping[str, QueryTable]) -> None:

@@ -40,6 +40,23 @@ class Scan:
     evolved: bool = False
 
 
+# Which of `Scan.offline` a row is from, counted from 1; 0 for a realtime row.
+FILE = "_hy_file"
+
+
+def stored_sql(scan: Scan) -> str:
+    """The visible rows with their hidden columns and FILE; on an upsert table the winner of each key, deletes too."""
+    nothing = f"SELECT *, 0 AS {FILE} FROM ({_nothing(scan.spec)})"
+    return f"SELECT * FROM ({' UNION ALL '.join(_parts(scan, numbered=True)) or nothing}){winners_sql(scan.spec)}"
+
+
+def winners_sql(spec: TableSpec, last: str = "") -> str:
+    """The QUALIFY that keeps the winner of each key; nothing on an append table. `last` decides between equal rows."""
+    if spec.upsert is None:
+        return ""
+    return f" QUALIFY row_number() OVER (PARTITION BY {_key_sql(spec)} ORDER BY {_order_sql(spec)}{last}) = 1"
+
+
 def relation_sql(scan: Scan) -> str:
     """The relation as one SELECT: the user's columns by name, then the virtual ones."""
     rows = " UNION ALL ".join(_parts(scan)) or _nothing(scan.spec)
@@ -52,22 +69,24 @@ def relation_sql(scan: Scan) -> str:
     kept = "".join(f", {identifier(name)}" for name in sorted(scan.virtual))
     # Liveness before every filter (R5): the window stands inside, so nothing but the key can be filtered before it.
     return (
-        f"SELECT {columns}{kept} FROM (SELECT *{virtual} FROM ({rows}) QUALIFY row_number() OVER ("
-        f"PARTITION BY {_key_sql(scan.spec)} ORDER BY {_order_sql(scan.spec)}) = 1) WHERE {_not_deleted()}"
+        f"SELECT {columns}{kept} FROM (SELECT *{virtual} FROM ({rows}){winners_sql(scan.spec)}) WHERE {_not_deleted()}"
     )
 
 
-def _parts(scan: Scan) -> list[str]:
+def _parts(scan: Scan, *, numbered: bool = False) -> list[str]:
     parts = []
     boundary = scan.boundary
     if scan.offline:
+        paths = ", ".join(quoted(file.path) for file in scan.offline)
+        number = f", list_position([{paths}], filename)::INTEGER AS {FILE}" if numbered else ""
         shown = f" WHERE {visible_offline_sql(boundary)}" if boundary and boundary.restricts_offline else ""
-        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan, scan.offline)}{shown}")
+        parts.append(f"SELECT {_columns(scan)}{number} FROM {_read(scan, scan.offline, numbered)}{shown}")
     visible = f" WHERE {visible_realtime_sql(boundary)}" if boundary is not None else ""
+    number = f", 0 AS {FILE}" if numbered else ""
     if scan.realtime:
-        parts.append(f"SELECT {_columns(scan)} FROM {_read(scan, scan.realtime)}{visible}")
+        parts.append(f"SELECT {_columns(scan)}{number} FROM {_read(scan, scan.realtime)}{visible}")
     if scan.tail is not None:
-        parts.append(f"SELECT {_columns(scan)} FROM {identifier(scan.tail)}{visible}")
+        parts.append(f"SELECT {_columns(scan)}{number} FROM {identifier(scan.tail)}{visible}")
     return parts
 
 
@@ -87,12 +106,13 @@ def _field_sql(field: FieldSpec, defaults: bool) -> str:
     return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type is DataType.TIMESTAMP else name
 
 
-def _read(scan: Scan, files: Sequence[DataFile]) -> str:
+def _read(scan: Scan, files: Sequence[DataFile], named: bool = False) -> str:
     paths = ", ".join(quoted(file.path) for file in files)
     by_name = ", union_by_name = true" if scan.evolved else ""
+    name = ", filename = true" if named else ""
     read = (
         f"read_parquet([{paths}], hive_partitioning = true, hive_types = {{'{SEGMENT}': VARCHAR}}, "
-        f"hive_types_autocast = false{by_name})"
+        f"hive_types_autocast = false{by_name}{name})"
     )
     # A column that no file has yet comes from the empty side.
     return f"({_nothing(scan.spec)} UNION ALL BY NAME SELECT * FROM {read})" if scan.evolved else read

@@ -73,7 +73,7 @@ class KafkaTail:
         if stream is None:
             return Tail()
         address = brokers or stream.brokers
-        if not _answers(address):
+        if not broker_answers(address):
             return Tail(warnings=(_unreachable(address),))
         from kafka.errors import KafkaError
 
@@ -202,7 +202,7 @@ def _unreachable(brokers: str) -> str:
     return f"Kafka at {brokers} does not answer: answered from committed rows only."
 
 
-def _answers(brokers: str) -> bool:
+def broker_answers(brokers: str) -> bool:
     """Whether any broker of the list accepts a connection: refused ones cost nothing, silent ones CONNECT_S_MAX."""
     deadline = time.monotonic() + CONNECT_S_MAX
     for address in brokers.split(","):

@@ -32,13 +32,18 @@ class TailRows:
     segments: frozenset[str]
     count: int
 
-    def load(self, connection: DuckDBPyConnection, name: str) -> None:
-        """Makes a temporary table of them."""
+    def sql(self) -> tuple[str, list[Sequence[Any]]]:
+        """A SELECT of the rows, and its parameters."""
         unnested = ", ".join(
             f"unnest(${place}::{self.types[column]}[]) AS {identifier(column)}"
             for place, column in enumerate(self.values, start=1)
         )
-        connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT {unnested}", list(self.values.values()))
+        return f"SELECT {unnested}", list(self.values.values())
+
+    def load(self, connection: DuckDBPyConnection, name: str) -> None:
+        """Makes a temporary table of them."""
+        select, parameters = self.sql()
+        connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {select}", parameters)
 
 
 def tail_rows(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMessage], now_ms: int) -> TailRows | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from hybrid.api import Hybrid
+from hybrid.query.cache.answers import CachedAnswers
 from hybrid.serve import (
     boundaries,
     consumption,
@@ -29,14 +30,20 @@ from hybrid.serve.metrics import Metrics
 _ROUTERS = tuple(
     noun.router
     for noun in (
-        health, queries, schemas, consumption, tables, sizes, boundaries, segments, tasks, jobs, ingest_files,
+        queries, health, schemas, consumption, tables, sizes, boundaries, segments, tasks, jobs, ingest_files,
         replacements, verbs, openapi,
     )
 )  # fmt: skip
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
-def build_app(home: Hybrid, limits: Limits, url: str, hosts: frozenset[str] | None = LOOPBACK) -> FastAPI:
+def build_app(
+    home: Hybrid,
+    limits: Limits,
+    url: str,
+    hosts: frozenset[str] | None = LOOPBACK,
+    cache: CachedAnswers | None = None,
+) -> FastAPI:
     """The application over a home. `hosts` are the Host names it answers to (None: any); `url` is where it is."""
     metrics = Metrics(home)
     app = FastAPI(
@@ -48,7 +55,7 @@ def build_app(home: Hybrid, limits: Limits, url: str, hosts: frozenset[str] | No
         redoc_url=None,
         responses=openapi.ERRORS,
     )
-    app.state.context = Context(home, limits, metrics, url)
+    app.state.context = Context(home, limits, metrics, url, cache)
     add_error_answers(app)
     for router in _ROUTERS:
         app.include_router(router)

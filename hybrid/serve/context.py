@@ -15,6 +15,7 @@ from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.handle import Table
+from hybrid.query.cache.answers import CachedAnswers
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import RunningQueries
 from hybrid.workqueue import enqueue
@@ -49,6 +50,7 @@ class Context:
     limits: Limits
     metrics: Metrics
     url: str
+    cache: CachedAnswers | None = None
     queries: RunningQueries = field(default_factory=RunningQueries)
 
     def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:

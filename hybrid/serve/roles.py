@@ -15,6 +15,7 @@ import uvicorn
 
 from hybrid.api import Hybrid
 from hybrid.errors import ConflictError
+from hybrid.query.cache.answers import CachedAnswers
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.supervisor import (
@@ -38,7 +39,10 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     settings = home.settings
     limits = Limits(upload_bytes=settings.upload_bytes_max, query_timeout_ms=settings.query_timeout_ms)
     _ = home.catalog, home.definitions  # made before there are threads
-    app = build_app(home, limits, url_of(sockets[0]))
+    cache = home.serving_cache(settings.cache_bytes) if settings.cache_bytes else None
+    if cache is not None:
+        cache.follow_all()
+    app = build_app(home, limits, url_of(sockets[0]), cache=CachedAnswers(cache) if cache is not None else None)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_REQUESTS_END_S)
     server = uvicorn.Server(config)
     _ignore_terminal()

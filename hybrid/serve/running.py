@@ -45,4 +45,4 @@ class RunningQueries:
             if interrupt is None:
                 raise NotFoundError(f"No query with request id '{request_id}' runs now.")
             self._cancelled.add(request_id)
-        interrupt()
+            interrupt()  # inside: when the lock is free, the connection may run another statement

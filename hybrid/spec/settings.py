@@ -41,6 +41,7 @@ KEYS = (
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
     Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
+    Key("cache_bytes", 2 * 1024**3, int, "memory in which a server keeps tables, bytes; 0: it reads files each time"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
     Key("spark.driver_memory", "2g", str, "heap of Spark's driver"),
 )
@@ -96,6 +97,11 @@ class Settings:
     def upload_bytes_max(self) -> int:
         """The longest file that a server takes, bytes."""
         return int(self._value("upload_bytes_max") or 0)
+
+    @property
+    def cache_bytes(self) -> int:
+        """Memory in which a server keeps tables, bytes; 0: none."""
+        return int(self._value("cache_bytes") or 0)
 
     @property
     def spark_master(self) -> str:

@@ -75,6 +75,7 @@ class UpsertConfig:
 class TableSpec:
     """A logical table. `realtime_doc`, `offline_doc`, `schema_doc` are the documents as given (after --set).
 
+    `index_columns` are Pinot's inverted indexes: columns that queries look rows up by.
     `ingestion` says what happens to records on their way in: REALTIME's to messages, OFFLINE's to the files of jobs.
     `boundary_mode` is what the configs ask for (None: nothing; what the table has stands in its OFFLINE half);
     `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time.
@@ -88,6 +89,7 @@ class TableSpec:
     move: MoveConfig | None
     upsert: UpsertConfig | None
     sort_columns: tuple[str, ...] = ()
+    index_columns: tuple[str, ...] = ()
     null_handling: bool = False
     ingestion: Mapping[Half, IngestionConfig] = field(default_factory=dict)
     boundary_mode: BoundaryMode | None = None

@@ -55,6 +55,7 @@ def parse_table(
         move=parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None,
         upsert=upsert,
         sort_columns=_sort_columns(halves, schema),
+        index_columns=_index_columns(halves, schema),
         null_handling=_null_handling(halves, schema),
         ingestion={half: parse_ingestion(top, schema) for half, top in halves.items()},
         boundary_mode=_boundary_mode(halves),
@@ -155,6 +156,15 @@ def _sort_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
                     section.fail("sortedColumn", f"'{field.name}' holds several values and cannot be sorted by.")
             return tuple(field.name for field in fields)
     return ()
+
+
+def _index_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
+    """What `invertedIndexColumns` of either half names; only speed hangs on it, so other names are passed over."""
+    sections = [top.section("tableIndexConfig") for top in halves.values()]
+    key = "invertedIndexColumns"
+    names = [name for section in sections if section.has(key) for name in section.texts(key)]
+    single = {field.name for field in schema.fields if field.single_value}
+    return tuple(name for name in dict.fromkeys(names) if name in single)
 
 
 def _null_handling(halves: Halves, schema: Schema) -> bool:

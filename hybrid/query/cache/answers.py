@@ -1,0 +1,161 @@
+"""Answers statements from the cache: at the newest revision, or not at all.
+
+None is the answer for what the files have to answer: halves as they are stored, virtual columns, EXPLAIN, and any table
+whose rows are not known to be the newest. So the cache can be slow, late or gone, and never wrong.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hybrid.query.cache.cache import Cache, CachedTable
+from hybrid.query.cache.rows import Served
+from hybrid.query.cache.template import Template, Templates
+from hybrid.query.connection import identifier, quoted
+from hybrid.query.execution import Attempt, fetch, timeout_of, to_result
+from hybrid.query.guard import check_statement
+from hybrid.query.plan import QueryTable, Relation, Rewritten, resolve, rewrite
+from hybrid.query.result import QueryResult, QueryStats
+from hybrid.query.revision import Revision
+from hybrid.spec.table_config import TableSpec
+from hybrid.spec.types import DataType
+from hybrid.sql.predicates import comparisons_on
+from hybrid.sql.statement import parse_statement
+from hybrid.sql.tables import TableRef
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# Values of an IN list that are looked up by an index; with more DuckDB scans.
+_LOOKED_UP_MAX = 100
+# Columns are looked up by values of their own kind only: others are converted, one way or the other.
+_LOOKED_UP = {DataType.INT: int, DataType.LONG: int, DataType.STRING: str}
+Running = Callable[[Callable[[], None]], None]
+
+
+class CachedAnswers:
+    """What the query engine asks first."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._templates = Templates(self._rewrite)
+
+    def answer(self, sql: str, now_ms: int, timeout_ms: int | None, running: Running) -> QueryResult | None:
+        """The answer to a statement, or None. QueryError when the statement is wrong or fails."""
+        started = time.monotonic()
+        template, values = self._templates.find(sql, now_ms, self._is_current)
+        rewritten = template.rewritten
+        tables = self._tables(rewritten)
+        if tables is None:
+            return None
+        seen = [table.follower.fresh_ms for table in tables]  # before the rows are seen, never after
+        with self._cache.database.reader() as reader:
+            served = _served(tables, reader)
+            if served is None or None in seen:
+                return None
+            filled = template.fill(rewritten.over(_relations(rewritten, tables, served)), values)
+            self._check(reader, template)
+            running(reader.interrupt)
+            with Attempt(reader, rewritten, timeout_of(rewritten, timeout_ms)):
+                fetched = fetch(reader, filled)
+        fresh_ms = min(one for one in seen if one is not None)
+        stats = _stats(served, round((time.monotonic() - started) * 1000), fresh_ms)
+        return to_result(rewritten, fetched, Revision(tuple(one.revision for one in served)), (), stats)
+
+    def _rewrite(self, sql: str, now_ms: int) -> Rewritten:
+        return rewrite(resolve(parse_statement(sql), _Followed(self._cache)), now_ms)
+
+    def _is_current(self, rewritten: Rewritten) -> bool:
+        for name, table in rewritten.tables.items():
+            followed = self._cache.table(name)
+            if followed is None or followed.table is not table:
+                return False
+        return True
+
+    def _tables(self, rewritten: Rewritten) -> list[CachedTable] | None:
+        """The statement's tables; None when it asks for more than their visible rows."""
+        if rewritten.statement.explain or not rewritten.refs:
+            return None
+        if any(ref.half is not None or ref.virtual for ref in rewritten.refs):
+            return None
+        found = []
+        for name, table in rewritten.tables.items():
+            followed = self._cache.table(name)
+            if followed is None or followed.table is not table:
+                return None
+            found.append(followed)
+        return found
+
+    def _check(self, reader: DuckDBPyConnection, template: Template) -> None:
+        """The second fence. What a template lets in its gaps are literals, so it is asked once for each."""
+        if template.checked:
+            return
+        rewritten = template.rewritten
+        check_statement(reader, rewritten.sql, [ref.relation for ref in rewritten.refs])
+        template.checked = True
+
+
+class _Followed:
+    """The tables as they are followed: one object each, for as long as its definition is the same."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def names(self) -> list[str]:
+        return self._cache.source.names()
+
+    def open(self, name: str) -> QueryTable:
+        followed = self._cache.table(name)
+        return followed.table if followed is not None else self._cache.source.open(name)
+
+
+def _served(tables: Sequence[CachedTable], reader: DuckDBPyConnection) -> list[Served] | None:
+    """What the reader sees of each table; None when one of them is not the newest."""
+    found: list[Served] = []
+    for table in tables:
+        served = table.follower.rows.at(reader)
+        if served is None or not table.follower.is_newest(served.revision.offline):
+            return None
+        found.append(served)
+    return found
+
+
+def _relations(rewritten: Rewritten, tables: Sequence[CachedTable], served: Sequence[Served]) -> Iterator[Relation]:
+    by_name = {table.table.spec.name: one for table, one in zip(tables, served, strict=True)}
+    for ref in rewritten.refs:
+        one = by_name[ref.table]
+        select = f"SELECT {_columns(rewritten, rewritten.tables[ref.table].spec, one)} FROM {one.relation}"
+        few = _few(ref, rewritten.tables[ref.table].spec, one.indexed)
+        yield Relation(f"{select} WHERE {few}", whole=True) if few else Relation(select)
+
+
+def _few(ref: TableRef, spec: TableSpec, indexed: Sequence[str]) -> str | None:
+    """A condition that finds the only rows a statement can need by an index, or None.
+
+    It stands by itself, for DuckDB uses an index only where nothing else filters: no other condition, no ORDER BY.
+    """
+    for comparison in comparisons_on(ref, indexed):
+        field = spec.schema.find(comparison.column)
+        kind = _LOOKED_UP.get(field.data_type) if field is not None else None
+        fits = kind is not None and all(type(value) is kind for value in comparison.values)
+        if fits and comparison.op in {"=", "in"} and len(comparison.values) <= _LOOKED_UP_MAX:
+            values = [quoted(value) if isinstance(value, str) else str(value) for value in comparison.values]
+            return f"{identifier(comparison.column)} IN ({', '.join(values)})"
+    return None
+
+
+def _columns(rewritten: Rewritten, spec: TableSpec, served: Served) -> str:
+    """The user's columns; those that lie as ENUM become text where more is done with them than an ENUM does alike."""
+    texts = {name for name in served.enums if name.lower() not in rewritten.shown}
+    return ", ".join(
+        f"{identifier(name)}::VARCHAR AS {identifier(name)}" if name in texts else identifier(name)
+        for name in sorted(spec.schema.column_names)
+    )
+
+
+def _stats(served: Sequence[Served], used_ms: int, fresh_ms: int) -> QueryStats:
+    segments, docs = sum(one.segments for one in served), sum(one.docs for one in served)
+    consuming = sum(one.consuming for one in served)
+    return QueryStats(segments, segments, segments, consuming, docs, docs, used_ms, fresh_ms)

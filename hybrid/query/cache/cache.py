@@ -1,0 +1,142 @@
+"""The tables that a server keeps in memory: each is followed by a thread from the first statement that names it on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Hashable
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from hybrid.errors import HybridError
+from hybrid.query.cache.database import CacheDatabase
+from hybrid.query.cache.follower import Follower, OpenStream
+from hybrid.query.cache.rows import CachedRows
+from hybrid.query.cache.stream import KafkaStream, Stream
+from hybrid.query.plan import QueryTable, TableSource
+from hybrid.table.state import RealtimeState
+
+_LOG = logging.getLogger(__name__)
+_BACKOFF_S = (0.5, 15.0)
+# Without a stream there is nothing that wakes a follower.
+_LOOK_S = 0.02
+_IDLE_S = 1800.0
+
+
+class Stamped(TableSource, Protocol):
+    """Tables whose definitions can be compared without reading them."""
+
+    def stamp(self, name: str) -> Hashable | None:
+        """Another value whenever the definition of a table is another one; None when there is no such table."""
+
+
+class CachedTable(threading.Thread):
+    """One table and the thread that follows it."""
+
+    def __init__(self, table: QueryTable, stamp: Hashable, follower: Follower) -> None:
+        super().__init__(name=f"follow-{table.spec.name}", daemon=True)
+        self.table, self.stamp = table, stamp
+        self.follower = follower
+        self.stop = threading.Event()
+        self.used_at = time.monotonic()
+
+    def run(self) -> None:
+        """The thread's work: follows, and begins anew when it cannot go on."""
+        wait_s = _BACKOFF_S[0]
+        while not self._is_over():
+            try:
+                self.follower.start()
+                wait_s = _BACKOFF_S[0]
+                while not self._is_over() and self.follower.step():
+                    if self.table.spec.stream is None:
+                        self.stop.wait(_LOOK_S)
+            except HybridError as error:
+                _LOG.warning("Table '%s' is answered from its files: %s", self.table.spec.name, error)
+                wait_s = self._pause(wait_s)
+            except Exception:  # whatever it is, the files answer meanwhile
+                _LOG.exception("Table '%s' is answered from its files", self.table.spec.name)
+                wait_s = self._pause(wait_s)
+        self.stop.set()
+        self.follower.close()
+
+    def _pause(self, wait_s: float) -> float:
+        self.follower.lose()
+        self.stop.wait(wait_s)
+        return min(2 * wait_s, _BACKOFF_S[1])
+
+    def _is_over(self) -> bool:
+        return self.stop.is_set() or time.monotonic() - self.used_at > _IDLE_S
+
+
+class Cache:
+    """The cached tables of a process. `folder` is below which they lie; `bytes_max` and `spill` as in the database."""
+
+    def __init__(
+        self,
+        source: Stamped,
+        folder: Path,
+        *,
+        bytes_max: int | None = None,
+        spill: Path | None = None,
+        open_stream: OpenStream | None = None,
+    ) -> None:
+        self.source = source
+        self.database = CacheDatabase(folder, bytes_max, spill)
+        self._open_stream = open_stream or _open_stream
+        self._lock = threading.Lock()
+        self._tables: dict[str, CachedTable] = {}
+        self._started: list[CachedTable] = []
+        self._names = count()
+
+    def table(self, name: str) -> CachedTable | None:
+        """A table that is followed, from now on if it was not; None when there is none of that name."""
+        stamp, known = self.source.stamp(name), self._tables.get(name)
+        if known is None or known.stamp != stamp or known.stop.is_set():
+            known = self._follow(name, stamp)
+        if known is not None:
+            known.used_at = time.monotonic()
+        return known
+
+    def follow_all(self) -> None:
+        """Begins with every table there is, so that the first statements need not wait."""
+        for name in self.source.names():
+            try:
+                self.table(name)
+            except HybridError as error:
+                _LOG.warning("Table '%s' cannot be followed: %s", name, error)
+
+    def close(self) -> None:
+        """Ends all threads and gives the memory back."""
+        for one in self._started:
+            one.stop.set()
+        for one in self._started:
+            one.join()
+        self.database.close()
+
+    def _follow(self, name: str, stamp: Hashable | None) -> CachedTable | None:
+        with self._lock:
+            known = self._tables.get(name)
+            if known is not None and known.stamp == stamp and not known.stop.is_set():
+                return known
+            if known is not None:
+                self._tables.pop(name).stop.set()
+            if stamp is None:
+                return None
+            table = self.source.open(name)
+            rows = CachedRows(self.database, table, f"{next(self._names)}")
+            followed = CachedTable(table, stamp, Follower(rows, self._open_stream, _now_ms))
+            self._tables[name] = followed
+            self._started = [one for one in self._started if one.is_alive()] + [followed]
+            followed.start()
+            return followed
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _open_stream(table: QueryTable, state: RealtimeState) -> Stream:
+    assert table.spec.stream is not None
+    return KafkaStream(table.spec, state, table.brokers or table.spec.stream.brokers)

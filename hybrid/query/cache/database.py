@@ -1,0 +1,55 @@
+"""The one DuckDB in memory that holds a server's cached tables.
+
+Its writers are one per table; each reader works on a cursor of its thread, in a read-only transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.query.connection import identifier, locked_connection
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_CATALOG = "cache"
+
+
+class CacheDatabase:
+    """`folder` is below which tables lie; `bytes_max` bounds the memory, beyond it rows go to files below `spill`."""
+
+    def __init__(self, folder: Path, bytes_max: int | None = None, spill: Path | None = None) -> None:
+        settings = [f"ATTACH ':memory:' AS {_CATALOG} (COMPRESS)"]
+        if bytes_max is not None:
+            settings.append(f"SET memory_limit = '{bytes_max} B'")
+        self._connection = locked_connection([folder.absolute()], spill, settings)
+        self._local = threading.local()
+
+    def cursor(self) -> DuckDBPyConnection:
+        """A connection of its own to the same database."""
+        return self._connection.cursor()
+
+    @contextmanager
+    def reader(self) -> Iterator[DuckDBPyConnection]:
+        """This thread's cursor inside of a read-only transaction, which sees all tables at one moment."""
+        cursor: DuckDBPyConnection | None = getattr(self._local, "cursor", None)
+        if cursor is None:
+            cursor = self._local.cursor = self.cursor()
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            yield cursor
+        finally:
+            cursor.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        self._connection.close()
+
+
+def relation(name: str) -> str:
+    """The full name of one of the database's relations, which no user's statement can write."""
+    return f"{_CATALOG}.main.{identifier(name)}"

@@ -1,0 +1,104 @@
+"""Keeps one table's rows in the cache as new as its logs and its stream. What it does between two looks is one step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import is_followed, read_commit
+from hybrid.query.cache.rows import CachedRows
+from hybrid.query.cache.stream import Polled, Stream
+from hybrid.query.plan import QueryTable
+from hybrid.query.revision import pin_halves
+from hybrid.query.tailrows import tail_rows
+from hybrid.spec.table_config import Half
+from hybrid.table.state import RealtimeState
+
+# How long rows stay fresh after a look that saw everything: a look takes milliseconds, a stuck one must not go unseen.
+FRESH_S = 1.0
+OpenStream = Callable[[QueryTable, RealtimeState], Stream]
+
+
+class Follower:
+    """One table. `open_stream` follows its stream from a state's offsets on; `now_ms` names new segments."""
+
+    def __init__(self, rows: CachedRows, open_stream: OpenStream, now_ms: Callable[[], int]) -> None:
+        self.rows = rows
+        self._layout: TableLayout = rows.table.layout
+        self._open_stream, self._now_ms = open_stream, now_ms
+        self._stream: Stream | None = None
+        self._seen_at, self._seen_ms = 0.0, 0
+
+    # Readers
+
+    @property
+    def fresh_ms(self) -> int | None:
+        """An instant up to which everything is in the rows, epoch ms; None when that is too long ago."""
+        return self._seen_ms if time.monotonic() - self._seen_at < FRESH_S else None
+
+    def is_newest(self, offline: int | None) -> bool:
+        """Whether no commit to OFFLINE follows version `offline`. One look at the file system."""
+        return offline is None or not is_followed(self._layout.half(Half.OFFLINE), offline)
+
+    # The writer
+
+    def start(self) -> None:
+        """Builds the rows from the files and begins to follow."""
+        self.lose()
+        halves = pin_halves(self.rows.table.spec, self._layout)
+        if halves.realtime is not None and self.rows.table.spec.stream is not None:
+            self._stream = self._open_stream(self.rows.table, halves.realtime.realtime)
+        self.rows.build(halves)
+
+    def step(self) -> bool:
+        """Takes in what is new; False when the rows have to be built anew by `start`."""
+        looked_at, looked_ms = time.monotonic(), self._now_ms()
+        polled = self._stream.poll() if self._stream is not None else Polled()
+        if not self._follow():
+            self.lose()
+            return False
+        if polled.messages or polled.positions:
+            self._take(polled)
+        if polled.caught_up:
+            # What the logs held before this step, and the stream when it answered, is in the rows now.
+            self._seen_at, self._seen_ms = looked_at, looked_ms
+        self.rows.fold()
+        return True
+
+    def close(self) -> None:
+        """Ends it; the rows are dropped."""
+        self.lose()
+        self.rows.close()
+
+    def lose(self) -> None:
+        """Stops to be fresh, until the next start."""
+        self._seen_at = 0.0
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _take(self, polled: Polled) -> None:
+        known = self.rows.positions
+        # The commits that were just followed may have brought some of these already.
+        new = [message for message in polled.messages if message.offset >= known.get(message.key, 0)]
+        found = tail_rows(self.rows.table.spec, self.rows.realtime, new, self._now_ms()) if new else None
+        ahead = {key: at for key, at in polled.positions.items() if at > known.get(key, 0)}
+        if found is not None or ahead:
+            self.rows.take(found, ahead)
+
+    def _follow(self) -> bool:
+        """OFFLINE first: a boundary that covers rows of a REALTIME commit brings them itself."""
+        offline, realtime = self.rows.versions
+        while offline is not None and (commit := read_commit(self._layout.half(Half.OFFLINE), offline + 1)) is not None:
+            if not self.rows.follow_offline(commit):
+                return False
+            offline = commit.version
+        while realtime is not None:
+            commit = read_commit(self._layout.half(Half.REALTIME), realtime + 1)
+            if commit is None:
+                return True
+            if not self.rows.follow_realtime(commit):
+                return False
+            realtime = commit.version
+        return True

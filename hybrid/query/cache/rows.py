@@ -1,0 +1,463 @@
+"""The visible rows of one table in the cache, and what keeps them so.
+
+One relation holds what `FROM table` shows: on an append table every visible row, on an upsert table the winner of each
+key; keys whose winner is a delete marker stand in a second relation, so that an older row that comes late stays dead.
+Rows lie newest first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index.
+
+What moves it on, each in one transaction that also counts the revision up:
+
+    rows of the stream     those that the boundary does not cover are added; on an upsert table those that win, in
+                           place of the ones they beat
+    an OFFLINE commit      realtime rows that the new boundary covers leave; rows of added files come in the same way
+
+Why that is the same as asking the files (R5): a key's winner is the greatest of its visible rows, and a move takes
+away only rows whose greatest it brings back. Where rows leave without such (a replacement, a boundary that falls), the
+whole is built anew; `follow_offline` says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hybrid.lake.log import Commit, DataFile
+from hybrid.query.cache.database import CacheDatabase, relation
+from hybrid.query.connection import identifier, quoted
+from hybrid.query.failures import is_evolution
+from hybrid.query.plan import QueryTable
+from hybrid.query.prune import choose_offline, choose_realtime
+from hybrid.query.revision import PinnedHalves, TableRevision
+from hybrid.query.scan import FILE, Scan, stored_sql, winners_sql
+from hybrid.query.tailrows import TailRows
+from hybrid.query.types import HIDDEN_TYPES, duckdb_type
+from hybrid.spec.table_config import BoundaryMode
+from hybrid.spec.types import DataType
+from hybrid.table.boundary import Boundary, PartitionKey
+from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME, rejected_segment
+from hybrid.table.coverage_sql import frontier_sql, visible_realtime_sql
+from hybrid.table.effective import EffectiveBoundary, effective_boundary
+from hybrid.table.state import OfflineState, RealtimeState
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
+# How many keys are looked up by the index; more are found by reading the key column once.
+_KEYS_MAX = 1000
+_REVISIONS_MAX = 10_000
+# An index is of use where it leaves one row in this many.
+_SELECTIVE = 100
+# A text column of at most so many texts is an ENUM, on tables where that pays; one that was widened so often is not.
+_TEXTS_MAX, _ENUM_ROWS_MIN, _WIDENED_MAX = 200, 20_000, 3
+# Rows come and go at the end of the relation; when as many have as this share of it, it is laid anew.
+_FOLD_SHARE, _FOLD_ROWS_MIN = 0.5, 200_000
+
+
+@dataclass(frozen=True)
+class Served:
+    """What the relation holds at one moment: which revision, and how much of it lies in segments.
+
+    `indexed` are the columns by which a few rows are found at once; `enums` text columns of few values, as ENUM, whose
+    order is the texts'.
+    """
+
+    relation: str
+    indexed: Sequence[str]
+    enums: Collection[str]
+    revision: TableRevision
+    segments: int
+    consuming: int
+    docs: int
+
+
+class CachedRows:
+    """One table's rows. All methods but `at` are its one writer's."""
+
+    def __init__(self, database: CacheDatabase, table: QueryTable, name: str) -> None:
+        self.table = table
+        self._spec = table.spec
+        self._name = name
+        self._write = database.cursor()
+        self._generation = 0
+        self._number = 0
+        self._counter = relation(f"{name} revision")
+        self._marks = relation(f"{name} marks")
+        self._revisions: OrderedDict[int, Served] = OrderedDict()
+        self._rows = 0
+        self._changed = 0
+        self._boundary: Boundary | None = None
+        self._effective: EffectiveBoundary | None = None
+        self._offline_version: int | None = None
+        self._realtime_version: int | None = None
+        self._realtime: RealtimeState | None = None
+        self._positions: Mapping[PartitionKey, int] = {}
+        self._index: Sequence[str] = ()
+        self._enums: dict[str, frozenset[str]] = {}
+        self._widened: Counter[str] = Counter()
+        self._files: dict[str, int] = {}
+        self._segments: set[str] = set()
+        self._docs = 0
+        self._write.execute(f"CREATE OR REPLACE TABLE {self._counter} AS SELECT 0::BIGINT AS number")
+
+    # Readers
+
+    def at(self, reader: DuckDBPyConnection) -> Served | None:
+        """What the transaction of `reader` sees; None before the first build."""
+        (number,) = reader.execute(f"SELECT number FROM {self._counter}").fetchone() or (0,)
+        return self._revisions.get(number)
+
+    # The writer
+
+    @property
+    def positions(self) -> Mapping[PartitionKey, int]:
+        """The next offset after the last row taken, by partition."""
+        return self._positions
+
+    @property
+    def versions(self) -> tuple[int | None, int | None]:
+        """The versions of OFFLINE and REALTIME that the rows are of."""
+        return self._offline_version, self._realtime_version
+
+    @property
+    def realtime(self) -> RealtimeState:
+        """The state of the REALTIME half as followed."""
+        assert self._realtime is not None
+        return self._realtime
+
+    def build(self, halves: PinnedHalves) -> None:
+        """Reads everything from the files of a pinned pair of halves."""
+        self._pin(halves)
+        offline = list(halves.offline.files) if halves.offline else []
+        realtime = [file for file in halves.realtime.files if self._is_data(file)] if halves.realtime else []
+        shown = choose_offline(offline, self._effective, ()).read
+        known = sorted({*self._positions, *halves.boundary.frontier})
+        beyond = choose_realtime(self._spec, realtime, self._effective, known, ()).read
+        self._files = {file.path: number for number, file in enumerate(shown, start=1)}
+        self._segments = {file.segment for file in (*offline, *realtime)}
+        self._docs = sum(file.rows for file in (*offline, *realtime))
+        self._stage(shown, beyond)
+        with self._commit():
+            self._lay(self._staged)
+
+    def take(self, rows: TailRows | None, positions: Mapping[PartitionKey, int]) -> None:
+        """Adds rows of the stream, which follow those at `self.positions`."""
+        if rows is not None:
+            self._widen({name: {value for value in rows.values[name] if value is not None} for name in self._enums})
+            select, parameters = rows.sql()
+            hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
+            self._stage_rows(f"SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden}", parameters)
+            self._docs += rows.count
+        self._positions = {**self._positions, **positions}
+        if rows is None:
+            self._publish()
+            return
+        with self._commit():
+            self._merge(list(dict.fromkeys(rows.values[self._key[0]])) if len(self._key) == 1 else None)
+
+    def follow_realtime(self, commit: Commit) -> bool:
+        """Takes note of a REALTIME commit; rows that the stream has not brought yet come from its files.
+
+        False: the difference does not tell what the half holds now.
+        """
+        if commit.removed or not commit.is_plain:
+            return False
+        self._realtime_version = commit.version
+        files = [file for file in commit.added if self._is_data(file)]
+        self._segments |= {file.segment for file in files}
+        if not isinstance(commit.state, RealtimeState):
+            return commit.state is None and not files
+        self._realtime = commit.state
+        missing = {key: at for key, at in commit.state.offsets.items() if at > self._positions.get(key, 0)}
+        if not missing:
+            self._publish()
+            return True
+        # All of the commit's offsets follow those of the one before it, so the positions cut its files in two.
+        self._stage((), files, f" WHERE {OFFSET} >= {frontier_sql(self._positions)}")
+        self._positions = {**self._positions, **missing}
+        with self._commit():
+            self._docs += self._merge()
+        return True
+
+    def follow_offline(self, commit: Commit) -> bool:
+        """Takes over an OFFLINE commit. False: the difference does not tell what is visible now."""
+        if not commit.is_plain or not self._is_onward(commit):
+            return False
+        removed = [self._files.pop(path) for path in commit.removed]
+        if self._boundary is not None and isinstance(commit.state, OfflineState):
+            self._boundary = commit.state.boundary
+            self._effective = effective_boundary(self._boundary, None, self._spec.boundary_lag_ms)
+        self._offline_version = commit.version
+        first = max(self._files.values(), default=0) + 1
+        self._files.update({file.path: number for number, file in enumerate(commit.added, start=first)})
+        self._segments |= {file.segment for file in commit.added}
+        self._docs += sum(file.rows for file in commit.added)
+        if commit.added:
+            self._stage(commit.added, (), first=first)
+        with self._commit():
+            if removed:
+                self._delete(f"{FILE} IN ({', '.join(map(str, removed))})")
+            if self._effective is not None:
+                self._delete(f"{FILE} = 0 AND NOT ({visible_realtime_sql(self._effective)})")
+            if commit.added:
+                self._merge()
+        return True
+
+    def fold(self) -> bool:
+        """Lays the rows anew when many have come and gone; whether it did."""
+        if self._changed < max(_FOLD_ROWS_MIN, _FOLD_SHARE * self._rows):
+            return False
+        self._relay({})
+        return True
+
+    def close(self) -> None:
+        """Drops the relations."""
+        for one in (self._relation, self._marks, self._counter):
+            self._write.execute(f"DROP TABLE IF EXISTS {one}")
+        self._write.close()
+
+    # Parts
+
+    def _pin(self, halves: PinnedHalves) -> None:
+        self._boundary, self._effective = None, None
+        if halves.offline is not None and halves.realtime is not None:
+            self._boundary = halves.boundary
+            self._effective = halves.offline.effective_boundary(self._spec.boundary_lag_ms)
+        self._offline_version = halves.offline.version if halves.offline else None
+        self._realtime_version = halves.realtime.version if halves.realtime else None
+        self._realtime = halves.realtime.realtime if halves.realtime else None
+        self._positions = dict(self._realtime.offsets) if self._realtime else {}
+
+    def _is_data(self, file: DataFile) -> bool:
+        return file.segment != rejected_segment(self._spec.name)
+
+    def _is_onward(self, commit: Commit) -> bool:
+        """Whether a commit only adds rows and brings the boundary forward, by rows that it brings back."""
+        if any(path not in self._files for path in commit.removed) or (commit.removed and self._spec.upsert):
+            return False
+        if not isinstance(commit.state, OfflineState):
+            return not commit.added and not commit.removed  # rows that somebody else wrote
+        if self._boundary is None:
+            return True
+        before, after = self._boundary, commit.state.boundary
+        plain = before.mode is after.mode is BoundaryMode.EXACT
+        return plain and before.override_ms is None and after.override_ms is None
+
+    @property
+    def _key(self) -> Sequence[str]:
+        return self._spec.primary_key
+
+    @property
+    def _relation(self) -> str:
+        return relation(f"{self._name} {self._generation}")
+
+    @property
+    def _staged(self) -> str:
+        return f"temp.main.{identifier(f'{self._name} staged')}"
+
+    def _columns(self, *more: str) -> str:
+        names = [identifier(field.name) for field in self._spec.schema.fields]
+        return ", ".join([*names, *_HIDDEN, *more])
+
+    def _stage(
+        self, offline: Sequence[DataFile], realtime: Sequence[DataFile], where: str = "", first: int = 1
+    ) -> None:
+        """Puts visible rows of files aside, outside of any transaction: reading them takes long."""
+        import duckdb
+
+        scan = Scan(self._spec, None, offline, realtime, None, self._effective, ())
+        number = f"CASE WHEN {FILE} = 0 THEN 0 ELSE {FILE} + {first - 1} END AS {FILE}"
+
+        def staged(scan: Scan) -> str:
+            return f"SELECT {self._columns(OP)}, {number} FROM ({stored_sql(scan)}){where}"
+
+        try:
+            self._stage_rows(staged(scan))
+        except duckdb.Error as error:
+            if not is_evolution(str(error), self._spec.schema.column_names):
+                raise
+            self._stage_rows(staged(replace(scan, evolved=True)))
+        if self._enums:
+            names = ", ".join(f"list(DISTINCT {identifier(name)})" for name in self._enums)
+            found = self._write.execute(f"SELECT {names} FROM {self._staged}").fetchone() or ()
+            self._widen({name: set(one or ()) for name, one in zip(self._enums, found, strict=True)})
+
+    def _relay(self, more: Mapping[str, Collection[str]]) -> None:
+        """Lays the rows that are there anew; ENUMs take `more` texts too."""
+        laid = identifier(f"{self._name} laid")
+        self._write.execute(
+            f"CREATE OR REPLACE TEMP TABLE {laid} AS "
+            f"SELECT {self._columns()}, 'row' AS {OP}, {FILE} FROM {self._relation} "
+            f"UNION ALL SELECT {self._columns(OP)}, {FILE} FROM {self._marks}"
+        )
+        with self._commit():
+            self._lay(f"temp.main.{laid}", more)
+
+    def _widen(self, texts: Mapping[str, Collection[str]]) -> None:
+        """Sees to it that the ENUMs hold these texts. A column that keeps bringing new ones stays text."""
+        new = {name: set(found) - self._enums[name] for name, found in texts.items()}
+        if any(new.values()):
+            self._widened.update(name for name, found in new.items() if found)
+            self._relay(new)
+
+    def _stage_rows(self, select: str, parameters: Sequence[object] = ()) -> None:
+        staged = identifier(f"{self._name} staged")
+        self._write.execute(f"CREATE OR REPLACE TEMP TABLE {staged} AS {select}", list(parameters))
+
+    def _lay(self, source: str, more: Mapping[str, Collection[str]] | None = None) -> None:
+        """A new generation of the relation from staged rows; ENUMs take `more` texts too."""
+        before, self._generation = self._relation, self._generation + 1
+        self._enums = self._few_texts(source, more or {})
+        order = f"{TIME} DESC, {OFFSET} DESC" if self._spec.time_column else f"{PARTITION}, {OFFSET}"
+        self._write.execute(f"DROP TABLE IF EXISTS {before}")
+        self._write.execute(
+            f"CREATE TABLE {self._relation} AS SELECT {self._laid_columns()} FROM {source} "
+            f"WHERE {OP} <> '{OP_DELETE}' ORDER BY {order}"
+        )
+        self._write.execute(
+            f"CREATE OR REPLACE TABLE {self._marks} AS SELECT {self._columns(OP, FILE)} FROM {source} "
+            f"WHERE {OP} = '{OP_DELETE}'"
+        )
+        self._write.execute(f"DROP TABLE {source}")
+        (self._rows,) = self._write.execute(f"SELECT count(*) FROM {self._relation}").fetchone() or (0,)
+        self._changed = 0
+        self._index = self._indexed()
+        for number, column in enumerate(self._index):
+            index = identifier(f"{self._name} {self._generation} {number}")
+            self._write.execute(f"CREATE INDEX {index} ON {self._relation} ({identifier(column)})")
+
+    def _laid_columns(self) -> str:
+        casts = []
+        for field in self._spec.schema.fields:
+            name = identifier(field.name)
+            texts = ", ".join(quoted(text) for text in sorted(self._enums.get(field.name, ())))
+            casts.append(f"{name}::ENUM({texts}) AS {name}" if texts else name)
+        return ", ".join([*casts, *_HIDDEN, FILE])
+
+    def _few_texts(self, source: str, more: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
+        """The text columns that hold few texts, and which: as ENUM they group several times faster."""
+        names = [
+            field.name
+            for field in self._spec.schema.fields
+            if field.data_type is DataType.STRING
+            and field.single_value
+            and field.name not in self._spec.schema.primary_key
+            and self._widened[field.name] <= _WIDENED_MAX
+        ]
+        if not names:
+            return {}
+        counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in names)
+        (rows, *distinct) = self._write.execute(f"SELECT count(*), {counts} FROM {source}").fetchone() or (0,)
+        few = [name for name, one in zip(names, distinct, strict=True) if one <= _TEXTS_MAX]
+        if not few or rows < _ENUM_ROWS_MIN:
+            return {}
+        lists = ", ".join(f"list(DISTINCT {identifier(name)})" for name in few)
+        found = self._write.execute(f"SELECT {lists} FROM {source}").fetchone() or ()
+        texts = {
+            name: frozenset(one for one in (*(values or ()), *more.get(name, ())) if one is not None)
+            for name, values in zip(few, found, strict=True)
+        }
+        # DuckDB sorts ENUMs by place and texts by their bytes, as Python sorts them.
+        return {name: one for name, one in texts.items() if one}
+
+    def _indexed(self) -> list[str]:
+        """The key's columns and those of Pinot's inverted indexes, where they tell rows apart."""
+        wanted = dict.fromkeys([*self._spec.schema.primary_key, *self._spec.index_columns])
+        if not wanted or not self._rows:
+            return list(self._key)
+        counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in wanted)
+        found = self._write.execute(f"SELECT {counts} FROM {self._relation}").fetchone() or ()
+        return [
+            name
+            for name, distinct in zip(wanted, found, strict=True)
+            if (name in self._key and self._spec.upsert) or self._rows <= distinct * _SELECTIVE
+        ]
+
+    def _merge(self, keys: Sequence[object] | None = None) -> int:
+        """Brings the staged rows in; how many came in. `keys` are theirs, where that is known and cheap."""
+        if self._spec.upsert is None:
+            return self._insert(self._staged)
+        near = self._near(keys)
+        rows = (
+            f"SELECT {self._columns()}, 'row' AS {OP}, {FILE}, 0 AS fresh FROM {self._relation} WHERE {near} "
+            f"UNION ALL SELECT {self._columns(OP, FILE)}, 0 FROM {self._marks} WHERE {self._near(None)} "
+            f"UNION ALL SELECT {self._columns(OP, FILE)}, 1 FROM {self._staged}"
+        )
+        won = f"temp.main.{identifier(f'{self._name} won')}"
+        given = [] if keys is None or near == self._near(None) else list(keys)
+        self._write.execute(
+            f"CREATE OR REPLACE TEMP TABLE {identifier(f'{self._name} won')} AS SELECT * EXCLUDE (fresh) FROM "
+            f"(SELECT * FROM ({rows}){winners_sql(self._spec, ', fresh')}) WHERE fresh = 1",
+            given,
+        )
+        self._delete(f"{near} AND {self._among(won)}", given)
+        return self._insert(won)
+
+    def _near(self, keys: Sequence[object] | None) -> str:
+        """The rows of the relation that may have a staged row's key; with few keys, by the index."""
+        if keys is not None and len(keys) <= _KEYS_MAX:
+            key = next(field for field in self._spec.schema.fields if field.name == self._key[0])
+            # The type is said, or DuckDB converts the column instead, and the index is of no use.
+            return f"{identifier(key.name)} IN ({', '.join([f'?::{duckdb_type(key)}'] * len(keys))})"
+        return self._among(self._staged)
+
+    def _among(self, source: str) -> str:
+        columns = ", ".join(identifier(name) for name in self._key)
+        return f"({columns}) IN (SELECT {'(' + columns + ')' if len(self._key) > 1 else columns} FROM {source})"
+
+    def _insert(self, source: str) -> int:
+        (rows,) = self._write.execute(
+            f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} FROM {source} WHERE {OP} <> '{OP_DELETE}'"
+        ).fetchone() or (0,)
+        (marks,) = self._write.execute(
+            f"INSERT INTO {self._marks} SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
+        ).fetchone() or (0,)
+        self._rows += rows
+        self._changed += rows
+        return int(rows + marks)
+
+    def _delete(self, where: str, parameters: Sequence[object] = ()) -> None:
+        (rows,) = self._write.execute(f"DELETE FROM {self._relation} WHERE {where}", list(parameters)).fetchone() or (
+            0,
+        )
+        self._write.execute(f"DELETE FROM {self._marks} WHERE {where}", list(parameters))
+        self._rows -= rows
+        self._changed += rows
+
+    @contextmanager
+    def _commit(self) -> Iterator[None]:
+        self._write.execute("BEGIN TRANSACTION")
+        try:
+            yield
+            self._number += 1
+            self._write.execute(f"UPDATE {self._counter} SET number = {self._number}")
+            self._publish()  # before the commit: whoever sees the number finds what it means
+            self._write.execute("COMMIT")
+        except BaseException:
+            self._write.execute("ROLLBACK")
+            raise
+
+    def _publish(self) -> None:
+        """What the newest number stands for, now."""
+        state, effective = self._realtime, self._effective
+        consuming = state.consuming_names() if state is not None else frozenset()
+        self._revisions[self._number] = Served(
+            self._relation,
+            self._index,
+            tuple(self._enums),
+            TableRevision(
+                self._spec.name,
+                self._offline_version,
+                self._realtime_version,
+                self._boundary if self._boundary is not None else Boundary(),
+                self._positions,
+                effective.limit_ms if effective is not None else None,
+            ),
+            len(self._segments | consuming),
+            len(consuming),
+            self._docs,
+        )
+        while len(self._revisions) > _REVISIONS_MAX:
+            self._revisions.popitem(last=False)

@@ -1,0 +1,130 @@
+"""The live tail: what Kafka holds beyond a position, as it arrives.
+
+Assign and seek, no consumer group, read committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hybrid.errors import StreamError
+from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
+from hybrid.spec.table_config import TableSpec
+from hybrid.table.boundary import PartitionKey, partition_key, topic_key
+from hybrid.table.state import RealtimeState
+
+_POLL_MS = 25
+_POLL_RECORDS = 20_000
+_METADATA_MS = 1000
+# A broker that has not answered for so long may hold rows that are not seen.
+_SILENT_MS_MAX = 3000
+
+
+@dataclass(frozen=True)
+class Polled:
+    """Messages in offset order by partition, and the positions after them. `caught_up`: there were no more."""
+
+    messages: Sequence[TailMessage] = ()
+    positions: Mapping[PartitionKey, int] = field(default_factory=dict)
+    caught_up: bool = True
+
+
+class Stream(Protocol):
+    """A stream that is followed."""
+
+    def poll(self) -> Polled:
+        """What has come since the last call; waits a little when nothing has. StreamError when it is not as it was."""
+
+    def close(self) -> None:
+        """Lets go of it."""
+
+
+class KafkaStream:
+    """One topic from the committed offsets on."""
+
+    def __init__(self, spec: TableSpec, state: RealtimeState, brokers: str) -> None:
+        from kafka import KafkaConsumer
+
+        assert spec.stream is not None
+        if not broker_answers(brokers):  # asked first: a consumer that finds none leaves its sockets behind
+            raise StreamError(f"Kafka at {brokers} does not answer.", hint="hybrid kafka status")
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
+        self._topic = spec.stream.topic
+        self._known_id = state.topic_ids.get(topic_key(self._topic))
+        self._positions = dict(state.offsets)
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=brokers,
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            auto_offset_reset="none",
+            allow_auto_create_topics=False,
+            bootstrap_timeout_ms=int(1000 * CONNECT_S_MAX),
+            metadata_max_age_ms=_METADATA_MS,
+            fetch_max_wait_ms=500,
+            max_partition_fetch_bytes=8 * 1024 * 1024,
+            metrics_enabled=False,
+        )
+        # The topic's id and when the broker last answered; kafka-python shows neither by a method of its consumer.
+        self._cluster = self._consumer._cluster
+        self._assigned: dict[object, PartitionKey] = {}
+        self._looked = 0.0
+        try:
+            self._look()
+        except BaseException:
+            self.close()
+            raise
+
+    def poll(self) -> Polled:
+        """See `Stream`."""
+        from kafka.errors import KafkaError
+
+        if time.monotonic() - self._looked > _METADATA_MS / 1000:
+            self._look()
+        try:
+            found = self._consumer.poll(timeout_ms=_POLL_MS, max_records=_POLL_RECORDS)
+        except KafkaError as error:
+            raise StreamError(f"Topic '{self._topic}' cannot be followed: {error}") from error
+        messages = [
+            TailMessage(self._assigned[part], record.offset, record.timestamp, record.value)
+            for part, records in found.items()
+            for record in records
+        ]
+        for part, key in self._assigned.items():
+            self._positions[key] = self._consumer.position(part)
+        asked = all(self._consumer.highwater(part) is not None for part in self._assigned)
+        ends = asked and len(messages) < _POLL_RECORDS
+        return Polled(messages, dict(self._positions), ends and self._answers())
+
+    def close(self) -> None:
+        """See `Stream`."""
+        self._consumer.close(autocommit=False)
+
+    def _answers(self) -> bool:
+        answered_ms: float = self._cluster._last_successful_refresh_ms
+        return time.monotonic() * 1000 - answered_ms < _METADATA_MS + _SILENT_MS_MAX
+
+    def _look(self) -> None:
+        """Takes up new partitions; StreamError when the topic is another one."""
+        from kafka import TopicPartition
+
+        self._looked = time.monotonic()
+        numbers = self._consumer.partitions_for_topic(self._topic)
+        now = self._cluster.topic_id(self._topic)
+        if not numbers or now is None:
+            raise StreamError(f"Topic '{self._topic}' is not there.")
+        if self._known_id is None:
+            self._known_id = str(now)
+        if str(now) != self._known_id:
+            raise StreamError(f"Topic '{self._topic}' was recreated.")
+        if len(numbers) == len(self._assigned):
+            return
+        parts = {TopicPartition(self._topic, number): partition_key(self._topic, number) for number in numbers}
+        self._consumer.assign(list(parts))
+        self._assigned = dict(parts)
+        for part, key in parts.items():
+            self._consumer.seek(part, self._positions.setdefault(key, 0))

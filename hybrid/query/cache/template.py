@@ -1,0 +1,124 @@
+"""Statements that differ only in the values they compare with are rewritten once.
+
+Reading and rewriting a statement takes longer than a small one takes to run. So its text is cut at the values behind
+comparison signs, and what lies between is the template's name. A template is made by rewriting the statement twice,
+with marks of two looks in the place of the values: when both come out alike but for the marks, and each mark just once,
+the values reach DuckDB as they were written, whatever they are, and any others may take their place. Otherwise (a
+number that becomes a timestamp, `now()`) the statement is rewritten each time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hybrid.errors import QueryError
+from hybrid.query.plan import Rewritten
+
+_TEMPLATES_MAX = 1000
+_TEXT_MAX = 20_000
+# Names with the values of kinds: text, whole number, decimal number.
+_TEXT, _WHOLE, _DECIMAL = "text", "whole", "decimal"
+# What is passed over whole, so that nothing inside of it looks like a value; then a value behind a comparison.
+_PIECES = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|"(?:[^"]|"")*"|
+    (?P<lead>(?:<>|!=|<=|>=|=|<|>|\bBETWEEN\b|\bAND\b)\s*)
+    (?:(?P<text>'[^'\\]*'(?!'))|(?P<decimal>\d{1,18}\.\d{1,18})(?![\w.])|(?P<whole>\d{1,18})(?![\w.]))|
+    '(?:[^']|'')*'""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_OPTIONS = re.compile(r"\b(?:set|option)\b", re.IGNORECASE)
+_LOOKS = (
+    {_TEXT: "'hybrid mark {}'", _WHOLE: "7710000000000{:03d}", _DECIMAL: "0.771000{:03d}"},
+    {_TEXT: "'88{:03d}77123'", _WHOLE: "8{:03d}77", _DECIMAL: "88{:03d}.625"},
+)
+# Rewrites a statement as at a moment, epoch ms.
+Rewriter = Callable[[str, int], Rewritten]
+
+
+@dataclass
+class Template:
+    """A rewritten statement with marks in the place of its values. `checked`: DuckDB's parser has been asked."""
+
+    rewritten: Rewritten
+    marks: Sequence[str]
+    checked: bool = False
+
+    def fill(self, sql: str, values: Sequence[str]) -> str:
+        """SQL of this template's with values in the place of its marks."""
+        if not self.marks:
+            return sql
+        by_mark = dict(zip(self.marks, values, strict=True))
+        # In one pass: a value may look like another's mark.
+        return re.sub("|".join(map(re.escape, self.marks)), lambda found: by_mark[found.group()], sql)
+
+
+class Templates:
+    """The templates of a server's statements; the least recently used go first."""
+
+    def __init__(self, rewrite: Rewriter) -> None:
+        self._rewrite = rewrite
+        self._known: OrderedDict[str, Template | None] = OrderedDict()
+
+    def find(self, sql: str, now_ms: int, is_current: Callable[[Rewritten], bool]) -> tuple[Template, Sequence[str]]:
+        """The template of a statement and its values. QueryError for a statement that cannot be read.
+
+        `is_current` says whether a template's tables are still what they were.
+        """
+        if len(sql) > _TEXT_MAX or _OPTIONS.search(sql):
+            return Template(self._rewrite(sql, now_ms), ()), ()
+        name, values, kinds = cut(sql)
+        template = self._known.get(name)
+        if name not in self._known or (template is not None and not is_current(template.rewritten)):
+            template = self._known[name] = self._make(name, kinds, now_ms)
+            while len(self._known) > _TEMPLATES_MAX:
+                self._known.popitem(last=False)
+        if template is None:
+            return Template(self._rewrite(sql, now_ms), ()), ()
+        return template, values
+
+    def _make(self, name: str, kinds: Sequence[str], now_ms: int) -> Template | None:
+        marks = [[look[kind].format(place) for place, kind in enumerate(kinds)] for look in _LOOKS]
+        try:
+            made = [
+                self._rewrite(_put(name, marked), moment)
+                for marked, moment in zip(marks, (now_ms, now_ms // 2), strict=True)
+            ]
+        except QueryError:
+            return None  # as written it may be right, or wrong in a way that is told with its own values
+        plain = [_unmarked(one.sql, marked) for one, marked in zip(made, marks, strict=True)]
+        if plain[0] is None or plain[0] != plain[1] or made[0].rows_max != made[1].rows_max:
+            return None
+        return Template(made[0], marks[0])
+
+
+def cut(sql: str) -> tuple[str, list[str], list[str]]:
+    """The name of a statement's template, its values as they are written, and their kinds."""
+    values: list[str] = []
+    kinds: list[str] = []
+
+    def take(found: re.Match[str]) -> str:
+        kind = found.lastgroup
+        if kind is None:
+            return found.group()
+        values.append(found.group(kind))
+        kinds.append(kind)
+        return f"{found.group('lead')}\0{kind}\0"
+
+    return _PIECES.sub(take, sql), values, kinds
+
+
+def _put(name: str, values: Sequence[str]) -> str:
+    given = iter(values)
+    return re.sub("\0[a-z]+\0", lambda _: next(given), name)
+
+
+def _unmarked(sql: str, marks: Sequence[str]) -> str | None:
+    """The SQL with each mark's number in its place; None when a mark does not stand there exactly once."""
+    for place, mark in enumerate(marks):
+        if sql.count(mark) != 1:
+            return None
+        sql = sql.replace(mark, f"\0{place}\0")
+    return sql

@@ -1,0 +1,68 @@
+"""Deadlines of statements: one thread interrupts what runs too long, as starting one for each would cost as much time
+as a small statement takes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+_IDLE_S = 60.0
+
+
+class _Deadlines:
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[float, int, Callable[[], None]]] = []
+        self._running: set[int] = set()
+        self._numbers = count()
+        self._thread: threading.Thread | None = None
+
+    def add(self, seconds: float, interrupt: Callable[[], None]) -> int:
+        with self._changed:
+            number, at = next(self._numbers), time.monotonic() + seconds
+            is_first = not self._waiting or at < self._waiting[0][0]
+            heapq.heappush(self._waiting, (at, number, interrupt))
+            self._running.add(number)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="deadlines", daemon=True)
+                self._thread.start()
+            elif is_first:
+                self._changed.notify()
+        return number
+
+    def remove(self, number: int) -> None:
+        with self._changed:
+            self._running.discard(number)
+            while self._waiting and self._waiting[0][1] not in self._running:
+                heapq.heappop(self._waiting)
+
+    def _watch(self) -> None:
+        while True:
+            with self._changed:
+                now = time.monotonic()
+                while self._waiting and self._waiting[0][0] <= now:
+                    _, number, interrupt = heapq.heappop(self._waiting)
+                    if number in self._running:
+                        interrupt()
+                self._changed.wait(max(0.0, self._waiting[0][0] - now) if self._waiting else _IDLE_S)
+
+
+_DEADLINES = _Deadlines()
+
+
+@contextmanager
+def deadline(timeout_ms: int | None, interrupt: Callable[[], None]) -> Iterator[None]:
+    """Calls `interrupt` when the block takes longer than `timeout_ms`; None: it may take as long as it wants."""
+    if timeout_ms is None:
+        yield
+        return
+    number = _DEADLINES.add(timeout_ms / 1000, interrupt)
+    try:
+        yield
+    finally:
+        _DEADLINES.remove(number)

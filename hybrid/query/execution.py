@@ -1,0 +1,79 @@
+"""Runs SQL on a DuckDB connection within its time, and makes Pinot's result of what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hybrid.errors import QueryError
+from hybrid.query.deadline import deadline
+from hybrid.query.failures import query_error
+from hybrid.query.plan import Rewritten
+from hybrid.query.result import QueryResult, QueryStats
+from hybrid.query.revision import Revision
+from hybrid.query.types import convert_rows, converter, wire_type
+from hybrid.spec.types import DataType
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+class Fetched(NamedTuple):
+    """What DuckDB answered: (name, DuckDB type) of each column, and the rows."""
+
+    columns: Sequence[tuple[str, str]]
+    rows: list[Any]
+
+
+def timeout_of(rewritten: Rewritten, default_ms: int | None) -> int | None:
+    """Milliseconds that a statement may take: its own `timeoutMs`, else the default. QueryError for what is no time."""
+    written = rewritten.statement.options.get("timeoutms")
+    if written is None:
+        return default_ms
+    if not written.isdigit() or int(written) == 0:
+        raise QueryError(f"timeoutMs must be a number of milliseconds, not '{written}'.", pinot_code=700)
+    return int(written)
+
+
+def fetch(connection: DuckDBPyConnection, sql: str) -> Fetched:
+    """All rows of a SELECT. duckdb.Error when it fails."""
+    rows = connection.execute(sql).fetchall()
+    return Fetched([(str(column[0]), str(column[1])) for column in connection.description or ()], rows)
+
+
+class Attempt:
+    """One statement that runs on a connection within its time; DuckDB's errors become ours."""
+
+    def __init__(self, connection: DuckDBPyConnection, rewritten: Rewritten, timeout_ms: int | None) -> None:
+        self._rewritten, self._timeout_ms = rewritten, timeout_ms
+        self._deadline = deadline(timeout_ms, connection.interrupt)
+
+    def __enter__(self) -> None:
+        self._deadline.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        import duckdb
+
+        self._deadline.__exit__(kind, error, trace)
+        if isinstance(error, duckdb.Error):
+            raise query_error(error, self._rewritten.columns(), self._timeout_ms) from error
+
+
+def to_result(
+    rewritten: Rewritten, fetched: Fetched, revision: Revision, warnings: Sequence[str], stats: QueryStats
+) -> QueryResult:
+    """The rows as Pinot would give them: its types, and no more than its default LIMIT."""
+    rows, told = fetched.rows, list(warnings)
+    most = rewritten.rows_max
+    if most is not None and len(rows) > most:
+        rows = rows[:most]
+        told.append(f"Only the first {most} rows are shown, as in Pinot: add LIMIT to the query for more.")
+    types = [_wire(name, kind, rewritten) for name, kind in fetched.columns]
+    converters = [converter(kind, wire) for (_, kind), wire in zip(fetched.columns, types, strict=True)]
+    names = [name for name, _ in fetched.columns]
+    return QueryResult(names, types, convert_rows(rows, converters), revision, told, stats)
+
+
+def _wire(name: str, kind: str, rewritten: Rewritten) -> str:
+    wire = wire_type(kind)
+    return "JSON" if wire == "STRING" and rewritten.stored.get(name) is DataType.JSON else wire

@@ -1,0 +1,81 @@
+"""The serving cache without threads and Kafka: it takes a step before each statement, and its stream is a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybrid.query.cache.answers import CachedAnswers
+from hybrid.query.cache.database import CacheDatabase
+from hybrid.query.cache.follower import Follower
+from hybrid.query.cache.rows import CachedRows
+from hybrid.query.cache.stream import Polled
+from hybrid.query.plan import QueryTable
+from hybrid.query.result import QueryResult
+from hybrid.query.tail import TailMessage
+from hybrid.table.boundary import PartitionKey
+from hybrid.table.state import RealtimeState
+from tests.query.halves import Halves, ListTail
+
+
+class ListStream:
+    """A stream that holds what a list tail holds."""
+
+    def __init__(self, tail: ListTail, state: RealtimeState) -> None:
+        self.tail = tail
+        self.positions: dict[PartitionKey, int] = dict(state.offsets)
+
+    def poll(self) -> Polled:
+        new: list[TailMessage] = []
+        for message in sorted(self.tail.messages, key=lambda one: (one.key, one.offset)):
+            if message.offset >= self.positions.get(message.key, 0):
+                new.append(message)
+        for message in new:
+            self.positions[message.key] = max(self.positions.get(message.key, 0), message.offset + 1)
+        return Polled(new, dict(self.positions))
+
+    def close(self) -> None:
+        return None
+
+
+@dataclass
+class Followed:
+    """What answers ask of a followed table."""
+
+    table: QueryTable
+    follower: Follower
+
+
+@dataclass
+class SteppedCache:
+    """One table's cache. `built` counts how often it was built from the files."""
+
+    source: Halves
+    now_ms: int
+    tail: ListTail = field(default_factory=ListTail)
+    built: int = 0
+
+    def __post_init__(self) -> None:
+        self.opened = self.source.open(self.source.spec.name)
+        self.database = CacheDatabase(self.source.layout.root.parent)
+        self.rows = CachedRows(self.database, self.opened, "0")
+        self.followed = Followed(self.opened, Follower(self.rows, self._open, lambda: self.now_ms))
+        self.answers = CachedAnswers(self)  # type: ignore[arg-type]
+
+    def _open(self, table: QueryTable, state: RealtimeState) -> ListStream:
+        return ListStream(self.tail, state)
+
+    def table(self, name: str) -> Any:
+        assert name == self.source.spec.name
+        return self.followed
+
+    def step(self) -> None:
+        if not self.built or not self.followed.follower.step():
+            self.built += 1
+            self.followed.follower.start()
+            assert self.followed.follower.step()
+
+    def ask(self, sql: str) -> QueryResult | None:
+        """The cache's answer after a step, or None when it has none."""
+        self.step()
+        return self.answers.answer(sql, self.now_ms, None, lambda interrupt: None)

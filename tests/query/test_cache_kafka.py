@@ -1,0 +1,151 @@
+"""The serving cache follows a real Kafka: visible as they come, read committed, new partitions, another topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.query.cache.answers import CachedAnswers
+from hybrid.query.cache.cache import Cache
+from hybrid.query.engine import QueryOptions, QueryResult, run
+from hybrid.spec.table_config import StreamConfig
+from hybrid.table.boundary import Boundary, PartitionKey
+from tests.query.halves import Halves, Row, orders_spec
+from tests.query.test_tail import SHOW, produce, value
+
+pytestmark = pytest.mark.kafka
+WAIT_S = 20.0
+
+
+class Source(Halves):
+    """A table whose definition can be compared."""
+
+    stamped: Hashable = 1
+
+    def stamp(self, name: str) -> Hashable | None:
+        return self.stamped if name == self.spec.name else None
+
+
+@pytest.fixture
+def table(tmp_path: Path, broker: str, topic: str) -> Source:
+    spec = replace(orders_spec(), stream=StreamConfig(topic, "127.0.0.1:1"))
+    halves = Source.create(tmp_path, spec)
+    assert isinstance(halves, Source)
+    halves.brokers = broker
+    return halves
+
+
+@pytest.fixture
+def cache(table: Source, tmp_path: Path) -> Iterator[Cache]:
+    with_threads = Cache(table, tmp_path)
+    yield with_threads
+    with_threads.close()
+
+
+def answer(cache: Cache, sql: str) -> QueryResult | None:
+    return CachedAnswers(cache).answer(sql, 0, None, lambda interrupt: None)
+
+
+def shown(cache: Cache, sql: str = SHOW) -> list[Any] | None:
+    found = answer(cache, sql)
+    return None if found is None else [row[0] for row in found.rows]
+
+
+def awaited(look: Callable[[], Any], expected: Any) -> None:
+    """Waits until a look gives what is expected; it must never give anything that goes beyond it."""
+    deadline = time.monotonic() + WAIT_S
+    while (seen := look()) != expected:
+        assert time.monotonic() < deadline, (seen, expected)
+        time.sleep(0.01)
+
+
+def test_rows_are_visible_as_they_come_and_stay_when_they_are_committed_and_moved(
+    table: Source, cache: Cache, broker: str, topic: str
+) -> None:
+    key = PartitionKey("kafka", topic, 0, 0)
+    awaited(lambda: shown(cache), [])
+    produce(broker, topic, value(1), value(2), b"broken", value(3))
+    awaited(lambda: shown(cache), [1, 2, 3])
+    stored = [
+        Row({"order_id": n, "customer": "k", "amount": 15.948, "ts": n * 10}, n * 10, n - 1, key=key) for n in (1, 2)
+    ]
+    version = table.commit_realtime(stored, offsets={key: 3})
+    awaited(lambda: answer(cache, SHOW).revision.tables[0].realtime, version)  # type: ignore[union-attr]
+    assert shown(cache) == [1, 2, 3]
+    table.commit_offline([replace(row, segment="o") for row in stored], Boundary(1000, {key: 3}))
+    awaited(lambda: shown(cache), [1, 2, 3])
+    found = answer(cache, "select count(*), sum(amount) from orders")
+    assert found is not None and found.rows[0][0] == 3
+    assert found.revision.tables[0].tail == {key: 4}
+
+
+def test_rows_of_open_and_aborted_transactions_are_not_shown(
+    table: Source, cache: Cache, broker: str, topic: str
+) -> None:
+    awaited(lambda: shown(cache), [])
+    aborted = produce(broker, topic, value(2), transaction=f"x-{topic}", commit=False)
+    aborted.abort_transaction()
+    aborted.close()
+    produce(broker, topic, value(3), transaction=f"y-{topic}")
+    awaited(lambda: shown(cache), [3])
+    waiting = produce(broker, topic, value(4), transaction=f"z-{topic}", commit=False)
+    time.sleep(0.3)
+    assert shown(cache) == [3]
+    waiting.commit_transaction()
+    waiting.close()
+    awaited(lambda: shown(cache), [3, 4])
+
+
+def test_new_partitions_are_followed(table: Source, cache: Cache, broker: str, topic: str) -> None:
+    from kafka import KafkaAdminClient, KafkaProducer
+
+    awaited(lambda: shown(cache), [])
+    admin = KafkaAdminClient(bootstrap_servers=broker)
+    admin.create_partitions({topic: 3})
+    admin.close()
+    producer = KafkaProducer(bootstrap_servers=broker)
+    producer.send(topic, value(7), partition=2).get(10)
+    producer.close()
+    awaited(lambda: shown(cache), [7])
+
+
+def test_another_topic_of_the_same_name_is_left_to_the_files(
+    table: Source, cache: Cache, broker: str, topic: str
+) -> None:
+    awaited(lambda: shown(cache), [])
+    table.commit_realtime([], offsets={}, topic_ids={f"kafka/{topic}": "another-id"})
+    cache.table("orders").follower.lose()  # type: ignore[union-attr]
+    awaited(lambda: shown(cache), None)
+    time.sleep(1.0)
+    assert shown(cache) is None
+
+
+def test_a_table_whose_broker_is_away_is_left_to_the_files(table: Source, tmp_path: Path) -> None:
+    table.brokers = "127.0.0.1:1"
+    cache = Cache(table, tmp_path)
+    try:
+        for _ in range(3):
+            assert shown(cache) is None
+            time.sleep(0.2)
+        options = QueryOptions(cache=CachedAnswers(cache))
+        assert "does not answer" in run("select count(*) from orders", table, options).warnings[0]
+    finally:
+        cache.close()
+
+
+def test_a_changed_definition_is_taken_up_and_a_dropped_table_is_gone(
+    table: Source, cache: Cache, broker: str, topic: str
+) -> None:
+    produce(broker, topic, value(1))
+    awaited(lambda: shown(cache), [1])
+    before = cache.table("orders")
+    table.stamped = 2
+    awaited(lambda: shown(cache), [1])
+    assert cache.table("orders") is not before
+    table.stamped = None
+    assert shown(cache) is None
