@@ -47,7 +47,10 @@ class QueryStats:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Rows hold Python values: int, float, bool, str, bytes, Decimal, datetime (UTC, without zone), lists, None."""
+    """Rows hold Python values: int, float, bool, str, bytes, Decimal, datetime (UTC, without zone), lists, None.
+
+    `source` is what answered: `files`, or the `cache` of a server.
+    """
 
     column_names: Sequence[str]
     column_types: Sequence[str]
@@ -55,6 +58,7 @@ class QueryResult:
     revision: Revision = field(default_factory=Revision)
     warnings: Sequence[str] = ()
     stats: QueryStats = field(default_factory=QueryStats)
+    source: str = "files"
 
     def arrow(self) -> pa.Table:
         """The rows as an Arrow table."""

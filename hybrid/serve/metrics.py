@@ -17,7 +17,7 @@ from hybrid.handle import Table
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import INFINITE
 
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class Metrics:
@@ -33,10 +33,10 @@ class Metrics:
             "hybrid_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_SECONDS, **shared
         )
         self._queries = Counter(
-            "hybrid_queries", "Statements answered, by table and route.", ["table", "route"], **shared
+            "hybrid_queries", "Statements answered, by table, route and source.", ["table", "route", "source"], **shared
         )
         self._query_s = Histogram(
-            "hybrid_query_duration_seconds", "Time to answer a statement.", ["route"], buckets=_SECONDS, **shared
+            "hybrid_query_duration_seconds", "Time to answer a statement.", ["source"], buckets=_SECONDS, **shared
         )
         self._errors = Counter("hybrid_errors", "Errors answered, by kind and code.", ["kind", "code"], **shared)
         self._registry.register(_Home(home))
@@ -48,11 +48,11 @@ class Metrics:
         if status >= 400:
             self._errors.labels("http", str(status)).inc()
 
-    def query(self, tables: list[str], route: str, took_s: float) -> None:
-        """A statement over `tables` was answered."""
+    def query(self, tables: list[str], route: str, source: str, took_s: float) -> None:
+        """A statement over `tables` was answered, from `cache` or `files`."""
         for table in tables:
-            self._queries.labels(table, route).inc()
-        self._query_s.labels(route).observe(took_s)
+            self._queries.labels(table, route, source).inc()
+        self._query_s.labels(source).observe(took_s)
 
     def query_failed(self, code: int) -> None:
         """A statement failed with a Pinot error code."""

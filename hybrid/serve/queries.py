@@ -75,7 +75,8 @@ def _answer(context: Context, request: Request, sql: str, options: str | None) -
         context.metrics.query_failed(error.pinot_code)
         return _json(failed_answer(error, request_id))
     took_s = time.monotonic() - started
-    context.metrics.query([one.table for one in result.revision.tables], request.url.path, took_s)
+    tables = [one.table for one in result.revision.tables]
+    context.metrics.query(tables, request.url.path, result.source, took_s)
     if as_arrow:
         return Response(_arrow(result), media_type=ARROW)
     return _json(query_answer(result, request_id))

@@ -42,6 +42,7 @@ def query_answer(result: QueryResult, request_id: str) -> dict[str, Any]:
         "partialResult": False,
         "requestId": request_id,
         "revision": str(result.revision),
+        "answeredFrom": result.source,
         "warnings": list(result.warnings),
     }
 

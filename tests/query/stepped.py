@@ -45,6 +45,9 @@ class Followed:
     table: QueryTable
     follower: Follower
 
+    def meet(self) -> None:
+        return None
+
 
 @dataclass
 class SteppedCache:

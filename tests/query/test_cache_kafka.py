@@ -84,6 +84,14 @@ def test_rows_are_visible_as_they_come_and_stay_when_they_are_committed_and_move
     assert found.revision.tables[0].tail == {key: 4}
 
 
+def test_who_writes_and_then_asks_finds_what_was_written(table: Source, cache: Cache, broker: str, topic: str) -> None:
+    awaited(lambda: shown(cache), [])
+    for number in range(1, 6):
+        time.sleep(0.15)
+        produce(broker, topic, value(number))
+        assert shown(cache) == list(range(1, number + 1))
+
+
 def test_rows_of_open_and_aborted_transactions_are_not_shown(
     table: Source, cache: Cache, broker: str, topic: str
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hybrid.query.cache.cache import Cache, CachedTable
@@ -50,6 +51,8 @@ class CachedAnswers:
         tables = self._tables(rewritten)
         if tables is None:
             return None
+        for table in tables:
+            table.meet()
         seen = [table.follower.fresh_ms for table in tables]  # before the rows are seen, never after
         with self._cache.database.reader() as reader:
             served = _served(tables, reader)
@@ -62,7 +65,8 @@ class CachedAnswers:
                 fetched = fetch(reader, filled)
         fresh_ms = min(one for one in seen if one is not None)
         stats = _stats(served, round((time.monotonic() - started) * 1000), fresh_ms)
-        return to_result(rewritten, fetched, Revision(tuple(one.revision for one in served)), (), stats)
+        revision = Revision(tuple(one.revision for one in served))
+        return replace(to_result(rewritten, fetched, revision, (), stats), source="cache")
 
     def _rewrite(self, sql: str, now_ms: int) -> Rewritten:
         return rewrite(resolve(parse_statement(sql), _Followed(self._cache)), now_ms)

@@ -23,6 +23,7 @@ _BACKOFF_S = (0.5, 15.0)
 # Without a stream there is nothing that wakes a follower.
 _LOOK_S = 0.02
 _IDLE_S = 1800.0
+_QUIET_S, _MEET_S_MAX = 0.1, 0.5
 
 
 class Stamped(TableSource, Protocol):
@@ -42,12 +43,26 @@ class CachedTable(threading.Thread):
         self.stop = threading.Event()
         self.used_at = time.monotonic()
 
+    def meet(self) -> None:
+        """Before a statement. One that comes after a pause finds all that was acknowledged before it.
+
+        People and scripts write and then ask; they wait for the next look at the stream, some milliseconds. Where
+        statements follow each other, as a dashboard's do, rows are as late as the stream takes to bring them.
+        """
+        quiet_s = time.monotonic() - self.used_at
+        if quiet_s > _QUIET_S and self.table.spec.stream is not None:
+            self.follower.await_look(_MEET_S_MAX)
+        self.used_at = time.monotonic()
+
     def run(self) -> None:
         """The thread's work: follows, and begins anew when it cannot go on."""
         wait_s = _BACKOFF_S[0]
         while not self._is_over():
             try:
+                started = time.monotonic()
                 self.follower.start()
+                took_s = time.monotonic() - started
+                _LOG.info("Table '%s' is in memory after %.1f s", self.table.spec.name, took_s)
                 wait_s = _BACKOFF_S[0]
                 while not self._is_over() and self.follower.step():
                     if self.table.spec.stream is None:
@@ -95,8 +110,6 @@ class Cache:
         stamp, known = self.source.stamp(name), self._tables.get(name)
         if known is None or known.stamp != stamp or known.stop.is_set():
             known = self._follow(name, stamp)
-        if known is not None:
-            known.used_at = time.monotonic()
         return known
 
     def follow_all(self) -> None:

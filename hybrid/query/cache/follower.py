@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -29,8 +30,17 @@ class Follower:
         self._open_stream, self._now_ms = open_stream, now_ms
         self._stream: Stream | None = None
         self._seen_at, self._seen_ms = 0.0, 0
+        self._looked = threading.Condition()
+        self._begun, self._ended = 0, 0
 
     # Readers
+
+    def await_look(self, timeout_s: float) -> None:
+        """Waits until the stream and the logs have been looked at once from now on, if they are looked at at all."""
+        with self._looked:
+            wanted = self._begun + 1
+            if self.fresh_ms is not None:
+                self._looked.wait_for(lambda: self._ended >= wanted, timeout_s)
 
     @property
     def fresh_ms(self) -> int | None:
@@ -53,6 +63,8 @@ class Follower:
 
     def step(self) -> bool:
         """Takes in what is new; False when the rows have to be built anew by `start`."""
+        with self._looked:
+            self._begun += 1
         looked_at, looked_ms = time.monotonic(), self._now_ms()
         polled = self._stream.poll() if self._stream is not None else Polled()
         if not self._follow():
@@ -63,6 +75,9 @@ class Follower:
         if polled.caught_up:
             # What the logs held before this step, and the stream when it answered, is in the rows now.
             self._seen_at, self._seen_ms = looked_at, looked_ms
+        with self._looked:
+            self._ended = self._begun
+            self._looked.notify_all()
         self.rows.fold()
         return True
 

@@ -17,7 +17,7 @@ from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey, partition_key, topic_key
 from hybrid.table.state import RealtimeState
 
-_POLL_MS = 25
+_POLL_MS = 15
 _POLL_RECORDS = 20_000
 _METADATA_MS = 1000
 # A broker that has not answered for so long may hold rows that are not seen.
