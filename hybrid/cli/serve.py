@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
@@ -23,8 +25,9 @@ _PORT = click.IntRange(0, 65535)
     show_default=True,
     help="Which processes: HTTP (query), Spark (pipeline), or both under watch.",
 )
+@click.option("--cache-bytes", type=click.IntRange(min=0), help="Memory to keep tables in; 0: read files each time.")
 @pass_cli
-def serve(cli: Cli, host: str, port: int, broker_port: int, role: str) -> int:
+def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_bytes: int | None) -> int:
     """Keep tables ingesting, run tasks and jobs on a warm Spark session, answer HTTP. In the foreground."""
     from hybrid.logs import setup_logging
     from hybrid.serve.supervisor import Address, supervise
@@ -34,6 +37,8 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str) -> int:
             f"--host {host}: this server has no authentication yet, so it binds to loopback only.",
             hint="Put a proxy that asks who is there in front of it.",
         )
+    if cache_bytes is not None:
+        os.environ["HYBRID_CACHE_BYTES"] = str(cache_bytes)  # for the processes that it starts, and their successors
     address = Address(host, port, broker_port)
     options = ["--home", str(cli.home)]
     setup_logging(cli.settings.logs, "serve" if role == "all" else role)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hybrid.query.cache.cache import Cache, CachedTable
+from hybrid.query.cache.database import Gone
 from hybrid.query.cache.rows import Served
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.connection import identifier, quoted
@@ -54,15 +55,20 @@ class CachedAnswers:
         for table in tables:
             table.meet()
         seen = [table.follower.fresh_ms for table in tables]  # before the rows are seen, never after
-        with self._cache.database.reader() as reader:
-            served = _served(tables, reader)
-            if served is None or None in seen:
-                return None
-            filled = template.fill(rewritten.over(_relations(rewritten, tables, served)), values)
-            self._check(reader, template)
-            running(reader.interrupt)
-            with Attempt(reader, rewritten, timeout_of(rewritten, timeout_ms)):
-                fetched = fetch(reader, filled)
+        if None in seen:
+            return None
+        try:
+            with self._cache.database.reader() as reader:
+                served = _served(tables, reader)
+                if served is None:
+                    return None
+                filled = template.fill(rewritten.over(_relations(rewritten, tables, served)), values)
+                self._check(reader, template)
+                running(reader.interrupt)
+                with Attempt(reader, rewritten, timeout_of(rewritten, timeout_ms)):
+                    fetched = fetch(reader, filled)
+        except Gone:
+            return None  # a relation was dropped under the statement, or the statement is wrong: the files know
         fresh_ms = min(one for one in seen if one is not None)
         stats = _stats(served, round((time.monotonic() - started) * 1000), fresh_ms)
         revision = Revision(tuple(one.revision for one in served))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hybrid.errors import HybridError
-from hybrid.query.cache.database import CacheDatabase
+from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
 from hybrid.query.cache.follower import Follower, OpenStream
 from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.stream import KafkaStream, Stream
@@ -23,6 +23,8 @@ _BACKOFF_S = (0.5, 15.0)
 # Without a stream there is nothing that wakes a follower.
 _LOOK_S = 0.02
 _IDLE_S = 1800.0
+# A table that did not fit is not tried again at once: to fill the memory takes a core.
+_NO_ROOM_S = 600.0
 _QUIET_S, _MEET_S_MAX = 0.1, 0.5
 
 
@@ -70,14 +72,18 @@ class CachedTable(threading.Thread):
             except HybridError as error:
                 _LOG.warning("Table '%s' is answered from its files: %s", self.table.spec.name, error)
                 wait_s = self._pause(wait_s)
-            except Exception:  # whatever it is, the files answer meanwhile
-                _LOG.exception("Table '%s' is answered from its files", self.table.spec.name)
+            except Exception as error:  # whatever it is, the files answer meanwhile
+                if is_out_of_memory(error):
+                    _LOG.warning("Table '%s' does not fit into cache_bytes: its files answer", self.table.spec.name)
+                    wait_s = _NO_ROOM_S
+                else:
+                    _LOG.exception("Table '%s' is answered from its files", self.table.spec.name)
                 wait_s = self._pause(wait_s)
         self.stop.set()
         self.follower.close()
 
     def _pause(self, wait_s: float) -> float:
-        self.follower.lose()
+        self.follower.lose(forget=True)
         self.stop.wait(wait_s)
         return min(2 * wait_s, _BACKOFF_S[1])
 

@@ -11,12 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.errors import QueryError
 from hybrid.query.connection import identifier, locked_connection
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _CATALOG = "cache"
+
+
+class Gone(Exception):
+    """A reader asked for a relation that is no longer there."""
 
 
 class CacheDatabase:
@@ -36,18 +41,33 @@ class CacheDatabase:
     @contextmanager
     def reader(self) -> Iterator[DuckDBPyConnection]:
         """This thread's cursor inside of a read-only transaction, which sees all tables at one moment."""
+        import duckdb
+
         cursor: DuckDBPyConnection | None = getattr(self._local, "cursor", None)
         if cursor is None:
-            cursor = self._local.cursor = self.cursor()
+            cursor = self.cursor()
+        self._local.cursor = None  # until it is known to be in order again
         cursor.execute("BEGIN TRANSACTION READ ONLY")
         try:
             yield cursor
+        except (duckdb.CatalogException, QueryError) as error:
+            if isinstance(error, duckdb.CatalogException) or isinstance(error.__cause__, duckdb.CatalogException):
+                raise Gone from error
+            raise
         finally:
             cursor.execute("ROLLBACK")
+            self._local.cursor = cursor
 
     def close(self) -> None:
         """Gives the memory back."""
         self._connection.close()
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether DuckDB found no room in memory, nor below `spill`."""
+    import duckdb
+
+    return isinstance(error, duckdb.OutOfMemoryException)
 
 
 def relation(name: str) -> str:

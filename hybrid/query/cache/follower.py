@@ -86,12 +86,14 @@ class Follower:
         self.lose()
         self.rows.close()
 
-    def lose(self) -> None:
-        """Stops to be fresh, until the next start."""
+    def lose(self, *, forget: bool = False) -> None:
+        """Stops to be fresh, until the next start; `forget` gives the rows' memory back too."""
         self._seen_at = 0.0
         if self._stream is not None:
             self._stream.close()
             self._stream = None
+        if forget:
+            self.rows.forget()
 
     def _take(self, polled: Polled) -> None:
         known = self.rows.positions

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 # How many keys are looked up by the index; more are found by reading the key column once.
 _KEYS_MAX = 1000
+# The writer's temporary relations: rows that come, those of them that win, rows that are laid anew.
+_STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
 _REVISIONS_MAX = 10_000
 # An index is of use where it leaves one row in this many.
 _SELECTIVE = 100
@@ -136,6 +138,7 @@ class CachedRows:
         known = sorted({*self._positions, *halves.boundary.frontier})
         beyond = choose_realtime(self._spec, realtime, self._effective, known, ()).read
         self._files = {file.path: number for number, file in enumerate(shown, start=1)}
+        self._enums = {}
         self._segments = {file.segment for file in (*offline, *realtime)}
         self._docs = sum(file.rows for file in (*offline, *realtime))
         self._stage(shown, beyond)
@@ -148,7 +151,7 @@ class CachedRows:
             self._widen({name: {value for value in rows.values[name] if value is not None} for name in self._enums})
             select, parameters = rows.sql()
             hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
-            self._stage_rows(f"SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden}", parameters)
+            self._put_aside(_STAGED, f"SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden}", parameters)
             self._docs += rows.count
         self._positions = {**self._positions, **positions}
         if rows is None:
@@ -212,10 +215,15 @@ class CachedRows:
         self._relay({})
         return True
 
+    def forget(self) -> None:
+        """Gives the memory back, until the next build."""
+        for one in (self._relation, self._marks, *(self._temporary(part) for part in _TEMPORARY)):
+            self._write.execute(f"DROP TABLE IF EXISTS {one}")
+
     def close(self) -> None:
         """Drops the relations."""
-        for one in (self._relation, self._marks, self._counter):
-            self._write.execute(f"DROP TABLE IF EXISTS {one}")
+        self.forget()
+        self._write.execute(f"DROP TABLE IF EXISTS {self._counter}")
         self._write.close()
 
     # Parts
@@ -255,7 +263,14 @@ class CachedRows:
 
     @property
     def _staged(self) -> str:
-        return f"temp.main.{identifier(f'{self._name} staged')}"
+        return self._temporary(_STAGED)
+
+    def _temporary(self, part: str) -> str:
+        return f"temp.main.{identifier(f'{self._name} {part}')}"
+
+    def _put_aside(self, part: str, select: str, parameters: Sequence[object] = ()) -> None:
+        """Keeps rows in a temporary relation of the writer's."""
+        self._write.execute(f"CREATE OR REPLACE TEMP TABLE {self._temporary(part)} AS {select}", list(parameters))
 
     def _columns(self, *more: str) -> str:
         names = [identifier(field.name) for field in self._spec.schema.fields]
@@ -274,11 +289,11 @@ class CachedRows:
             return f"SELECT {self._columns(OP)}, {number} FROM ({stored_sql(scan)}){where}"
 
         try:
-            self._stage_rows(staged(scan))
+            self._put_aside(_STAGED, staged(scan))
         except duckdb.Error as error:
             if not is_evolution(str(error), self._spec.schema.column_names):
                 raise
-            self._stage_rows(staged(replace(scan, evolved=True)))
+            self._put_aside(_STAGED, staged(replace(scan, evolved=True)))
         if self._enums:
             names = ", ".join(f"list(DISTINCT {identifier(name)})" for name in self._enums)
             found = self._write.execute(f"SELECT {names} FROM {self._staged}").fetchone() or ()
@@ -286,14 +301,13 @@ class CachedRows:
 
     def _relay(self, more: Mapping[str, Collection[str]]) -> None:
         """Lays the rows that are there anew; ENUMs take `more` texts too."""
-        laid = identifier(f"{self._name} laid")
-        self._write.execute(
-            f"CREATE OR REPLACE TEMP TABLE {laid} AS "
+        self._put_aside(
+            _LAID,
             f"SELECT {self._columns()}, 'row' AS {OP}, {FILE} FROM {self._relation} "
-            f"UNION ALL SELECT {self._columns(OP)}, {FILE} FROM {self._marks}"
+            f"UNION ALL SELECT {self._columns(OP)}, {FILE} FROM {self._marks}",
         )
         with self._commit():
-            self._lay(f"temp.main.{laid}", more)
+            self._lay(self._temporary(_LAID), more)
 
     def _widen(self, texts: Mapping[str, Collection[str]]) -> None:
         """Sees to it that the ENUMs hold these texts. A column that keeps bringing new ones stays text."""
@@ -301,10 +315,6 @@ class CachedRows:
         if any(new.values()):
             self._widened.update(name for name, found in new.items() if found)
             self._relay(new)
-
-    def _stage_rows(self, select: str, parameters: Sequence[object] = ()) -> None:
-        staged = identifier(f"{self._name} staged")
-        self._write.execute(f"CREATE OR REPLACE TEMP TABLE {staged} AS {select}", list(parameters))
 
     def _lay(self, source: str, more: Mapping[str, Collection[str]] | None = None) -> None:
         """A new generation of the relation from staged rows; ENUMs take `more` texts too."""
@@ -385,13 +395,14 @@ class CachedRows:
             f"UNION ALL SELECT {self._columns(OP, FILE)}, 0 FROM {self._marks} WHERE {self._near(None)} "
             f"UNION ALL SELECT {self._columns(OP, FILE)}, 1 FROM {self._staged}"
         )
-        won = f"temp.main.{identifier(f'{self._name} won')}"
         given = [] if keys is None or near == self._near(None) else list(keys)
-        self._write.execute(
-            f"CREATE OR REPLACE TEMP TABLE {identifier(f'{self._name} won')} AS SELECT * EXCLUDE (fresh) FROM "
-            f"(SELECT * FROM ({rows}){winners_sql(self._spec, ', fresh')}) WHERE fresh = 1",
+        self._put_aside(
+            _WON,
+            f"SELECT * EXCLUDE (fresh) FROM (SELECT * FROM ({rows}){winners_sql(self._spec, ', fresh')}) "
+            "WHERE fresh = 1",
             given,
         )
+        won = self._temporary(_WON)
         self._delete(f"{near} AND {self._among(won)}", given)
         return self._insert(won)
 

@@ -1,0 +1,151 @@
+"""Statements to the serving cache: templates let no value change its meaning, what is wrong fails as it does on files,
+and what is gone is left to the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.errors import QueryError
+from hybrid.query.cache import rows as cached_rows
+from hybrid.query.cache.template import cut
+from hybrid.query.engine import QueryOptions, run
+from hybrid.query.tail import NoTail
+from hybrid.spec.schema import FieldKind, FieldSpec
+from hybrid.spec.types import DataType
+from tests.query.halves import KEY, Halves, Row, orders_spec
+from tests.query.stepped import SteppedCache
+
+NOW_MS = 1_632_700_000_000
+NAMES = ["ada", "it's", "x' or '1'='1", "7710000000000001", "'hybrid mark 0'", "", "Ünï", "a%b", None, "ADA"]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
+    monkeypatch.setattr(cached_rows, "_ENUM_ROWS_MIN", 1)
+    at = FieldSpec("at", DataType.TIMESTAMP, FieldKind.DIMENSION)
+    halves = Halves.create(tmp_path, orders_spec(upsert=True, extra=[at]))
+    found = [
+        Row({"order_id": n, "customer": name, "amount": n * 1.5, "ts": n * 100, "at": n * 1_000_000}, n * 100, n)
+        for n, name in enumerate(NAMES)
+    ]
+    halves.commit_realtime(found, offsets={KEY: len(found)})
+    return SteppedCache(halves, NOW_MS)
+
+
+def both(cache: SteppedCache, sql: str) -> tuple[Any, Any]:
+    """What the cache and what the files say: rows and types, or code and sentence."""
+
+    def told(ask: Callable[[], Any]) -> Any:
+        try:
+            found = ask()
+        except QueryError as error:
+            return error.pinot_code, str(error)
+        return None if found is None else (found.column_names, found.column_types, sorted(map(repr, found.rows)))
+
+    options = QueryOptions(tail=NoTail(), now_ms=lambda: NOW_MS)
+    return told(lambda: cache.ask(sql)), told(lambda: run(sql, cache.source, options))
+
+
+STATEMENTS = [
+    "select * from orders where customer = 'ada'",
+    "select * from orders where customer = 'it''s'",
+    "select * from orders where customer = 'x'' or ''1''=''1'",
+    "select * from orders where customer = '7710000000000001' and order_id = 3",
+    "select * from orders where customer = '''hybrid mark 0''' and order_id >= 0",
+    "select * from orders where customer = '' or customer = 'nobody'",
+    "select * from orders where customer in ('ada', 'ADA', 'it''s') and order_id < 5",
+    "select * from orders where customer like 'a%' and ts between 0 and 10000",
+    "select customer, count(*) from orders group by customer order by customer limit 100",
+    "select customer from orders where customer > 'a' order by customer desc limit 100",
+    "select upper(customer), length(customer) from orders order by 1 limit 100",
+    "select distinct customer from orders limit 100",
+    "select min(customer), max(customer) from orders",
+    "select customer, count(*) from orders group by customer having customer = 'ada'",
+    "select case when customer = 'ada' then 1 else 0 end, order_id from orders limit 100",
+    "select a.customer, b.ts from orders a join orders b on a.order_id = b.order_id where a.customer = 'ada'",
+    "select * from orders a left join orders b on a.order_id = b.order_id and b.order_id = 3 limit 100",
+    "select * from orders where order_id = 3 or order_id = 4",
+    "select * from orders where not order_id = 3 limit 100",
+    "select * from orders where order_id = 3 and customer = '7710000000000001'",
+    "select * from orders where order_id in (1, 2, 3) order by ts desc limit 2",
+    "select count(*) from orders where order_id = 2.0",
+    "select count(*) from orders where order_id = '2'",
+    "select count(*) from orders where ORDER_ID = 2",
+    "select * from orders where order_id = 99999999999999999999",
+    "select * from orders where at > 3000000",
+    "select * from orders where at = '1970-01-01 00:50:00'",
+    "select * from orders where at between '3000000' and '4000000'",
+    "select * from orders where ts > now() - 10000000000000 limit 100",
+    "select * from orders where amount > 1.5 -- and amount < 2",
+    "select * from orders where amount /* = 4 */ = 4.5",
+    'select "order_id" from orders where "customer" = \'ada\'',
+    "select order_id as customer from orders where order_id = 3",
+    "select 'ada' as x, count(*) from orders where customer = 'ada' group by 1",
+    "select x.n from (select order_id as n from orders where ts >= 300) x where x.n <= 5 limit 100",
+    "with o as (select * from orders where order_id < 4) select count(*) from o where order_id > 1",
+    "select order_id from orders where order_id < 3 union all select order_id from orders where order_id = 3",
+    "select sum(amount) from orders where order_id = -1",
+    "select count(*) from orders where order_id = 1e0",
+    "select * from orders where nothing = 3",
+    "select * from orders where order_id = = 3",
+    "select nosuch(order_id) from orders where order_id = 3",
+    "select customer + 1 from orders",
+    "SET timeoutMs = 5000; select count(*) from orders where order_id = 3",
+    "select count(*) from orders where order_id = 3 option(timeoutMs=4000)",
+    "select sum(order_id) over (partition by customer order by ts) from orders where ts <= 400 limit 100",
+]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_the_cache_answers_as_the_files_do(cache: SteppedCache, sql: str) -> None:
+    for _ in range(2):  # the second time by its template
+        found, expected = both(cache, sql)
+        assert found in (expected, None)
+        assert found is not None or isinstance(expected[0], int), "only what fails may be left to the files"
+
+
+def test_a_template_serves_other_values(cache: SteppedCache) -> None:
+    for number in range(len(NAMES)):
+        found = cache.ask(f"select ts from orders where order_id = {number} and customer <> 'no{number}'")
+        assert found is not None
+        assert found.rows == ([] if NAMES[number] is None else [(number * 100,)])
+    assert len(cache.answers._templates._known) == 1
+
+
+def test_values_are_cut_where_they_are_compared() -> None:
+    name, values, kinds = cut("select a, 5 from t where b = 5 and c in ('x') and d>='y' limit 7 -- = 8")
+    assert (values, kinds) == (["5", "'y'"], ["whole", "text"])
+    assert "limit 7" in name and "('x')" in name
+    assert cut("select * from t where a = 'it''s'")[1] == []
+    assert cut("select '= 5', \"= 6\" from t where x = 1.5")[1] == ["1.5"]
+
+
+def test_what_is_gone_is_left_to_the_files(cache: SteppedCache) -> None:
+    assert cache.ask("select count(*) from orders") is not None
+    cache.rows.forget()
+    assert cache.answers.answer("select count(*) from orders", NOW_MS, None, lambda interrupt: None) is None
+    cache.followed.follower.lose()
+    cache.built = 0
+    assert cache.ask("select count(*) from orders") is not None
+
+
+@pytest.mark.parametrize(
+    "sql", ['delete from cache.main."0 1"', 'select * from cache.main."0 1"', 'select * from "0 1"', "checkpoint"]
+)
+def test_the_relations_of_the_cache_are_out_of_reach(cache: SteppedCache, sql: str) -> None:
+    cache.step()
+    with pytest.raises(QueryError):
+        cache.ask(sql)
+
+
+def test_a_reader_cannot_write(cache: SteppedCache) -> None:
+    import duckdb
+
+    cache.step()
+    with pytest.raises(duckdb.Error, match="read-only"), cache.database.reader() as reader:
+        reader.execute('delete from cache.main."0 1"')
+    assert cache.ask("select count(*) from orders").rows == [(len(NAMES),)]  # type: ignore[union-attr]
