@@ -6,6 +6,7 @@ five seconds before the query began is in it.
 
 import json
 import os
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -36,13 +37,13 @@ SECONDS = float(os.environ.get("HYBRID_CHURN_S", "60"))
 ROWS_PER_S = 200
 READERS = 3
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(int(2 * SECONDS) + 240)]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(int(4 * SECONDS) + 240)]
 
 
 def test_every_answer_by_http_is_right_and_fresh(broker: str, tmp_path: Path) -> None:
     home, topic = tmp_path / "home", "soak-server-churn"
     create_topic(broker, topic, PARTITIONS)
-    events = make_events(int(SECONDS * ROWS_PER_S * 1.5), seed=23)
+    events = make_events(int(SECONDS * ROWS_PER_S * 4), seed=23)
     with Server(home, broker) as server, producing(broker, topic) as producer:
         client = Client(server.url, patient=False)
         create_tables(client, topic, broker)
@@ -50,6 +51,7 @@ def test_every_answer_by_http_is_right_and_fresh(broker: str, tmp_path: Path) ->
         load.start(producer, tmp_path / "corrections", rows_per_s=ROWS_PER_S, readers=READERS, seed=5)
         try:
             load.wait(SECONDS)
+            _await_a_swap(client, load)
         finally:
             load.stop()
         # What is under way ends; nothing acts after it.
@@ -62,6 +64,17 @@ def test_every_answer_by_http_is_right_and_fresh(broker: str, tmp_path: Path) ->
     _report(load, runs, checked, ended_s)
     assert len(load.answers) > SECONDS
     assert runs[(MOVE, "DONE")] >= SECONDS / 60 and runs[(JOB, "DONE")] >= SECONDS / 120, runs
+
+
+def _await_a_swap(client: Client, load: Load) -> None:
+    """Lets the load go on until a move and a replacement were done: on a busy machine that can take longer."""
+    deadline = time.monotonic() + 2 * SECONDS
+    while time.monotonic() < deadline:
+        runs = [client.ask("GET", f"/runs/{run}") for _, run in list(load.accepted)]
+        done = {run["type"] for run in runs if run["state"] == "DONE"}
+        if {MOVE, JOB} <= done:
+            return
+        load.wait(2)
 
 
 def _report(load: Load, runs: Counter[tuple[str, str]], checked: Checked, ended_s: float) -> None:
