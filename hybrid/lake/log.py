@@ -129,7 +129,12 @@ def newest_version(path: Path, known: int) -> int:
 
 def is_followed(path: Path, version: int) -> bool:
     """Whether a commit follows `version` of a half. One look at the file system."""
-    return _log_entry(path, version + 1).exists()
+    return has_entry(path, version + 1)
+
+
+def has_entry(path: Path, version: int) -> bool:
+    """Whether the log holds the commit of `version`."""
+    return _log_entry(path, version).exists()
 
 
 def state_at(path: Path, version: int) -> HalfState | None:

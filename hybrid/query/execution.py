@@ -13,6 +13,7 @@ from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
 from hybrid.query.types import convert_rows, converter, wire_type
 from hybrid.spec.types import DataType
+from hybrid.sql.statement import PARSE_ERROR
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -37,7 +38,10 @@ def timeout_of(rewritten: Rewritten, default_ms: int | None) -> int | None:
 
 def fetch(connection: DuckDBPyConnection, sql: str) -> Fetched:
     """All rows of a SELECT. duckdb.Error when it fails."""
-    rows = connection.execute(sql).fetchall()
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:  # the last of several fences
+        raise QueryError("One statement at a time.", pinot_code=PARSE_ERROR)
+    rows = connection.execute(statements[0]).fetchall()
     return Fetched([(str(column[0]), str(column[1])) for column in connection.description or ()], rows)
 
 

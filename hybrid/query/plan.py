@@ -152,7 +152,7 @@ class Rewritten:
 
     `sql` is the statement over relations, one for each of `refs`; `ctes` and `body` are its two parts. `rows_max` is
     the default LIMIT, or None; `stored` the types of result columns that are a table's columns; `shown` the columns
-    that are only shown, grouped and sorted by.
+    that are only shown, grouped and sorted by. `exact`: its tables are written as they are named, letter by letter.
     """
 
     statement: Statement
@@ -162,6 +162,7 @@ class Rewritten:
     rows_max: int | None
     stored: Mapping[str, DataType]
     shown: frozenset[str]
+    exact: bool
     ctes: str
     body: str
     recursive: str
@@ -227,21 +228,23 @@ class Resolved(NamedTuple):
     statement: Statement
     refs: Sequence[TableRef]
     tables: Mapping[str, QueryTable]
+    exact: bool
 
 
 def resolve(statement: Statement, source: TableSource) -> Resolved:
     """Finds the statement's tables. QueryError for what may not stand in it."""
     refuse_hostile(statement.tree)
     name_columns(statement.tree)
+    written = {node.name for node in statement.tree.find_all(exp.Table)}
     refs = resolve_tables(statement.tree, source.names())
     opened = {name: source.open(name) for name in dict.fromkeys(ref.table for ref in refs)}
     _refuse_missing_halves(refs, opened)
-    return Resolved(statement, refs, opened)
+    return Resolved(statement, refs, opened, all(ref.written in written for ref in refs))
 
 
 def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     """Puts a statement into DuckDB's words. It changes the statement's tree."""
-    statement, refs, tables = resolved
+    statement, refs, tables, exact = resolved
     tree = statement.tree
     fields = _fields(table.spec for table in tables.values())
     types = {name: column.data_type for name, column in fields.items() if column.single_value}
@@ -252,7 +255,7 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     stored = stored_types(tree, fields)
     if rows_max is not None:
         tree = set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
-    return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, only_shown(tree), *_Parts.of(tree))
+    return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, only_shown(tree), exact, *_Parts.of(tree))
 
 
 def _refuse_missing_halves(refs: Iterable[TableRef], opened: Mapping[str, QueryTable]) -> None:

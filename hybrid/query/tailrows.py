@@ -32,12 +32,14 @@ class TailRows:
     segments: frozenset[str]
     count: int
 
+    @property
+    def has_deletes(self) -> bool:
+        """Whether delete markers are among them."""
+        return columns.OP_DELETE in self.values[columns.OP]
+
     def sql(self) -> tuple[str, list[Sequence[Any]]]:
-        """A SELECT of the rows, and its parameters."""
-        unnested = ", ".join(
-            f"unnest(${place}::{self.types[column]}[]) AS {identifier(column)}"
-            for place, column in enumerate(self.values, start=1)
-        )
+        """A SELECT of the rows, and its parameters in order."""
+        unnested = ", ".join(f"unnest(?::{self.types[column]}[]) AS {identifier(column)}" for column in self.values)
         return f"SELECT {unnested}", list(self.values.values())
 
     def load(self, connection: DuckDBPyConnection, name: str) -> None:

@@ -13,10 +13,18 @@ def only_shown(tree: exp.Query) -> frozenset[str]:
     if not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Select))) > 1:
         return frozenset()
     used: dict[str, bool] = {}
+    aliases: dict[str, set[str]] = {}
     for column in tree.find_all(exp.Column):
         name = column.name.lower()
         used[name] = used.get(name, True) and _is_shown(column)
-    return frozenset(name for name, shown in used.items() if shown)
+        if isinstance(column.parent, exp.Alias):
+            aliases.setdefault(name, set()).add(column.parent.alias.lower())
+    # DuckDB lets other expressions use a column by the alias it is shown under.
+    return frozenset(
+        name
+        for name, shown in used.items()
+        if shown and all(used.get(alias, True) for alias in aliases.get(name, ()))
+    )
 
 
 def _is_shown(column: exp.Column) -> bool:

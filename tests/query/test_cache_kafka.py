@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
@@ -90,6 +91,22 @@ def test_who_writes_and_then_asks_finds_what_was_written(table: Source, cache: C
         time.sleep(0.15)
         produce(broker, topic, value(number))
         assert shown(cache) == list(range(1, number + 1))
+
+
+def test_a_backlog_is_not_taken_for_the_end(table: Source, tmp_path: Path, broker: str, topic: str) -> None:
+    """An answer of the fetch's first part would be short of what the files show."""
+    count, padding = 9000, "x" * 2000
+    body = [json.dumps({"order_id": n, "customer": padding, "amount": 1, "ts": n}).encode() for n in range(count)]
+    produce(broker, topic, *body)
+    cache, seen = Cache(table, tmp_path), set()
+    try:
+        deadline = time.monotonic() + 60
+        while seen != {count}:
+            seen |= set(shown(cache, "select count(*) from orders") or ())
+            assert seen <= {count} and time.monotonic() < deadline, seen
+            time.sleep(0.01)
+    finally:
+        cache.close()
 
 
 def test_rows_of_open_and_aborted_transactions_are_not_shown(

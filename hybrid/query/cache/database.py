@@ -55,8 +55,11 @@ class CacheDatabase:
                 raise Gone from error
             raise
         finally:
-            cursor.execute("ROLLBACK")
-            self._local.cursor = cursor
+            try:
+                cursor.execute("ROLLBACK")
+                self._local.cursor = cursor
+            except duckdb.Error:  # a cancel came a moment late
+                cursor.close()
 
     def close(self) -> None:
         """Gives the memory back."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import is_followed, read_commit
+from hybrid.lake.log import has_entry, is_followed, open_half, read_commit
 from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.plan import QueryTable
@@ -18,6 +18,7 @@ from hybrid.table.state import RealtimeState
 
 # How long rows stay fresh after a look that saw everything: a look takes milliseconds, a stuck one must not go unseen.
 FRESH_S = 1.0
+_LOGS_S = 1.0
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
 
 
@@ -32,6 +33,7 @@ class Follower:
         self._seen_at, self._seen_ms = 0.0, 0
         self._looked = threading.Condition()
         self._begun, self._ended = 0, 0
+        self._logs_checked_at = 0.0
 
     # Readers
 
@@ -107,6 +109,10 @@ class Follower:
     def _follow(self) -> bool:
         """OFFLINE first: a boundary that covers rows of a REALTIME commit brings them itself."""
         offline, realtime = self.rows.versions
+        if time.monotonic() - self._logs_checked_at > _LOGS_S:
+            self._logs_checked_at = time.monotonic()
+            if self._has_missed(Half.OFFLINE, offline) or self._has_missed(Half.REALTIME, realtime):
+                return False
         while offline is not None and (commit := read_commit(self._layout.half(Half.OFFLINE), offline + 1)) is not None:
             if not self.rows.follow_offline(commit):
                 return False
@@ -119,3 +125,8 @@ class Follower:
                 return False
             realtime = commit.version
         return True
+
+    def _has_missed(self, half: Half, version: int | None) -> bool:
+        """Whether a log has been cleaned or put back, so that what follows `version` cannot be told from nothing."""
+        path = self._layout.half(half)
+        return version is not None and not has_entry(path, version) and open_half(path).version != version

@@ -88,7 +88,7 @@ class CachedRows:
         self._counter = relation(f"{name} revision")
         self._marks = relation(f"{name} marks")
         self._revisions: OrderedDict[int, Served] = OrderedDict()
-        self._rows = 0
+        self._rows, self._marked = 0, 0
         self._changed = 0
         self._boundary: Boundary | None = None
         self._effective: EffectiveBoundary | None = None
@@ -149,37 +149,44 @@ class CachedRows:
         """Adds rows of the stream, which follow those at `self.positions`."""
         if rows is not None:
             self._widen({name: {value for value in rows.values[name] if value is not None} for name in self._enums})
-            select, parameters = rows.sql()
-            hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
-            self._put_aside(_STAGED, f"SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden}", parameters)
             self._docs += rows.count
         self._positions = {**self._positions, **positions}
         if rows is None:
             self._publish()
             return
+        select, parameters = rows.sql()
+        hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
+        source = f"(SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden})"
         with self._commit():
-            self._merge(list(dict.fromkeys(rows.values[self._key[0]])) if len(self._key) == 1 else None)
+            if self._spec.upsert is None:
+                self._insert(source, parameters, marks=False)
+            elif len(self._key) == 1 and rows.count <= _KEYS_MAX:
+                self._merge_few(source, parameters, list(dict.fromkeys(rows.values[self._key[0]])), rows.has_deletes)
+            else:
+                self._put_aside(_STAGED, f"SELECT * FROM {source}", parameters)
+                self._merge()
 
     def follow_realtime(self, commit: Commit) -> bool:
         """Takes note of a REALTIME commit; rows that the stream has not brought yet come from its files.
 
         False: the difference does not tell what the half holds now.
         """
-        if commit.removed or not commit.is_plain:
-            return False
-        self._realtime_version = commit.version
         files = [file for file in commit.added if self._is_data(file)]
+        foreign = commit.state is None
+        if commit.removed or not commit.is_plain or (foreign and files):
+            return False
+        state = commit.state if isinstance(commit.state, RealtimeState) else self.realtime
+        missing = {key: at for key, at in state.offsets.items() if at > self._positions.get(key, 0)}
+        if missing:
+            # All of the commit's offsets follow those of the one before it, so the positions cut its files in two.
+            self._stage((), files, f" WHERE {OFFSET} >= {frontier_sql(self._positions)}")
+        # Staging may lay the rows anew, at the revision they are of: what follows is the next one's.
+        self._realtime, self._realtime_version = state, commit.version
         self._segments |= {file.segment for file in files}
-        if not isinstance(commit.state, RealtimeState):
-            return commit.state is None and not files
-        self._realtime = commit.state
-        missing = {key: at for key, at in commit.state.offsets.items() if at > self._positions.get(key, 0)}
+        self._positions = {**self._positions, **missing}
         if not missing:
             self._publish()
             return True
-        # All of the commit's offsets follow those of the one before it, so the positions cut its files in two.
-        self._stage((), files, f" WHERE {OFFSET} >= {frontier_sql(self._positions)}")
-        self._positions = {**self._positions, **missing}
         with self._commit():
             self._docs += self._merge()
         return True
@@ -188,17 +195,18 @@ class CachedRows:
         """Takes over an OFFLINE commit. False: the difference does not tell what is visible now."""
         if not commit.is_plain or not self._is_onward(commit):
             return False
+        first = max(self._files.values(), default=0) + 1
+        if commit.added:
+            self._stage(commit.added, (), first=first)
+        # Staging may lay the rows anew, at the revision they are of: what follows is the next one's.
         removed = [self._files.pop(path) for path in commit.removed]
         if self._boundary is not None and isinstance(commit.state, OfflineState):
             self._boundary = commit.state.boundary
             self._effective = effective_boundary(self._boundary, None, self._spec.boundary_lag_ms)
         self._offline_version = commit.version
-        first = max(self._files.values(), default=0) + 1
         self._files.update({file.path: number for number, file in enumerate(commit.added, start=first)})
         self._segments |= {file.segment for file in commit.added}
         self._docs += sum(file.rows for file in commit.added)
-        if commit.added:
-            self._stage(commit.added, (), first=first)
         with self._commit():
             if removed:
                 self._delete(f"{FILE} IN ({', '.join(map(str, removed))})")
@@ -297,7 +305,7 @@ class CachedRows:
         if self._enums:
             names = ", ".join(f"list(DISTINCT {identifier(name)})" for name in self._enums)
             found = self._write.execute(f"SELECT {names} FROM {self._staged}").fetchone() or ()
-            self._widen({name: set(one or ()) for name, one in zip(self._enums, found, strict=True)})
+            self._widen({name: set(one or ()) - {None} for name, one in zip(self._enums, found, strict=True)})
 
     def _relay(self, more: Mapping[str, Collection[str]]) -> None:
         """Lays the rows that are there anew; ENUMs take `more` texts too."""
@@ -331,7 +339,8 @@ class CachedRows:
             f"WHERE {OP} = '{OP_DELETE}'"
         )
         self._write.execute(f"DROP TABLE {source}")
-        (self._rows,) = self._write.execute(f"SELECT count(*) FROM {self._relation}").fetchone() or (0,)
+        self._rows = self._count(f"SELECT count(*) FROM {self._relation}")
+        self._marked = self._count(f"SELECT count(*) FROM {self._marks}")
         self._changed = 0
         self._index = self._indexed()
         for number, column in enumerate(self._index):
@@ -385,60 +394,73 @@ class CachedRows:
             if (name in self._key and self._spec.upsert) or self._rows <= distinct * _SELECTIVE
         ]
 
-    def _merge(self, keys: Sequence[object] | None = None) -> int:
-        """Brings the staged rows in; how many came in. `keys` are theirs, where that is known and cheap."""
+    def _merge(self) -> int:
+        """Brings the staged rows in; how many came in."""
         if self._spec.upsert is None:
-            return self._insert(self._staged)
-        near = self._near(keys)
-        rows = (
-            f"SELECT {self._columns()}, 'row' AS {OP}, {FILE}, 0 AS fresh FROM {self._relation} WHERE {near} "
-            f"UNION ALL SELECT {self._columns(OP, FILE)}, 0 FROM {self._marks} WHERE {self._near(None)} "
-            f"UNION ALL SELECT {self._columns(OP, FILE)}, 1 FROM {self._staged}"
-        )
-        given = [] if keys is None or near == self._near(None) else list(keys)
+            return self._insert(self._staged, marks=False)
+        near = self._among(self._staged)
+        self._find_winners(near, (), self._staged, ())
+        self._delete(self._among(self._temporary(_WON)))
+        return self._insert(self._temporary(_WON))
+
+    def _merge_few(self, source: str, parameters: Sequence[object], keys: Sequence[object], deletes: bool) -> None:
+        """The same for a few rows, whose keys are looked up by the index."""
+        key = next(field for field in self._spec.schema.fields if field.name == self._key[0])
+        # The type is said, or DuckDB converts the column instead, and the index is of no use.
+        near = f"{identifier(key.name)} IN ({', '.join([f'?::{duckdb_type(key)}'] * len(keys))})"
+        self._find_winners(near, keys, source, parameters)
+        self._delete(f"{near} AND {self._among(self._temporary(_WON))}", keys)
+        self._insert(self._temporary(_WON), marks=deletes)
+
+    def _find_winners(self, near: str, keys: Sequence[object], source: str, parameters: Sequence[object]) -> None:
+        """Puts those of `source` aside that beat whatever there is of their keys; `near` finds that."""
+        there = f"SELECT {self._columns()}, 'row' AS {OP}, {FILE}, 0 AS _hy_fresh FROM {self._relation} WHERE {near}"
+        given = list(keys)
+        if self._marked:
+            there += f" UNION ALL SELECT {self._columns(OP, FILE)}, 0 FROM {self._marks} WHERE {near}"
+            given += keys
+        rows = f"{there} UNION ALL SELECT {self._columns(OP, FILE)}, 1 FROM {source}"
         self._put_aside(
             _WON,
-            f"SELECT * EXCLUDE (fresh) FROM (SELECT * FROM ({rows}){winners_sql(self._spec, ', fresh')}) "
-            "WHERE fresh = 1",
-            given,
+            f"SELECT * EXCLUDE (_hy_fresh) FROM (SELECT * FROM ({rows}){winners_sql(self._spec, ', _hy_fresh')}) "
+            "WHERE _hy_fresh = 1",
+            [*given, *parameters],
         )
-        won = self._temporary(_WON)
-        self._delete(f"{near} AND {self._among(won)}", given)
-        return self._insert(won)
-
-    def _near(self, keys: Sequence[object] | None) -> str:
-        """The rows of the relation that may have a staged row's key; with few keys, by the index."""
-        if keys is not None and len(keys) <= _KEYS_MAX:
-            key = next(field for field in self._spec.schema.fields if field.name == self._key[0])
-            # The type is said, or DuckDB converts the column instead, and the index is of no use.
-            return f"{identifier(key.name)} IN ({', '.join([f'?::{duckdb_type(key)}'] * len(keys))})"
-        return self._among(self._staged)
 
     def _among(self, source: str) -> str:
         columns = ", ".join(identifier(name) for name in self._key)
         return f"({columns}) IN (SELECT {'(' + columns + ')' if len(self._key) > 1 else columns} FROM {source})"
 
-    def _insert(self, source: str) -> int:
-        (rows,) = self._write.execute(
-            f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} FROM {source} WHERE {OP} <> '{OP_DELETE}'"
-        ).fetchone() or (0,)
-        (marks,) = self._write.execute(
-            f"INSERT INTO {self._marks} SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
-        ).fetchone() or (0,)
+    def _insert(self, source: str, parameters: Sequence[object] = (), *, marks: bool = True) -> int:
+        """Adds rows; `marks` False: there are no delete markers among them."""
+        kept = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
+        rows = self._count(f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} FROM {source}{kept}", parameters)
         self._rows += rows
         self._changed += rows
-        return int(rows + marks)
+        if not marks:
+            return rows
+        marked = self._count(
+            f"INSERT INTO {self._marks} SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'",
+            parameters,
+        )
+        self._marked += marked
+        return rows + marked
 
     def _delete(self, where: str, parameters: Sequence[object] = ()) -> None:
-        (rows,) = self._write.execute(f"DELETE FROM {self._relation} WHERE {where}", list(parameters)).fetchone() or (
-            0,
-        )
-        self._write.execute(f"DELETE FROM {self._marks} WHERE {where}", list(parameters))
+        rows = self._count(f"DELETE FROM {self._relation} WHERE {where}", parameters)
+        if self._marked:
+            self._marked -= self._count(f"DELETE FROM {self._marks} WHERE {where}", parameters)
         self._rows -= rows
         self._changed += rows
 
+    def _count(self, statement: str, parameters: Sequence[object] = ()) -> int:
+        """Runs it; how many rows it touched, or its one number."""
+        (count,) = self._write.execute(statement, list(parameters)).fetchone() or (0,)
+        return int(count)
+
     @contextmanager
     def _commit(self) -> Iterator[None]:
+        laid = (self._generation, self._enums, self._index, self._rows, self._marked, self._changed, self._number)
         self._write.execute("BEGIN TRANSACTION")
         try:
             yield
@@ -448,6 +470,7 @@ class CachedRows:
             self._write.execute("COMMIT")
         except BaseException:
             self._write.execute("ROLLBACK")
+            (self._generation, self._enums, self._index, self._rows, self._marked, self._changed, self._number) = laid
             raise
 
     def _publish(self) -> None:

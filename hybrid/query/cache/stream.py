@@ -20,8 +20,9 @@ from hybrid.table.state import RealtimeState
 _POLL_MS = 15
 _POLL_RECORDS = 20_000
 _METADATA_MS = 1000
-# A broker that has not answered for so long may hold rows that are not seen.
-_SILENT_MS_MAX = 3000
+# How often Kafka is asked where it ends, and how long a broker may take to say so.
+_ENDS_S = 0.5
+_SILENT_MS_MAX = 1000
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,11 @@ class KafkaStream:
             max_partition_fetch_bytes=8 * 1024 * 1024,
             metrics_enabled=False,
         )
-        # The topic's id and when the broker last answered; kafka-python shows neither by a method of its consumer.
+        # It knows the topic's id, which kafka-python shows by no method of its consumer.
         self._cluster = self._consumer._cluster
         self._assigned: dict[object, PartitionKey] = {}
-        self._looked = 0.0
+        self._ends: dict[object, int] = {}
+        self._looked, self._asked = 0.0, 0.0
         try:
             self._look()
         except BaseException:
@@ -89,6 +91,8 @@ class KafkaStream:
             found = self._consumer.poll(timeout_ms=_POLL_MS, max_records=_POLL_RECORDS)
         except KafkaError as error:
             raise StreamError(f"Topic '{self._topic}' cannot be followed: {error}") from error
+        if found:
+            self._check_identity()
         messages = [
             TailMessage(self._assigned[part], record.offset, record.timestamp, record.value)
             for part, records in found.items()
@@ -96,17 +100,47 @@ class KafkaStream:
         ]
         for part, key in self._assigned.items():
             self._positions[key] = self._consumer.position(part)
-        asked = all(self._consumer.highwater(part) is not None for part in self._assigned)
-        ends = asked and len(messages) < _POLL_RECORDS
-        return Polled(messages, dict(self._positions), ends and self._answers())
+        return Polled(messages, dict(self._positions), self._is_at_the_end())
 
     def close(self) -> None:
         """See `Stream`."""
         self._consumer.close(autocommit=False)
 
-    def _answers(self) -> bool:
-        answered_ms: float = self._cluster._last_successful_refresh_ms
-        return time.monotonic() * 1000 - answered_ms < _METADATA_MS + _SILENT_MS_MAX
+    def _is_at_the_end(self) -> bool:
+        """Whether all that Kafka had a moment ago has been polled: its last stable offsets, asked for now and then,
+        and what its newest answers told beyond them.
+        """
+        if time.monotonic() - self._asked > _ENDS_S:
+            self._ask_ends()
+        # An open transaction holds the position below what is written; then the stable offsets alone count.
+        known = all(self._position(part) >= end for part, end in self._ends.items())
+        behind = any(self._position(part) < (self._consumer.highwater(part) or 0) for part in self._assigned)
+        if known and behind:
+            self._ask_ends()
+            known = all(self._position(part) >= end for part, end in self._ends.items())
+        return known
+
+    def _ask_ends(self) -> None:
+        from kafka.errors import KafkaError
+
+        try:
+            self._ends = self._consumer.end_offsets(list(self._assigned), timeout_ms=_SILENT_MS_MAX)
+        except KafkaError as error:
+            raise StreamError(f"Kafka does not answer for topic '{self._topic}': {error}") from error
+        self._asked = time.monotonic()
+
+    def _position(self, part: object) -> int:
+        return self._positions[self._assigned[part]]
+
+    def _check_identity(self) -> None:
+        """StreamError when the topic is another one of the same name."""
+        now = self._cluster.topic_id(self._topic)
+        if now is None:
+            raise StreamError(f"Topic '{self._topic}' is not there.")
+        if self._known_id is None:
+            self._known_id = str(now)
+        if str(now) != self._known_id:
+            raise StreamError(f"Topic '{self._topic}' was recreated.")
 
     def _look(self) -> None:
         """Takes up new partitions; StreamError when the topic is another one."""
@@ -114,13 +148,9 @@ class KafkaStream:
 
         self._looked = time.monotonic()
         numbers = self._consumer.partitions_for_topic(self._topic)
-        now = self._cluster.topic_id(self._topic)
-        if not numbers or now is None:
+        if not numbers:
             raise StreamError(f"Topic '{self._topic}' is not there.")
-        if self._known_id is None:
-            self._known_id = str(now)
-        if str(now) != self._known_id:
-            raise StreamError(f"Topic '{self._topic}' was recreated.")
+        self._check_identity()
         if len(numbers) == len(self._assigned):
             return
         parts = {TopicPartition(self._topic, number): partition_key(self._topic, number) for number in numbers}
@@ -128,3 +158,4 @@ class KafkaStream:
         self._assigned = dict(parts)
         for part, key in parts.items():
             self._consumer.seek(part, self._positions.setdefault(key, 0))
+        self._ask_ends()

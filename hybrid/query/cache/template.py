@@ -1,18 +1,22 @@
 """Statements that differ only in the values they compare with are rewritten once.
 
 Reading and rewriting a statement takes longer than a small one takes to run. So its text is cut at the values behind
-comparison signs, and what lies between is the template's name. A template is made by rewriting the statement twice,
-with marks of two looks in the place of the values: when both come out alike but for the marks, and each mark just once,
-the values reach DuckDB as they were written, whatever they are, and any others may take their place. Otherwise (a
-number that becomes a timestamp, `now()`) the statement is rewritten each time.
+comparison signs, and what lies between is the template's name. A template is made by rewriting the statement with marks
+of several looks in the place of the values: when all come out alike but for the marks, and each mark just once, as a
+literal of its own, the values reach DuckDB as they were written, whatever they are, and any others may take their
+place. Otherwise (a number that becomes a timestamp, a text that becomes a name, `now()`) the statement is rewritten
+each time.
 """
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokenizer_core import TokenType
 
 from hybrid.errors import QueryError
 from hybrid.query.plan import Rewritten
@@ -24,7 +28,7 @@ _TEXT, _WHOLE, _DECIMAL = "text", "whole", "decimal"
 # What is passed over whole, so that nothing inside of it looks like a value; then a value behind a comparison.
 _PIECES = re.compile(
     r"""--[^\n]*|/\*.*?\*/|"(?:[^"]|"")*"|
-    (?P<lead>(?:<>|!=|<=|>=|=|<|>|\bBETWEEN\b|\bAND\b)\s*)
+    (?P<lead>(?:(?<![-+*/%<>=!~^&|@\#?:$])(?:<>|!=|<=|>=|=|<|>)|\bBETWEEN\b|\bAND\b)\s*)
     (?:(?P<text>'[^'\\]*'(?!'))|(?P<decimal>\d{1,18}\.\d{1,18})(?![\w.])|(?P<whole>\d{1,18})(?![\w.]))|
     '(?:[^']|'')*'""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
@@ -32,7 +36,9 @@ _PIECES = re.compile(
 _OPTIONS = re.compile(r"\b(?:set|option)\b", re.IGNORECASE)
 _LOOKS = (
     {_TEXT: "'hybrid mark {}'", _WHOLE: "7710000000000{:03d}", _DECIMAL: "0.771000{:03d}"},
-    {_TEXT: "'88{:03d}77123'", _WHOLE: "8{:03d}77", _DECIMAL: "88{:03d}.625"},
+    # What an identifier, a pattern, a path or a number would write in another way.
+    {_TEXT: "'$.m\"k[{:03d}].x/ %_'", _WHOLE: "8{:03d}77", _DECIMAL: "88{:03d}.625"},
+    {_TEXT: "'88{:03d}77123'", _WHOLE: "9007199254{:03d}", _DECIMAL: "0.5{:03d}"},
 )
 # Rewrites a statement as at a moment, epoch ms.
 Rewriter = Callable[[str, int], Rewritten]
@@ -67,7 +73,7 @@ class Templates:
 
         `is_current` says whether a template's tables are still what they were.
         """
-        if len(sql) > _TEXT_MAX or _OPTIONS.search(sql):
+        if len(sql) > _TEXT_MAX or "\0" in sql or _OPTIONS.search(sql):
             return Template(self._rewrite(sql, now_ms), ()), ()
         name, values, kinds = cut(sql)
         template = self._known.get(name)
@@ -81,17 +87,16 @@ class Templates:
 
     def _make(self, name: str, kinds: Sequence[str], now_ms: int) -> Template | None:
         marks = [[look[kind].format(place) for place, kind in enumerate(kinds)] for look in _LOOKS]
+        moments = (now_ms, now_ms // 2, now_ms // 3)
         try:
-            made = [
-                self._rewrite(_put(name, marked), moment)
-                for marked, moment in zip(marks, (now_ms, now_ms // 2), strict=True)
-            ]
+            made = [self._rewrite(_put(name, marked), moment) for marked, moment in zip(marks, moments, strict=True)]
         except QueryError:
             return None  # as written it may be right, or wrong in a way that is told with its own values
+        first = made[0]
         plain = [_unmarked(one.sql, marked) for one, marked in zip(made, marks, strict=True)]
-        if plain[0] is None or plain[0] != plain[1] or made[0].rows_max != made[1].rows_max:
+        if plain[0] is None or any(one != plain[0] for one in plain) or not first.exact:
             return None
-        return Template(made[0], marks[0])
+        return Template(first, marks[0]) if all(one.rows_max == first.rows_max for one in made) else None
 
 
 def cut(sql: str) -> tuple[str, list[str], list[str]]:
@@ -116,9 +121,14 @@ def _put(name: str, values: Sequence[str]) -> str:
 
 
 def _unmarked(sql: str, marks: Sequence[str]) -> str | None:
-    """The SQL with each mark's number in its place; None when a mark does not stand there exactly once."""
+    """The SQL with each mark's number in its place; None when a mark is not one literal, once, and nothing else."""
+    literals = Counter(
+        f"'{token.text}'" if token.token_type is TokenType.STRING else token.text
+        for token in DuckDB().tokenize(sql)
+        if token.token_type in {TokenType.STRING, TokenType.NUMBER}
+    )
     for place, mark in enumerate(marks):
-        if sql.count(mark) != 1:
+        if sql.count(mark) != 1 or literals[mark] != 1:
             return None
         sql = sql.replace(mark, f"\0{place}\0")
     return sql
