@@ -31,14 +31,35 @@ def server_of(home: Path) -> str | None:
         return None
 
 
-class Client:
-    """A server at `url`. Errors are those that the verb raised there; MachineError when it does not answer."""
+def secret_of(home: Path, url: str) -> str | None:
+    """The secret that the server at `url` left in its home for whoever can read it there; None when it is another's."""
+    try:
+        found = json.loads((home / SERVER_FILE).read_text(encoding="utf-8"))
+        secret = str(found["secret"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return secret if _plain(url) in {_plain(str(found.get(name))) for name in ("url", "broker_url")} else None
 
-    def __init__(self, url: str, progress: Progress) -> None:
+
+def _plain(url: str) -> str:
+    """A server's address in the one way it is compared."""
+    return url.removeprefix("http://").rstrip("/").replace("localhost:", "127.0.0.1:")
+
+
+class Client:
+    """A server at `url`. Errors are those that the verb raised there; MachineError when it does not answer.
+
+    `secret` is that of an account there, if it asks for one.
+    """
+
+    def __init__(self, url: str, progress: Progress, secret: str | None = None) -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise UsageError(f"'{url}' is not a server's address.", hint="Write it like http://127.0.0.1:9000")
         self._parts, self._url, self._progress = parts, url, progress
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if secret is not None:
+            self._headers["Authorization"] = f"Bearer {secret}"
 
     def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """What the verb returns."""
@@ -68,11 +89,10 @@ class Client:
         connection = kind(self._parts.hostname or "", self._parts.port, timeout=None)
         try:
             payload = None if body is None else json.dumps(body)
-            headers = {"Content-Type": "application/json", "Accept": "application/json"}
             connection.timeout = _CONNECT_S
             connection.connect()
             connection.sock.settimeout(None)
-            connection.request(method, self._parts.path.rstrip("/") + path, payload, headers)
+            connection.request(method, self._parts.path.rstrip("/") + path, payload, self._headers)
             response = connection.getresponse()
             text = response.read()
             answer = json.loads(text) if text else None

@@ -8,6 +8,8 @@
     |   `-- OvertakenError      the state an act was planned on is no longer newest    (retried, then exit 4)
     |-- StreamError             Kafka: unreachable, topic missing, offsets expired     exit 1
     |-- DataError               a row, file or batch cannot be read or converted       exit 1
+    |-- AccessError             a server does not know who asks                        exit 1
+    |   `-- RightError          ... or does, and it may not                            exit 1
     |-- QueryError              a statement cannot be parsed, planned or run           exit 1
     `-- MachineError            Java, jars, disk: the machine lacks something          exit 1
 
@@ -92,6 +94,20 @@ class DataError(HybridError):
 
     code = "data"
     http_status = 400
+
+
+class AccessError(HybridError):
+    """A server does not know who asks: no account was named, or not with its secret."""
+
+    code = "access"
+    http_status = 401
+
+
+class RightError(AccessError):
+    """The account that asks has not the right that this takes."""
+
+    code = "right"
+    http_status = 403
 
 
 class QueryError(HybridError):

@@ -35,10 +35,14 @@ _CONTEXT: ContextVar[Mapping[str, str]] = ContextVar("hybrid_log_context", defau
 
 @contextmanager
 def log_context(
-    *, table: str | None = None, request_id: str | None = None, run_id: str | None = None
+    *,
+    table: str | None = None,
+    request_id: str | None = None,
+    run_id: str | None = None,
+    account: str | None = None,
 ) -> Iterator[None]:
     """Every record of this thread or task bears these fields meanwhile, with those of contexts around it."""
-    given = {"table": table, "request_id": request_id, "run_id": run_id}
+    given = {"table": table, "request_id": request_id, "run_id": run_id, "account": account}
     token = _CONTEXT.set({**_CONTEXT.get(), **{name: value for name, value in given.items() if value is not None}})
     try:
         yield

@@ -17,7 +17,7 @@ from hybrid.progress import Silent
 @pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the user has in the environment must not change what a test sees (the jar cache is shared on purpose)."""
-    for name in ("HYBRID_HOME", "HYBRID_SERVER", "HYBRID_KAFKA"):
+    for name in ("HYBRID_HOME", "HYBRID_SERVER", "HYBRID_TOKEN", "HYBRID_KAFKA"):
         monkeypatch.delenv(name, raising=False)
 
 

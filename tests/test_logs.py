@@ -284,7 +284,7 @@ def test_objects_for_programs(told: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(capsys.readouterr().out) == [
         {
             "ts": "2026-11-21T10:00:02.000Z", "level": "ERROR", "role": "cli", "logger": "hybrid", "message": "two",
-            "table": None, "request_id": None, "run_id": None, "error": "Traceback\n  oh",
+            "table": None, "request_id": None, "run_id": None, "error": "Traceback\n  oh", "account": None,
         }
     ]  # fmt: skip
     assert run(["logs", "-f", "--format", "csv", "--home", str(told)]) == 2

@@ -55,7 +55,8 @@ class Cli:
     def settings(self) -> Settings:
         """The resolved settings; warnings about `hybrid.toml` are said once."""
         home = self.given.get("home")
-        found = load_settings(home=Path(home) if home else None, flags={"server": self.given.get("server")})
+        flags = {name: self.given.get(name) for name in ("server", "token")}
+        found = load_settings(home=Path(home) if home else None, flags=flags)
         for warning in found.warnings:
             self.say(f"warning: {warning}")
         return found
@@ -108,6 +109,7 @@ def global_options() -> list[click.Option]:
     return [
         click.Option(["--home"], metavar="DIR", help="Home folder (default .hybrid, searched upward).", **shared),
         click.Option(["--server"], metavar="URL", help="Let the server at URL do the work.", **shared),
+        click.Option(["--token"], metavar="SECRET", help="Secret of an account there (HYBRID_TOKEN).", **shared),
         click.Option(["--format"], type=click.Choice(FORMATS), help="Form of the result (default table).", **shared),
         click.Option(["--json"], is_flag=True, help="Same as --format json.", **shared),
         click.Option(["-v", "verbose"], is_flag=True, help="Show the traceback of an error.", **shared),

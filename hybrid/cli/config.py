@@ -5,6 +5,9 @@ from __future__ import annotations
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.spec.settings import Setting, Value
+
+_SECRET = ("token",)
 
 
 @click.group(cls=HybridGroup)
@@ -21,10 +24,15 @@ def show(cli: Cli) -> None:
         {"name": "home", "value": str(settings.home), "source": settings.home_source, "meaning": "home folder"}
     ]
     rows += [
-        {"name": one.name, "value": one.value, "source": one.source, "meaning": one.meaning} for one in settings.values
+        {"name": one.name, "value": _shown(one), "source": one.source, "meaning": one.meaning}
+        for one in settings.values
     ]
     rows += [
         {"name": name, "value": value, "source": str(settings.home / "hybrid.toml"), "meaning": "passed to Spark"}
         for name, value in settings.spark.items()
     ]
     cli.emit(rows, ["name", "value", "source", "meaning"])
+
+
+def _shown(setting: Setting) -> Value:
+    return "(hidden)" if setting.name in _SECRET and setting.value is not None else setting.value

@@ -12,7 +12,7 @@ from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.output import emit, printable
 from hybrid.errors import UsageError
 
-_KEYS = ("ts", "level", "role", "logger", "message", "table", "request_id", "run_id", "error")
+_KEYS = ("ts", "level", "role", "logger", "message", "table", "request_id", "run_id", "error", "account")
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 

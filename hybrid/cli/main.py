@@ -35,11 +35,13 @@ NOUNS = {
     "boundary": Noun("hybrid.cli.boundary:boundary", "The boundary between the halves."),
     "job": Noun("hybrid.cli.job:job", "Run an ingestion job spec."),
     "replacement": Noun("hybrid.cli.replacement:replacement", "What replaced what, and back."),
+    "access": Noun("hybrid.cli.access:access", "Who may use the server, and what for."),
     "admin": Noun("hybrid.cli.admin:admin", "Pinot's own command lines."),
     "rejected": Noun("hybrid.cli.rejected:rejected", "Messages that could not be read."),
     "logs": Noun("hybrid.cli.logs:logs", "What was written down."),
 }
 INTERRUPTED = 130
+_TOKEN = "--token"
 
 
 @click.group(cls=HybridGroup, nouns=NOUNS, context_settings={"help_option_names": ["-h", "--help"]})
@@ -103,7 +105,7 @@ def _complain(cli: Cli, message: str, hint: str | None) -> None:
 
 
 def _log_traceback(cli: Cli) -> Path | str:
-    logging.getLogger("hybrid").exception("Unexpected error; arguments: %s", sys.argv[1:])
+    logging.getLogger("hybrid").exception("Unexpected error; arguments: %s", _without_secret(sys.argv[1:]))
     log = written_log()
     if log is not None:
         return log
@@ -111,3 +113,9 @@ def _log_traceback(cli: Cli) -> Path | str:
         return f"no log, because {cli.settings.logs} cannot be written (run again with -v)"
     except HybridError:
         return "no log, because the settings cannot be read (run again with -v)"
+
+
+def _without_secret(args: Sequence[str]) -> list[str]:
+    """The words of a command line, for a log."""
+    shown = [f"{_TOKEN}=..." if arg.startswith(f"{_TOKEN}=") else arg for arg in args]
+    return ["..." if before == _TOKEN else arg for before, arg in zip(["", *shown], shown, strict=False)]

@@ -22,7 +22,7 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
     if url is not None:
         from hybrid.client import Client
 
-        return Client(url, cli.progress).call(verb, arguments)
+        return Client(url, cli.progress, _secret_for(cli, url)).call(verb, arguments)
     from hybrid.verbs import VERBS
 
     with opened(cli) as home:
@@ -34,6 +34,13 @@ def server_url(cli: Cli) -> str | None:
     from hybrid.client import server_of
 
     return cli.settings.server or server_of(cli.home)
+
+
+def _secret_for(cli: Cli, url: str) -> str | None:
+    """What the server at `url` is told: its home's own secret if it is the home's, never to another one."""
+    from hybrid.client import secret_of
+
+    return secret_of(cli.home, url) or cli.settings.token
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,12 +11,14 @@ from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.opened import opened
 from hybrid.errors import UsageError
 
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+if TYPE_CHECKING:
+    from hybrid.serve.supervisor import Address
+
 _PORT = click.IntRange(0, 65535)
 
 
 @click.command(cls=HybridCommand)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind; loopback only.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind; not loopback: needs an account.")
 @click.option("--port", type=_PORT, default=9000, show_default=True, help="Controller port; 0: any free one.")
 @click.option("--broker-port", type=_PORT, default=8099, show_default=True, help="Broker port; 0: any free one.")
 @click.option(
@@ -32,14 +35,10 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
     from hybrid.logs import setup_logging
     from hybrid.serve.supervisor import Address, supervise
 
-    if host not in _LOOPBACK:
-        raise UsageError(
-            f"--host {host}: this server has no authentication yet, so it binds to loopback only.",
-            hint="Put a proxy that asks who is there in front of it.",
-        )
+    address = Address(host, port, broker_port)
+    _has_accounts_if_needed(cli, address)
     if cache_bytes is not None:
         os.environ["HYBRID_CACHE_BYTES"] = str(cache_bytes)  # for the processes that it starts, and their successors
-    address = Address(host, port, broker_port)
     options = ["--home", str(cli.home)]
     setup_logging(cli.settings.logs, "serve" if role == "all" else role)
     if role == "all":
@@ -49,3 +48,19 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
     whole = [*options, "serve", "--host", host, "--port", str(port), "--broker-port", str(broker_port)]
     with opened(cli) as home:
         return (run_query if role == "query" else run_pipeline)(home, address, whole)
+
+
+def _has_accounts_if_needed(cli: Cli, address: Address) -> None:
+    """UsageError where other machines would reach a server that knows nobody.
+
+    Asked of whoever starts a server. Its processes go on when the last account is removed, and let nobody in.
+    """
+    from hybrid.access import Accounts
+    from hybrid.serve.supervisor import LIFELINE, SUCCESSOR
+
+    if address.is_loopback or {LIFELINE, SUCCESSOR} & os.environ.keys() or Accounts(cli.home).list():
+        return
+    raise UsageError(
+        f"--host {address.host}: other machines would reach this server, and {cli.home} has no account yet.",
+        hint="hybrid access add NAME --right read|operate|admin",
+    )

@@ -41,9 +41,11 @@ class Process:
                 time.sleep(_POLL_S)
 
     def save(self, path: Path, **more: object) -> None:
-        """Write it, and what else belongs to it, as JSON; whoever reads sees all of it or nothing."""
+        """Write it, and what else belongs to it, as JSON for this user; whoever reads sees all or nothing."""
         part = path.with_suffix(".part")
-        part.write_text(json.dumps({"pid": self.pid, "started": self.started, **more}), encoding="utf-8")
+        part.unlink(missing_ok=True)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(json.dumps({"pid": self.pid, "started": self.started, **more}))
         os.replace(part, path)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.query.connection import load_duckdb, locked_connection
-from hybrid.query.execution import Attempt, Fetched, fetch, timeout_of, to_result
+from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
 from hybrid.query.failures import is_evolution
 from hybrid.query.guard import check_statement
@@ -36,11 +36,13 @@ def _wall_clock_ms() -> int:
 class QueryOptions:
     """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins); `spill`: for large sorts.
 
+    A result of more than `rows_max` rows is a QueryError (None: no limit).
     `cache` is asked before the files are. `running` is told how to interrupt the statement once it runs; an interrupted
     one is a QueryError (503).
     """
 
     timeout_ms: int | None = None
+    rows_max: int | None = None
     tail: TailSource = field(default_factory=KafkaTail)
     now_ms: Callable[[], int] = _wall_clock_ms
     spill: Path | None = None
@@ -53,7 +55,7 @@ def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Q
     options = options or QueryOptions()
     started, now_ms = time.monotonic(), options.now_ms()
     if options.cache is not None:
-        cached = options.cache.answer(sql, now_ms, options.timeout_ms, options.running)
+        cached = options.cache.answer(sql, now_ms, Limits(options.timeout_ms, options.rows_max), options.running)
         if cached is not None:
             return cached
     plan = plan_query(parse_statement(sql), tables, options.tail, now_ms, load_duckdb)
@@ -63,7 +65,7 @@ def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Q
         check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
         options.running(connection.interrupt)
         with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.timeout_ms)):
-            fetched = _fetch(connection, plan)
+            fetched = _fetch(connection, plan, options.rows_max)
     used_ms = round((time.monotonic() - started) * 1000)
     stats = replace(_stats(plan), time_used_ms=used_ms, fresh_ms=_fresh_ms(plan, now_ms))
     return to_result(plan.rewritten, fetched, plan.revision, plan.warnings, stats)
@@ -93,16 +95,16 @@ def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection
         connection.close()
 
 
-def _fetch(connection: DuckDBPyConnection, plan: QueryPlan) -> Fetched:
+def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, rows_max: int | None) -> Fetched:
     import duckdb
 
     try:
-        return fetch(connection, plan.full_sql())
+        return fetch(connection, plan.full_sql(), rows_max)
     except duckdb.Error as error:
         # Older files lack columns that were added later. Reading by name costs the footer of every file: only then.
         if not is_evolution(str(error), plan.rewritten.columns()):
             raise
-    return fetch(connection, plan.full_sql(evolved=True))
+    return fetch(connection, plan.full_sql(evolved=True), rows_max)
 
 
 def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.errors import QueryError
 from hybrid.query.deadline import deadline
-from hybrid.query.failures import query_error
+from hybrid.query.failures import EXECUTION, query_error
 from hybrid.query.plan import Rewritten
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
@@ -17,6 +17,13 @@ from hybrid.sql.statement import PARSE_ERROR
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+class Limits(NamedTuple):
+    """What a statement may take: milliseconds, unless it says so itself, and rows of its result. None: no limit."""
+
+    timeout_ms: int | None = None
+    rows_max: int | None = None
 
 
 class Fetched(NamedTuple):
@@ -36,12 +43,19 @@ def timeout_of(rewritten: Rewritten, default_ms: int | None) -> int | None:
     return int(written)
 
 
-def fetch(connection: DuckDBPyConnection, sql: str) -> Fetched:
-    """All rows of a SELECT. duckdb.Error when it fails."""
+def fetch(connection: DuckDBPyConnection, sql: str, rows_max: int | None) -> Fetched:
+    """All rows of a SELECT. duckdb.Error when it fails, QueryError when they are more than `rows_max`."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:  # the last of several fences
         raise QueryError("One statement at a time.", pinot_code=PARSE_ERROR)
-    rows = connection.execute(statements[0]).fetchall()
+    found = connection.execute(statements[0])
+    rows = found.fetchall() if rows_max is None else found.fetchmany(rows_max + 1)
+    if rows_max is not None and len(rows) > rows_max:
+        raise QueryError(
+            f"The result has more than {rows_max} rows, which is as many as this server gives at once.",
+            pinot_code=EXECUTION,
+            hint="Add LIMIT to it, or raise query_rows_max.",
+        )
     return Fetched([(str(column[0]), str(column[1])) for column in connection.description or ()], rows)
 
 

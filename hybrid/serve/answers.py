@@ -25,7 +25,10 @@ def hybrid_answer(error: HybridError) -> JSONResponse:
     """The answer for an error of our own."""
     status = error.http_status if error.http_status >= 400 else 400
     document = error_document(error)
-    return error_answer(status, str(document.pop("error")), **document)
+    answer = error_answer(status, str(document.pop("error")), **document)
+    if status == 401:
+        answer.headers["WWW-Authenticate"] = 'Basic realm="hybrid", Bearer'
+    return answer
 
 
 def not_built(sentence: str) -> JSONResponse:

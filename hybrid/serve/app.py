@@ -24,6 +24,7 @@ from hybrid.serve import (
 )
 from hybrid.serve.answers import add_error_answers
 from hybrid.serve.context import Context, Limits
+from hybrid.serve.door import Door
 from hybrid.serve.gate import Gate
 from hybrid.serve.metrics import Metrics
 
@@ -43,8 +44,12 @@ def build_app(
     url: str,
     hosts: frozenset[str] | None = LOOPBACK,
     cache: CachedAnswers | None = None,
+    closed: bool = False,
 ) -> FastAPI:
-    """The application over a home. `hosts` are the Host names it answers to (None: any); `url` is where it is."""
+    """The application over a home. `hosts` are the Host names it answers to (None: any); `url` is where it is.
+
+    `closed`: without any account it answers nobody, as it must where other machines reach it.
+    """
     metrics = Metrics(home)
     app = FastAPI(
         title="hybrid",
@@ -60,5 +65,5 @@ def build_app(
     for router in _ROUTERS:
         app.include_router(router)
     openapi.describe(app)
-    app.add_middleware(Gate, limits=limits, metrics=metrics, hosts=hosts)
+    app.add_middleware(Gate, limits=limits, metrics=metrics, hosts=hosts, door=Door(home.home, closed))
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +17,10 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.handle import Table
 from hybrid.query.cache.answers import CachedAnswers
+from hybrid.serve.door import who_asks
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import RunningQueries
+from hybrid.verbs import VERBS
 from hybrid.workqueue import enqueue
 
 _POLL_S = (0.01, 0.2)
@@ -34,11 +37,14 @@ class GoesOn(HybridError):
 
 @dataclass(frozen=True)
 class Limits:
-    """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms` a statement's time."""
+    """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms` and
+    `query_rows` a statement's time and result.
+    """
 
     body_bytes: int = 16 * 1024 * 1024
     upload_bytes: int = 1024 * 1024 * 1024
     query_timeout_ms: int = 60_000
+    query_rows: int = 1_000_000
     run_wait_s: float = 600.0
 
 
@@ -54,7 +60,15 @@ class Context:
     queries: RunningQueries = field(default_factory=RunningQueries)
 
     def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:
-        """Queues heavy work; ConflictError when one of its kind waits or goes on already."""
+        """Queues heavy work; ConflictError when one of its kind waits or goes on already.
+
+        The run, and the lineage entry that it may write, name the account that asks: whatever user the request names.
+        """
+        account = who_asks()
+        if account is not None:
+            source = f"{source}:{account}"
+            if "user" in inspect.signature(VERBS[verb].call).parameters:
+                arguments = {**arguments, "user": account}
         run = enqueue(self.home, verb, arguments, source)
         if run is None:
             raise ConflictError(

@@ -1,7 +1,8 @@
-"""What every request passes: a request id, a bound on its body, a look at its Host, a log line and a count.
+"""What every request passes: a request id, a look at its Host and account, a bound on its body, a log line, a count.
 
 A server on loopback answers only to loopback names: a web page elsewhere could otherwise reach it under a name of its
-own that resolves to 127.0.0.1 (DNS rebinding). Nor does it answer a page of another site, which could otherwise post.
+own that resolves to 127.0.0.1 (DNS rebinding). No server answers a page of another site: it could otherwise post, with
+the account that a browser remembers.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hybrid.access import Account
+from hybrid.errors import AccessError
 from hybrid.logs import log_context
-from hybrid.serve.answers import error_answer
+from hybrid.serve.answers import error_answer, hybrid_answer
 from hybrid.serve.context import Limits
+from hybrid.serve.door import Door, asking, may_pass
 from hybrid.serve.metrics import Metrics
 
 _LOG = logging.getLogger(__name__)
@@ -30,8 +34,10 @@ Headers = dict[bytes, bytes]
 class Gate:
     """The outermost layer of the application. `hosts` None: any Host header will do."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None) -> None:
-        self._app, self._limits, self._metrics, self._hosts = app, limits, metrics, hosts
+    def __init__(
+        self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None, door: Door
+    ) -> None:
+        self._app, self._limits, self._metrics, self._hosts, self._door = app, limits, metrics, hosts, door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on."""
@@ -45,24 +51,29 @@ class Gate:
         with log_context(request_id=request_id):
             started = time.monotonic()
             try:
-                await self._pass(scope, headers, receive, _watched(send, seen, request_id))
+                await self._pass(scope, headers, receive, _watched(send, seen, request_id), seen)
             finally:
                 self._told(scope, seen, time.monotonic() - started)
 
-    async def _pass(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _pass(self, scope: Scope, headers: Headers, receive: Receive, send: Send, seen: _Seen) -> None:
         limit = self._limits.upload_bytes if scope["path"] in _UPLOADS else self._limits.body_bytes
         refusal = self._host_refusal(headers) or _length_refusal(headers, limit)
         if refusal is not None:
             await error_answer(*refusal, kind="usage", hint=None)(scope, receive, send)
             return
-        await self._app(_json_meant(scope, headers), _bounded(receive, limit), send)
+        try:
+            seen.account = self._door.account(scope["path"], headers.get(b"authorization"))
+            may_pass(seen.account, scope["method"], scope["path"])
+        except AccessError as error:
+            await hybrid_answer(error)(scope, receive, send)
+            return
+        with asking(seen.account):
+            await self._app(_json_meant(scope, headers), _bounded(receive, limit), send)
 
     def _host_refusal(self, headers: Headers) -> tuple[int, str] | None:
-        if self._hosts is None:
-            return None
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() and not host.endswith("]") else host
-        if name not in self._hosts:
+        if self._hosts is not None and name not in self._hosts:
             return 421, f"This server answers on loopback only; Host '{host[:100]}' is not a loopback name."
         origin = headers.get(b"origin", b"").decode("latin-1").lower()
         if origin and origin.partition("://")[2] != host:
@@ -73,11 +84,13 @@ class Gate:
         route = getattr(scope.get("route"), "path", "(no path)")
         self._metrics.request(scope["method"], route, seen.status, took_s)
         if scope["path"] not in _QUIET:
-            _LOG.info("%s %s %s in %.1f ms", scope["method"], scope["path"], seen.status, took_s * 1000)
+            with asking(seen.account):
+                _LOG.info("%s %s %s in %.1f ms", scope["method"], scope["path"], seen.status, took_s * 1000)
 
 
 class _Seen:
     status = 500
+    account: Account | None = None
 
 
 def _watched(send: Send, seen: _Seen, request_id: str) -> Send:

@@ -47,10 +47,13 @@ class Done(BaseModel):
 
 ERRORS: dict[int | str, Json] = {
     400: {"model": Error, "description": "What was asked cannot be: a wrong body, value or name"},
+    401: {"model": Error, "description": "No account is known by what was sent"},
+    403: {"model": Error, "description": "The account's right is not enough, or a page of another site asks"},
     404: {"model": Error, "description": "Something that was named does not exist"},
     409: {"model": Error, "description": "Somebody else acts, or acted, on the same thing; nothing was changed"},
     413: {"model": Error, "description": "The body is longer than the bound of the path"},
 }
+_SCHEMES = ("bearer", "basic")
 NOT_BUILT: dict[int | str, Json] = {501: {"model": Error, "description": "Not built yet"}}
 
 
@@ -85,6 +88,8 @@ def describe(app: FastAPI) -> None:
                     _errors_as_json(operation["responses"])
             for name in ("HTTPValidationError", "ValidationError"):
                 made["components"]["schemas"].pop(name, None)
+            made["components"]["securitySchemes"] = {name: {"type": "http", "scheme": name} for name in _SCHEMES}
+            made["security"] = [{}, *({name: []} for name in _SCHEMES)]
             app.openapi_schema = made
         return app.openapi_schema
 

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from hybrid.errors import HybridError
 from hybrid.query.engine import QueryOptions, QueryResult
 from hybrid.serve.context import Context, context_of
+from hybrid.serve.openapi import shown
 from hybrid.serve.wire import failed_answer, query_answer, requested_timeout
 
 router = APIRouter(tags=["query"])
@@ -33,14 +34,32 @@ class Statement(BaseModel):
     query_options: str | None = Field(default=None, alias="queryOptions", max_length=10_000)
 
 
-_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": Statement.model_json_schema()}}}}
+_SHAPE = Statement.model_json_schema()
+_DESCRIBED: dict[str, Any] = {
+    "openapi_extra": {"requestBody": {"required": True, "content": {"application/json": {"schema": _SHAPE}}}},
+    "responses": shown(
+        {
+            "resultTable": {
+                "dataSchema": {"columnNames": ["count(*)"], "columnDataTypes": ["LONG"]},
+                "rows": [[14]],
+            },
+            "exceptions": [],
+            "numDocsScanned": 14,
+            "totalDocs": 14,
+            "timeUsedMs": 2,
+            "requestId": "0d7a6a8b0f2a4c55",
+            "revision": "orders[OFFLINE=3 REALTIME=5 boundary=2021-09-24T07:00:00.000Z{kafka/orders/0/0@7}]",
+            "answeredFrom": "cache",
+        }
+    ),
+}
 # Threads of their own, each with its connection: no query waits for a slow path, and none takes a new connection.
 _WORKERS = ThreadPoolExecutor(16, thread_name_prefix="query")
 
 
-@router.post("/query/sql", summary="Answer a statement", openapi_extra=_BODY)
+@router.post("/query/sql", summary="Answer a statement", **_DESCRIBED)
 @router.post("/query", summary="Answer a statement", include_in_schema=False)
-@router.post("/sql", summary="Answer a statement (the controller's path)", openapi_extra=_BODY)
+@router.post("/sql", summary="Answer a statement (the controller's path)", **_DESCRIBED)
 async def post_sql(request: Request) -> Response:
     """Pinot's broker response, with `revision`; a failed query is HTTP 200 with `exceptions`."""
     statement = _read(await request.body())
@@ -70,7 +89,8 @@ def _answer(context: Context, request: Request, sql: str, options: str | None) -
     try:
         timeout_ms = requested_timeout(options) or context.limits.query_timeout_ms
         with context.queries.running(request_id) as running:
-            result = context.home.query(sql, QueryOptions(timeout_ms=timeout_ms, running=running, cache=context.cache))
+            allowed = QueryOptions(timeout_ms, context.limits.query_rows, running=running, cache=context.cache)
+            result = context.home.query(sql, allowed)
     except HybridError as error:
         context.metrics.query_failed(error.pinot_code)
         return _json(failed_answer(error, request_id))

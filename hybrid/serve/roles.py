@@ -16,11 +16,12 @@ import uvicorn
 from hybrid.api import Hybrid
 from hybrid.errors import ConflictError
 from hybrid.query.cache.answers import CachedAnswers
-from hybrid.serve.app import build_app
+from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.supervisor import (
     LIFELINE,
     SOCKETS,
+    SUCCESSOR,
     Address,
     inherited_sockets,
     listening_sockets,
@@ -31,18 +32,27 @@ from hybrid.serve.supervisor import (
 _LOG = logging.getLogger(__name__)
 _GRACE_S = {"query": 1.0, "pipeline": 4.0}
 _REQUESTS_END_S = 3
+_SWITCH_S = 0.0005
 
 
 def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     """The query role: the HTTP application on its sockets until SIGTERM. Starts no JVM."""
     sockets = inherited_sockets(os.environ) or listening_sockets(address)
     settings = home.settings
-    limits = Limits(upload_bytes=settings.upload_bytes_max, query_timeout_ms=settings.query_timeout_ms)
+    limits = Limits(
+        upload_bytes=settings.upload_bytes_max,
+        query_timeout_ms=settings.query_timeout_ms,
+        query_rows=settings.query_rows_max,
+    )
     _ = home.catalog, home.definitions  # made before there are threads
+    # A statement's few Python steps must not wait 5 ms each for a thread that decodes rows of a stream.
+    sys.setswitchinterval(_SWITCH_S)
     cache = home.serving_cache(settings.cache_bytes) if settings.cache_bytes else None
     if cache is not None:
         cache.follow_all()
-    app = build_app(home, limits, url_of(sockets[0]), cache=CachedAnswers(cache) if cache is not None else None)
+    answers = CachedAnswers(cache) if cache is not None else None
+    hosts = LOOPBACK if address.is_loopback else None
+    app = build_app(home, limits, url_of(sockets[0]), hosts, answers, closed=not address.is_loopback)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_REQUESTS_END_S)
     server = uvicorn.Server(config)
     _ignore_terminal()
@@ -114,6 +124,7 @@ def succeed(home: Hybrid, options: Sequence[str]) -> None:
 
 def _become_serve(options: Sequence[str], sockets: Sequence[socket.socket]) -> None:
     environ = {name: value for name, value in os.environ.items() if name not in {LIFELINE, SOCKETS}}
+    environ[SUCCESSOR] = "1"
     if sockets:
         environ[SOCKETS] = ",".join(str(one.fileno()) for one in sockets)
     os.execve(sys.executable, [sys.executable, "-m", "hybrid.cli", *options], environ)

@@ -23,6 +23,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hybrid.access import new_secret
 from hybrid.client import SERVER_FILE
 from hybrid.errors import ConflictError, MachineError
 from hybrid.jvm.process import Process
@@ -30,6 +31,9 @@ from hybrid.progress import Progress
 
 _LOG = logging.getLogger(__name__)
 LIFELINE, SOCKETS = "HYBRID_SERVE_LIFELINE", "HYBRID_SERVE_SOCKETS"
+SUCCESSOR = "HYBRID_SERVE_SUCCESSOR"
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_EVERY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 ROLES = ("query", "pipeline")
 _TURN_S = 0.05
 _PAUSE_S = (0.1, 5.0)
@@ -46,6 +50,11 @@ class Address:
     host: str = "127.0.0.1"
     port: int = 9000
     broker_port: int = 8099
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return self.host in _LOOPBACK
 
 
 @dataclass
@@ -79,8 +88,10 @@ def supervise(home: Path, address: Address, options: Sequence[str], progress: Pr
         held.callback((home / SERVER_FILE).unlink, missing_ok=True)
         own = Process.of(os.getpid())
         assert own is not None
-        own.save(home / SERVER_FILE, url=url, broker_url=url_of(sockets[-1]))
-        progress.say(f"hybrid serves {home} at {url} (broker path: {url_of(sockets[-1])}). Ctrl-C ends it.")
+        # The secret is for the commands on this home; whoever can read it can change the home itself.
+        own.save(home / SERVER_FILE, url=url, broker_url=url_of(sockets[-1]), secret=new_secret())
+        every = " and all addresses of this machine" if sockets[0].getsockname()[0] in _EVERY else ""
+        progress.say(f"hybrid serves {home} at {url}{every} (broker path: {url_of(sockets[-1])}). Ctrl-C ends it.")
         ports = [one.getsockname()[1] for one in sockets]
         where = ["--host", address.host, "--port", str(ports[0]), "--broker-port", str(ports[-1])]
         _Supervisor(options, where, sockets, progress).run(stop)
@@ -188,8 +199,9 @@ def _listening(host: str, port: int, deadline: float) -> socket.socket:
 
 
 def url_of(one: socket.socket) -> str:
-    """Where a listening socket is reached."""
+    """Where a listening socket is reached from this machine."""
     host, port = one.getsockname()[:2]
+    host = _EVERY.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

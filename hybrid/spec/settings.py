@@ -37,9 +37,11 @@ class Key:
 KEYS = (
     Key("kafka", None, str, "Kafka brokers, host:port[,host:port]; without it, those of the table config"),
     Key("server", None, str, "URL of a running server that is to do the work"),
+    Key("token", None, str, "secret of an account on that server; better in HYBRID_TOKEN than on a command line"),
     Key("lock_timeout_s", 60.0, float, "how long an act waits for another act on the same half, seconds"),
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
     Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds"),
+    Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("cache_bytes", 2 * 1024**3, int, "memory in which a server keeps tables, bytes; 0: it reads files each time"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
@@ -79,6 +81,11 @@ class Settings:
         return self._text("server")
 
     @property
+    def token(self) -> str | None:
+        """The secret for that server, or None."""
+        return self._text("token")
+
+    @property
     def lock_timeout_s(self) -> float:
         """Seconds that an act waits for another one on the same half."""
         return float(self._value("lock_timeout_s") or 0)
@@ -92,6 +99,11 @@ class Settings:
     def query_timeout_ms(self) -> int:
         """Milliseconds that a server works on one statement."""
         return int(self._value("query_timeout_ms") or 0)
+
+    @property
+    def query_rows_max(self) -> int:
+        """Most rows of a result that a server gives."""
+        return int(self._value("query_rows_max") or 0)
 
     @property
     def upload_bytes_max(self) -> int:

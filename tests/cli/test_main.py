@@ -71,7 +71,11 @@ def test_the_option_nearest_to_the_end_wins(probe: list[Cli]) -> None:
         (["probe", "3"], 3, ""),
         (["probe", "conflict"], 4, "error: Somebody else acts.\nhint: wait\n"),
         (["probe", "interrupt"], 130, "\ninterrupted\n"),
-        (["probe", "--nope"], 2, "error: No such option '--nope'. Did you mean '--home'?\nhint: hybrid probe --help\n"),
+        (
+            ["probe", "--fromat"],
+            2,
+            "error: No such option '--fromat'. Did you mean '--format'?\nhint: hybrid probe --help\n",
+        ),
         (["prob"], 2, "error: No such command 'prob'. Did you mean 'probe'?\nhint: hybrid --help\n"),
     ],
 )

@@ -92,6 +92,9 @@ def play_work(play: Any) -> None:
 def play_machine(play: Any) -> None:
     play("setup")
     play("config show")
+    play("access add", "ada", "--right", "read")
+    play("access list")
+    play("access remove", "ada")
     play("kafka status", code=3)
     play("kafka start", "--port", "0")
     play("kafka stop")

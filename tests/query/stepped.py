@@ -10,6 +10,7 @@ from hybrid.query.cache.database import CacheDatabase
 from hybrid.query.cache.follower import Follower
 from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.stream import Polled
+from hybrid.query.execution import Limits
 from hybrid.query.plan import QueryTable
 from hybrid.query.result import QueryResult
 from hybrid.query.tail import TailMessage
@@ -81,4 +82,4 @@ class SteppedCache:
     def ask(self, sql: str) -> QueryResult | None:
         """The cache's answer after a step, or None when it has none."""
         self.step()
-        return self.answers.answer(sql, self.now_ms, None, lambda interrupt: None)
+        return self.answers.answer(sql, self.now_ms, Limits(), lambda interrupt: None)

@@ -14,6 +14,7 @@ import pytest
 from hybrid.query.cache.answers import CachedAnswers
 from hybrid.query.cache.cache import Cache
 from hybrid.query.engine import QueryOptions, QueryResult, run
+from hybrid.query.execution import Limits
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from tests.query.halves import Halves, Row, orders_spec
@@ -49,7 +50,7 @@ def cache(table: Source, tmp_path: Path) -> Iterator[Cache]:
 
 
 def answer(cache: Cache, sql: str) -> QueryResult | None:
-    return CachedAnswers(cache).answer(sql, 0, None, lambda interrupt: None)
+    return CachedAnswers(cache).answer(sql, 0, Limits(), lambda interrupt: None)
 
 
 def shown(cache: Cache, sql: str = SHOW) -> list[Any] | None:

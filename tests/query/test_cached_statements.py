@@ -13,6 +13,7 @@ from hybrid.errors import QueryError
 from hybrid.query.cache import rows as cached_rows
 from hybrid.query.cache.template import cut
 from hybrid.query.engine import QueryOptions, run
+from hybrid.query.execution import Limits
 from hybrid.query.tail import NoTail
 from hybrid.spec.schema import FieldKind, FieldSpec
 from hybrid.spec.types import DataType
@@ -136,6 +137,18 @@ def test_no_value_gets_out_of_its_place(cache: SteppedCache, call: str, text: st
     assert cache.ask("select count(*) from orders").rows == [(len(NAMES),)]  # type: ignore[union-attr]
 
 
+def test_more_rows_than_allowed_are_refused(cache: SteppedCache) -> None:
+    sql = "select order_id from orders limit 100"
+    cache.step()
+    for ask in (
+        lambda: cache.answers.answer(sql, NOW_MS, Limits(rows_max=3), lambda interrupt: None),
+        lambda: run(sql, cache.source, QueryOptions(rows_max=3, tail=NoTail())),
+    ):
+        with pytest.raises(QueryError, match="more than 3 rows"):
+            ask()
+    assert len(run(sql, cache.source, QueryOptions(rows_max=len(NAMES), tail=NoTail())).rows) == len(NAMES)
+
+
 def test_values_are_cut_where_they_are_compared() -> None:
     name, values, kinds = cut("select a, 5 from t where b = 5 and c in ('x') and d>='y' limit 7 -- = 8")
     assert (values, kinds) == (["5", "'y'"], ["whole", "text"])
@@ -148,7 +161,7 @@ def test_values_are_cut_where_they_are_compared() -> None:
 def test_what_is_gone_is_left_to_the_files(cache: SteppedCache) -> None:
     assert cache.ask("select count(*) from orders") is not None
     cache.rows.forget()
-    assert cache.answers.answer("select count(*) from orders", NOW_MS, None, lambda interrupt: None) is None
+    assert cache.answers.answer("select count(*) from orders", NOW_MS, Limits(), lambda interrupt: None) is None
     cache.followed.follower.lose()
     cache.built = 0
     assert cache.ask("select count(*) from orders") is not None

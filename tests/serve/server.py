@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ READY_S = 60.0
 
 
 class Server:
-    """`hybrid serve` in a process group of its own. `env` are further environment variables of its processes."""
+    """`hybrid serve` in a process group of its own. `env` are further variables of its processes, `options` its own."""
 
-    def __init__(self, home: Path, broker: str | None = None, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, home: Path, broker: str | None = None, env: Mapping[str, str] | None = None, options: Sequence[str] = ()
+    ) -> None:
         self.home = home
         self.log = home.parent / f"{home.name}-serve.log"
         known = {**os.environ, **({"HYBRID_KAFKA": broker} if broker else {}), **(env or {})}
@@ -35,6 +37,7 @@ class Server:
             "0",
             "--broker-port",
             "0",
+            *options,
         ]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

@@ -16,7 +16,7 @@ from hybrid.query.cache.database import Gone
 from hybrid.query.cache.rows import Served
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.connection import identifier, quoted
-from hybrid.query.execution import Attempt, fetch, timeout_of, to_result
+from hybrid.query.execution import Attempt, Limits, fetch, timeout_of, to_result
 from hybrid.query.guard import check_statement
 from hybrid.query.plan import QueryTable, Relation, Rewritten, resolve, rewrite
 from hybrid.query.result import QueryResult, QueryStats
@@ -44,7 +44,7 @@ class CachedAnswers:
         self._cache = cache
         self._templates = Templates(self._rewrite)
 
-    def answer(self, sql: str, now_ms: int, timeout_ms: int | None, running: Running) -> QueryResult | None:
+    def answer(self, sql: str, now_ms: int, limits: Limits, running: Running) -> QueryResult | None:
         """The answer to a statement, or None. QueryError when the statement is wrong or fails."""
         started = time.monotonic()
         template, values = self._templates.find(sql, now_ms, self._is_current)
@@ -65,8 +65,8 @@ class CachedAnswers:
                 filled = template.fill(rewritten.over(_relations(rewritten, tables, served)), values)
                 self._check(reader, template)
                 running(reader.interrupt)
-                with Attempt(reader, rewritten, timeout_of(rewritten, timeout_ms)):
-                    fetched = fetch(reader, filled)
+                with Attempt(reader, rewritten, timeout_of(rewritten, limits.timeout_ms)):
+                    fetched = fetch(reader, filled, limits.rows_max)
         except Gone:
             return None  # a relation was dropped under the statement, or the statement is wrong: the files know
         fresh_ms = min(one for one in seen if one is not None)

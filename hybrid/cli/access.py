@@ -1,0 +1,62 @@
+"""`hybrid access`: the accounts of this home's server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hybrid.cli.command import Cli, HybridGroup, pass_cli
+
+if TYPE_CHECKING:
+    from hybrid.access import Account
+
+_RIGHTS = ("read", "operate", "admin")
+_KEYS = ("name", "right", "created_at")
+
+
+@click.group(cls=HybridGroup)
+def access() -> None:
+    """Who may use the server of this home, and what for. A running one sees changes within a second."""
+
+
+@access.command()
+@click.argument("name", metavar="NAME")
+@click.option("--right", type=click.Choice(_RIGHTS), required=True, help="What it may do; each includes those before.")
+@pass_cli
+def add(cli: Cli, name: str, right: str) -> None:
+    """Add an account and print its secret, which is shown this once. From then on every request needs an account."""
+    from hybrid.access import Accounts, Right
+
+    account, secret = Accounts(cli.home).add(name, Right[right.upper()])
+    cli.say(f"Account '{name}' has the right {right} on servers of {cli.home}. Its secret is not shown again.")
+    if cli.is_machine_read:
+        cli.emit({**_row(account), "secret": secret})
+    else:
+        click.echo(secret)
+
+
+@access.command("list")
+@pass_cli
+def list_(cli: Cli) -> None:
+    """The accounts, oldest first."""
+    from hybrid.access import Accounts
+
+    cli.emit([_row(account) for account in Accounts(cli.home).list()], _KEYS)
+
+
+@access.command()
+@click.argument("name", metavar="NAME")
+@pass_cli
+def remove(cli: Cli, name: str) -> None:
+    """Remove an account. Without any, a server on loopback answers everybody on this machine."""
+    from hybrid.access import Accounts
+
+    account = Accounts(cli.home).remove(name)
+    cli.say(f"Account '{name}' is removed from {cli.home}.")
+    if cli.is_machine_read:
+        cli.emit(_row(account))
+
+
+def _row(account: Account) -> dict[str, object]:
+    return {"name": account.name, "right": account.right.word, "created_at": account.created_at}

@@ -1,0 +1,149 @@
+"""Who comes in: the account that a request names, and whether its right is enough.
+
+Once a home has an account, every request needs one, from this machine too. A server that other machines reach
+is `closed`: without any account it lets nobody in. The command line on the home has a secret of its own, which
+`hybrid serve` leaves in `server.json` at each start.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from pathlib import Path
+
+from hybrid.access import Account, Accounts, Right, digest_of
+from hybrid.client import SERVER_FILE
+from hybrid.errors import AccessError, HybridError, RightError
+from hybrid.logs import log_context
+from hybrid.serve.rights import OPEN_PATHS, right_for
+
+_LOG = logging.getLogger(__name__)
+_LOOK_S = 1.0
+_KNOWN_MAX = 256
+_HOME = "(home)"  # no account can have this name
+_HINT = "Authorization: Bearer SECRET, or Basic with NAME:SECRET; hybrid: --token SECRET (HYBRID_TOKEN)."
+_ASKING: ContextVar[str | None] = ContextVar("hybrid_account", default=None)
+_Stamp = tuple[int, int, int] | None
+
+
+class Door:
+    """The accounts of a home as a server sees them: from memory, and anew when their file was changed."""
+
+    def __init__(self, home: Path, closed: bool = False) -> None:
+        self._accounts, self._server_file, self._closed = Accounts(home), home / SERVER_FILE, closed
+        self._known: dict[bytes, Account] = {}
+        self._there: tuple[Account, ...] = ()
+        self._needed = True
+        self._stamps: tuple[_Stamp, _Stamp] | None = None
+        self._looked_at = 0.0
+
+    def account(self, path: str, header: bytes | None) -> Account | None:
+        """Who asks, by the Authorization header; None where everybody may. AccessError when nobody is known by it."""
+        if path in OPEN_PATHS:
+            return None
+        if time.monotonic() - self._looked_at > _LOOK_S:
+            self._look()
+        if not self._needed:
+            return None
+        if header is None:
+            raise AccessError("This server answers those who name an account.", hint=_HINT)
+        return self._known.get(header) or self._found(header)
+
+    def _found(self, header: bytes) -> Account:
+        name, secret = _read(header)
+        self._look()  # it may have been added a moment ago
+        digest = digest_of(secret)
+        for one in self._there:
+            if name in (None, one.name) and one.has(digest):
+                if len(self._known) >= _KNOWN_MAX:
+                    self._known.clear()
+                self._known[header] = one
+                return one
+        raise AccessError("No account has this secret" + (" and this name." if name is not None else "."), hint=_HINT)
+
+    def _look(self) -> None:
+        self._looked_at = time.monotonic()
+        stamps = _stamp(self._accounts.path), _stamp(self._server_file)
+        if stamps == self._stamps:
+            return
+        self._known.clear()
+        try:
+            found, self._needed = self._accounts.list(), self._closed
+        except HybridError as error:  # nobody knows who was let in by it, so nobody is
+            _LOG.error("%s Until then nobody is let in.", error)
+            found, self._needed = (), True
+        self._needed = self._needed or bool(found)
+        self._there = (*found, *self._home())
+        self._stamps = stamps
+
+    def _home(self) -> Iterator[Account]:
+        try:
+            secret = json.loads(self._server_file.read_text(encoding="utf-8"))["secret"]
+        except (OSError, ValueError, LookupError, TypeError):
+            return
+        yield Account(_HOME, Right.ADMIN, digest_of(str(secret)), "")
+
+
+def may_pass(account: Account | None, method: str, path: str) -> None:
+    """RightError when the right of the account is not enough."""
+    if account is None:
+        return
+    needed = right_for(method, path)
+    if account.right < needed:
+        raise RightError(
+            f"Account '{account.name}' has the right {account.right.word}; {method} {path[:200]} takes {needed.word}.",
+            hint=f"hybrid access add NAME --right {needed.word}",
+        )
+
+
+def asking(account: Account | None) -> AbstractContextManager[None]:
+    """What is done meanwhile is done for an account; log records say so."""
+    return nullcontext() if account is None or account.name == _HOME else _asking(account.name)
+
+
+@contextmanager
+def _asking(name: str) -> Iterator[None]:
+    token = _ASKING.set(name)
+    try:
+        with log_context(account=name):
+            yield
+    finally:
+        _ASKING.reset(token)
+
+
+def who_asks() -> str | None:
+    """The name of the account that the request under way came from; None for the home's own command line."""
+    return _ASKING.get()
+
+
+def _read(header: bytes) -> tuple[str | None, str]:
+    """Name (None: any) and secret of an Authorization header. What is wrong with it is said without repeating it."""
+    scheme, _, rest = header.decode("latin-1").strip().partition(" ")
+    kind, text = scheme.lower(), rest.strip()
+    if kind == "bearer" and text:
+        return None, text
+    if kind != "basic":
+        raise AccessError("The Authorization header is neither 'Bearer SECRET' nor 'Basic ...'.", hint=_HINT)
+    try:
+        name, colon, secret = base64.b64decode(text, validate=True).decode("utf-8").partition(":")
+    except (binascii.Error, ValueError):
+        raise AccessError("What follows 'Basic' in Authorization is not base64 of text.", hint=_HINT) from None
+    if not colon:
+        raise AccessError("What follows 'Basic' in Authorization is not NAME:SECRET.", hint=_HINT)
+    return name, secret
+
+
+def _stamp(path: Path) -> _Stamp:
+    """Changes when the file does, or who may read it."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ctime_ns, found.st_ino, found.st_size

@@ -1,0 +1,81 @@
+"""Which right a request takes. What is not listed here takes the highest: a new path is closed until it is decided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from starlette.routing import compile_path
+
+from hybrid.access import Right
+
+READ, OPERATE, ADMIN = Right.READ, Right.OPERATE, Right.ADMIN
+
+# Answered whoever asks: what load balancers and Pinot's clients look at before anything else.
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/health", "/version"})
+
+# GET and HEAD read; the other methods, by their paths as the application names them:
+PATH_RIGHTS: Mapping[str, Right] = {
+    "POST /query/sql": READ,
+    "POST /query": READ,
+    "POST /sql": READ,
+    "DELETE /query/{request_id}": READ,
+    "POST /schemas": ADMIN,
+    "PUT /schemas/{schema}": ADMIN,
+    "DELETE /schemas/{schema}": ADMIN,
+    "POST /tables": ADMIN,
+    "PUT /tables/{table}": ADMIN,
+    "DELETE /tables/{table}": ADMIN,
+    "POST /tables/{table}/pauseConsumption": OPERATE,
+    "POST /tables/{table}/resumeConsumption": OPERATE,
+    "POST /tables/{table}/forceCommit": OPERATE,
+    "POST /tables/{table}/timeBoundary": OPERATE,
+    "DELETE /tables/{table}/timeBoundary": OPERATE,
+    "POST /tables/{table}/replacements/{entry}/revert": OPERATE,
+    "POST /segments/{table}/reload": OPERATE,
+    "POST /segments/{table}/{segment}/reload": OPERATE,
+    "POST /segments/{table}/startReplaceSegments": OPERATE,
+    "POST /segments/{table}/endReplaceSegments": OPERATE,
+    "POST /segments/{table}/revertReplaceSegments": OPERATE,
+    "DELETE /segments/{table}/{segment}": ADMIN,
+    "POST /tasks/schedule": OPERATE,
+    "POST /ingestFromFile": OPERATE,
+    "POST /ingestFromURI": OPERATE,
+    "POST /jobs": OPERATE,
+}
+
+# `POST /verbs/{verb}`, by verb.
+VERB_RIGHTS: Mapping[str, Right] = {
+    **dict.fromkeys(("table_list", "table_show", "table_validate", "query", "explain", "status"), READ),
+    **dict.fromkeys(("segments", "segment", "boundary", "replacements", "replacement", "rejected"), READ),
+    **dict.fromkeys(("pause_status", "runs", "run", "schedules"), READ),
+    **dict.fromkeys(("pause", "resume", "ingest", "move", "task_run", "job_run", "revert", "seal"), OPERATE),
+    **dict.fromkeys(("boundary_set", "boundary_clear"), OPERATE),
+    **dict.fromkeys(("table_create", "table_apply", "table_add", "table_drop", "table_undrop"), ADMIN),
+}
+_VERBS = "/verbs/"
+
+
+def _compiled() -> list[tuple[str, re.Pattern[str], Right]]:
+    found = []
+    for place, right in PATH_RIGHTS.items():
+        method, path = place.split(" ")
+        if "{" in path:
+            found.append((method, compile_path(path)[0], right))
+    return found
+
+
+_PATTERNS = _compiled()
+
+
+def right_for(method: str, path: str) -> Right:
+    """The right that a request takes."""
+    if method in {"GET", "HEAD"}:
+        return READ
+    if method == "POST" and path.startswith(_VERBS):
+        return VERB_RIGHTS.get(path.removeprefix(_VERBS), ADMIN)
+    listed = PATH_RIGHTS.get(f"{method} {path}")
+    if listed is not None:
+        return listed
+    found = (right for name, pattern, right in _PATTERNS if name == method and pattern.match(path))
+    return next(found, ADMIN)

@@ -1,0 +1,304 @@
+"""Accounts at the server's door: who is let in, what each right allows, and what is said to the others."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pinotdb
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from pinotdb.exceptions import DatabaseError
+from starlette.testclient import TestClient
+
+from hybrid.access import Accounts, Right
+from hybrid.api import Hybrid, TableDocuments
+from hybrid.cli.main import run
+from hybrid.logs import read_logs, setup_logging
+from hybrid.progress import Silent
+from hybrid.serve import door as door_module
+from hybrid.serve.app import LOOPBACK, build_app
+from hybrid.serve.context import Limits
+from hybrid.serve.rights import OPEN_PATHS, PATH_RIGHTS, VERB_RIGHTS, right_for
+from hybrid.spec.settings import load_settings
+from hybrid.verbs import VERBS
+from tests.serve.server import Server
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
+COUNT = {"sql": "select count(*) from orders"}
+
+
+@pytest.fixture
+def hy(home: Path) -> Iterator[Hybrid]:
+    """A home with the OFFLINE table orders."""
+    made = Hybrid(load_settings(home=home), Silent())
+    made.create_table(TableDocuments.read(DATA / "orders_schema.json", [DATA / "orders_offline_table.json"]))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def client(hy: Hybrid) -> TestClient:
+    """The application over it, as it is on loopback."""
+    return TestClient(build_app(hy, Limits(run_wait_s=5), "http://x", hosts=None))
+
+
+def add(home: Path, name: str, right: Right) -> dict[str, str]:
+    """A new account; the header that names it."""
+    return bearer(Accounts(home).add(name, right)[1])
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def basic(text: str) -> dict[str, str]:
+    return {"Authorization": f"Basic {base64.b64encode(text.encode()).decode()}"}
+
+
+def look_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next request looks at the file, as one does a second later."""
+    monkeypatch.setattr(door_module, "_LOOK_S", -1.0)
+
+
+# Rights by path
+
+
+def test_every_path_and_verb_has_its_right(hy: Hybrid) -> None:
+    changing = {place for place in routes(build_app(hy, Limits(), "http://x")) if not place.startswith("GET ")}
+    assert changing - PATH_RIGHTS.keys() == {"POST /verbs/{verb}"}
+    assert PATH_RIGHTS.keys() - changing == set()
+    assert VERB_RIGHTS.keys() == VERBS.keys()
+
+
+def routes(app: FastAPI) -> set[str]:
+    found = set()
+    waiting: list[Any] = list(app.routes)
+    for route in waiting:
+        if isinstance(route, APIRoute):
+            found |= {f"{method} {route.path}" for method in route.methods}
+        else:
+            waiting += getattr(getattr(route, "original_router", None), "routes", [])
+    assert "POST /query/sql" in found and "DELETE /tables/{table}" in found
+    return found
+
+
+@pytest.mark.parametrize(("place", "right"), PATH_RIGHTS.items())
+def test_paths_are_told_apart(place: str, right: Right) -> None:
+    method, path = place.split(" ")
+    assert right_for(method, re.sub(r"{\w+}", "orders", path)) is right
+
+
+def test_what_nobody_decided_takes_the_highest_right() -> None:
+    posted = ("/new", "/query/sql/", "//sql", "/verbs/new", "/verbs/query/", "/tables/a/b/forceCommit")
+    asked = [*(("POST", path) for path in posted), ("PATCH", "/query/sql"), ("DELETE", "/verbs/query")]
+    assert {right_for(method, path) for method, path in asked} == {Right.ADMIN}
+
+
+# Who is let in
+
+
+def test_without_accounts_everybody_is_let_in_on_loopback(client: TestClient) -> None:
+    assert client.post("/query/sql", json=COUNT).json()["resultTable"]["rows"] == [[0]]
+    assert client.post("/query/sql", json=COUNT, headers=basic("any:thing")).status_code == 200
+    assert client.get("/tables").status_code == 200
+
+
+def test_without_accounts_nobody_is_let_in_elsewhere(hy: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = TestClient(build_app(hy, Limits(), "http://x", hosts=None, closed=True))
+    assert client.get("/tables").status_code == client.post("/query/sql", json=COUNT).status_code == 401
+    header = add(hy.home, "ada", Right.READ)
+    assert client.get("/tables", headers=header).status_code == 200
+    Accounts(hy.home).remove("ada")
+    look_again(monkeypatch)
+    assert client.get("/tables", headers=header).status_code == 401
+
+
+@pytest.mark.parametrize("path", sorted(OPEN_PATHS))
+def test_what_load_balancers_ask_is_answered(hy: Hybrid, client: TestClient, path: str) -> None:
+    add(hy.home, "ada", Right.READ)
+    assert client.get(path).status_code in {200, 503}
+    assert client.get(path, headers={"Authorization": "nonsense"}).status_code in {200, 503}
+
+
+def test_bearer_and_basic(hy: Hybrid, client: TestClient) -> None:
+    header = add(hy.home, "ada", Right.READ)
+    secret = header["Authorization"].removeprefix("Bearer ")
+    for good in (header, basic(f"ada:{secret}"), {"Authorization": f"bearer  {secret} "}):
+        for _ in range(2):  # from memory the second time
+            assert client.post("/query/sql", json=COUNT, headers=good).json()["resultTable"]["rows"] == [[0]]
+
+
+def test_who_is_not_known(hy: Hybrid, client: TestClient) -> None:
+    secret = add(hy.home, "ada", Right.READ)["Authorization"].removeprefix("Bearer ")
+    add(hy.home, "bob", Right.ADMIN)
+    wrong = [
+        *(None, "", "Bearer", "Bearer ", f"Bearer {secret[:-1]}", f"Bearer {secret}0", "Bearer \xe9", secret),
+        *("Digest x=y", f"Token {secret}", "Basic", "Basic !!!", "Basic =", "Basic 4oKs4oKs/w==", f"Basic {secret}"),
+        *(basic(f"{before}{secret}")["Authorization"] for before in ("", ":", "bob:", "ada: ", "ada::")),
+        *(basic(text)["Authorization"] for text in ("ada:", "ada", "")),
+    ]
+    for header in wrong:
+        headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+        answer = client.post("/query/sql", json=COUNT, headers=headers)
+        assert answer.status_code == 401, header
+        assert answer.headers["WWW-Authenticate"] == 'Basic realm="hybrid", Bearer'
+        found = answer.json()
+        assert found["code"] == 401 and len(found["error"]) > 20 and found["kind"] == "access", header
+        assert secret not in answer.text
+
+
+def test_what_each_right_allows(hy: Hybrid, client: TestClient) -> None:
+    read, operate, admin = (add(hy.home, right.word, right) for right in Right)
+    asked = [
+        ("POST", "/query/sql", COUNT, Right.READ),
+        ("GET", "/tables", None, Right.READ),
+        ("POST", "/verbs/table_list", {}, Right.READ),
+        ("DELETE", "/query/none", None, Right.READ),
+        ("POST", "/tasks/schedule?taskType=RealtimeToOfflineSegmentsTask", None, Right.OPERATE),
+        ("POST", "/segments/orders/reload", None, Right.OPERATE),
+        ("POST", "/verbs/pause", {"table": "none"}, Right.OPERATE),
+        ("POST", "/verbs/table_drop", {"table": "none"}, Right.ADMIN),
+        ("POST", "/schemas", {}, Right.ADMIN),
+        ("DELETE", "/tables/orders", None, Right.ADMIN),
+    ]
+    for method, path, body, needed in asked:
+        for headers, right in ((read, Right.READ), (operate, Right.OPERATE), (admin, Right.ADMIN)):
+            answer = client.request(method, path, json=body, headers=headers)
+            assert (answer.status_code == 403) is (right < needed), (path, right, answer.text)
+            if right < needed:
+                assert answer.json()["error"].startswith(
+                    f"Account '{right.word}' has the right {right.word}; {method} "
+                )
+                assert answer.json()["error"].endswith(f" takes {needed.word}.") and answer.json()["code"] == 403
+    assert hy.table_names() == []  # the last one, and nobody before
+
+
+def test_a_change_of_the_file_is_seen(hy: Hybrid, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = add(hy.home, "ada", Right.READ)
+    assert client.get("/tables", headers=ada).status_code == 200
+    bob = add(hy.home, "bob", Right.READ)
+    assert client.get("/tables", headers=bob).status_code == 200  # at once: who is not known makes it look
+    Accounts(hy.home).remove("ada")
+    look_again(monkeypatch)
+    assert client.get("/tables", headers=ada).status_code == 401
+    Accounts(hy.home).remove("bob")
+    assert client.get("/tables").status_code == 200
+
+
+def test_the_file_is_looked_at_once_a_second(hy: Hybrid, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = add(hy.home, "ada", Right.READ)
+    assert client.get("/tables", headers=header).status_code == 200
+    looks: list[Path] = []
+    there = door_module._stamp
+    monkeypatch.setattr(door_module, "_stamp", lambda path: looks.append(path) or there(path))
+    for _ in range(20):
+        assert client.get("/version", headers=header).status_code == 200
+        assert client.post("/query/sql", json=COUNT, headers=header).status_code == 200
+    assert len(looks) <= 2 * 3
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"accounts": [{}]}', '{"accounts": [{"name": "a", "right": "all"}]}'])
+def test_a_damaged_file_lets_nobody_in(hy: Hybrid, client: TestClient, text: str) -> None:
+    (hy.home / "access.json").write_text(text)
+    assert client.get("/tables").status_code == 401
+    assert run(["--home", str(hy.home), "access", "list"]) == 1
+
+
+def test_a_page_of_another_site_is_refused_everywhere(hy: Hybrid) -> None:
+    header = add(hy.home, "ada", Right.ADMIN)
+    client = TestClient(build_app(hy, Limits(), "http://x", hosts=None, closed=True), base_url="http://tables.example")
+    for origin, status in (("http://evil.example", 403), ("null", 403), ("http://tables.example", 200)):
+        assert client.get("/tables", headers={**header, "Origin": origin}).status_code == status
+
+
+def test_loopback_names_still_count_on_loopback(hy: Hybrid) -> None:
+    header = add(hy.home, "ada", Right.ADMIN)
+    client = TestClient(build_app(hy, Limits(), "http://x", hosts=LOOPBACK), base_url="http://tables.example")
+    assert client.get("/tables", headers=header).status_code == 421
+
+
+# What is written down
+
+
+def test_records_name_the_account_and_no_secret(hy: Hybrid, client: TestClient) -> None:
+    headers = add(hy.home, "ada", Right.ADMIN)
+    secret = headers["Authorization"].removeprefix("Bearer ")
+    setup_logging(hy.settings.logs, "query")
+    client.post("/query/sql", json=COUNT, headers=headers)
+    client.post("/query/sql", json=COUNT, headers={"Authorization": f"Bearer {secret}x"})
+    spec = (DATA.parents[1] / "job_specs/orders/job-spec.yml").read_text()
+    variables = {"segmentName": "orders_1632463351000_1632467070000_0"}
+    wanted = {"spec": spec, "variables": variables, "input": str(DATA / "corrected"), "user": "somebody"}
+    queued = client.post("/jobs", json=wanted, headers=headers).json()
+    kept = hy.run(queued["id"])
+    assert kept.source == "http:ada" and kept.arguments["user"] == "ada"
+    records = [one for one in read_logs(hy.settings.logs) if "/query/sql" in one["message"]]
+    assert [one.get("account") for one in records] == ["ada", None]
+    written = b"".join(path.read_bytes() for path in hy.home.rglob("*") if path.is_file())
+    assert secret.encode() not in written
+
+
+# A whole server
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_a_server_with_accounts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = ["--home", str(home)]
+    assert run([*there, "serve", "--host", "0.0.0.0", "--port", "0"]) == 2
+    assert "has no account yet" in capsys.readouterr().err
+    files = ("--schema", str(DATA / "orders_schema.json"), "--config", str(DATA / "orders_offline_table.json"))
+    assert run([*there, "table", "create", *files]) == 0
+    capsys.readouterr()
+    assert run([*there, "access", "add", "grafana", "--right", "read"]) == 0
+    secret = capsys.readouterr().out.strip()
+    with Server(home, options=("--host", "0.0.0.0")) as server:
+        assert server.url.startswith("http://127.0.0.1:")
+        assert stat.S_IMODE((home / "server.json").stat().st_mode) == 0o600
+        assert server.call("POST", "/query/sql", COUNT)[0] == 401
+
+        port = int(server.url.rpartition(":")[2])
+        asks = {"host": "127.0.0.1", "port": port, "path": "/query/sql", "scheme": "http"}
+        with closing(pinotdb.connect(**asks, username="grafana", password=secret)) as known:
+            cursor = known.cursor()
+            cursor.execute("select count(*) from orders")
+            assert list(cursor) == [[0]]
+        with closing(pinotdb.connect(**asks)) as unknown, pytest.raises(DatabaseError):
+            unknown.cursor().execute("select count(*) from orders")
+        name = f"grafana:{secret}@127.0.0.1:{port}"
+        engine = sa.create_engine(f"pinot://{name}/query/sql?controller=http://127.0.0.1:{port}/")
+        assert sa.inspect(engine).get_table_names() == ["orders"]
+        engine.dispose()
+
+        # The command line on the home needs nothing; elsewhere it needs the secret, and has no other right.
+        assert run([*there, "table", "list", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["name"] == "orders"
+        away = ["--home", str(home.parent / "away"), "--server", server.url]
+        assert run([*away, "table", "list"]) == 1
+        assert "--token" in capsys.readouterr().err
+        assert run([*away, "--token", secret, "query", "select count(*) from orders"]) == 0
+        assert run([*away, "--token", secret, "table", "drop", "orders"]) == 1
+        assert "has the right read; POST /verbs/table_drop takes admin." in capsys.readouterr().err
+
+        # The last account goes, then `hybrid serve`: its successor lets in nobody but the home's own command line.
+        assert run([*there, "access", "remove", "grafana"]) == 0
+        before = server.address
+        os.kill(before["pid"], signal.SIGKILL)
+        while server.address["secret"] == before["secret"]:
+            time.sleep(0.1)
+        server.await_ready()
+        assert server.call("GET", "/tables")[0] == 401
+        assert stat.S_IMODE((home / "server.json").stat().st_mode) == 0o600
+        assert run([*there, "table", "drop", "orders"]) == 0
