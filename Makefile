@@ -10,10 +10,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
-.PHONY: help setup run serve test check format bench lock clean
+.PHONY: help setup run serve test check format bench bench-serving lock clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) $(JARS) ## Virtual environment, locked dependencies, jar cache (once; later runs need no network)
 	@:
@@ -43,8 +43,13 @@ format: $(STAMP) ## Write the format that `check` wants
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: setup ## Measure; see benchmarks/
+bench: setup ## Measure everything; see benchmarks/
 	@for file in benchmarks/*.py; do [ -e "$$file" ] || continue; echo "== $$file"; $(BIN)/python "$$file"; done
+	@$(MAKE) --no-print-directory bench-serving
+
+# For example: make bench-serving ARGS="--rows 200000 --parts latency". Fetches Pinot from Maven Central the first time.
+bench-serving: setup ## The server against Apache Pinot and bare DuckDB (ARGS="--help" tells how to measure less)
+	@$(BIN)/python -m benchmarks.serving $(ARGS)
 
 lock: ## Write requirements.lock anew from pyproject.toml (needs pip-tools and network)
 	@env -u PIP_FIND_LINKS pip-compile --quiet --generate-hashes --extra dev --strip-extras --allow-unsafe --no-header \

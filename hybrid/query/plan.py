@@ -248,7 +248,8 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     tree = statement.tree
     fields = _fields(table.spec for table in tables.values())
     types = {name: column.data_type for name, column in fields.items() if column.single_value}
-    rewrite_functions(tree, Context(now_ms, types))
+    lists = frozenset(name for name, column in fields.items() if not column.single_value)
+    rewrite_functions(tree, Context(now_ms, types, lists))
     coerce_timestamps(tree, types)
     hide_virtual(refs)
     rows_max = DEFAULT_LIMIT if has_default_limit(tree) else None

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import TokenType
@@ -57,6 +58,15 @@ class PinotReader(DuckDB):
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             name: parse for name, parse in DuckDBParser.FUNCTION_PARSERS.items() if name in _OWN_GRAMMAR
         }
+
+        def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+            """A type, with the name by which its user called it: LONG and BIGINT are one type with two names."""
+            written = self._curr.text if self._curr else ""
+            found = super()._parse_types(*args, **kwargs)
+            if isinstance(found, exp.DataType):
+                found.meta["written"] = written
+            return found
+
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             name: parse for name, parse in DuckDBParser.NO_PAREN_FUNCTION_PARSERS.items() if name in {"CASE", "ANY"}
         }

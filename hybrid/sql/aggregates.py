@@ -1,84 +1,171 @@
 """Pinot's aggregation functions in DuckDB's words. Each rule takes the call's arguments and gives its replacement.
 
-A replacement is one call, so that FILTER and OVER behind it still fit; what cannot be one call says so in `COMPOUND`.
+The aggregations in a replacement are made by `core`. FILTER and OVER, which stand behind the call as it was written,
+are put behind each of them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from sqlglot import exp
 
-from hybrid.sql.calls import call, cast, literal_number, number
+from hybrid.errors import QueryError
+from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
+from hybrid.sql.casts import pinot_type
 
 Rule = Callable[[Sequence[exp.Expr]], exp.Expr]
 
 # Pinot takes element floor(n * p) of the sorted values where quantile_disc takes ceil(n * p) - 1: the two differ when
 # n * p is whole, which this step undoes.
 _STEP = 1e-12
-_PERCENTILE = re.compile(r"percentile(est|tdigest|kll|rawest|rawtdigest|smarttdigest)?([0-9]{1,2})?")
+_PERCENTILE = re.compile(r"percentile(est|tdigest|kll|rawest|rawtdigest|smarttdigest)?([0-9]{1,2})?(mv)?")
+_BINS_MAX = 1000
 
 
-def _distinct_count(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return call("count", exp.Distinct(expressions=[arguments[0]]))
+def core(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """An aggregation: what FILTER and OVER belong behind."""
+    node = call(name, *arguments)
+    node.meta["core"] = True
+    return node
 
 
-def _distinct_sum(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return call("sum", exp.Distinct(expressions=[arguments[0]]))
+def place(node: exp.Expr, replacement: exp.Expr) -> None:
+    """Puts `replacement` where `node` stands, and FILTER and OVER of `node` behind its aggregations."""
+    outer, steps = node, 0
+    while isinstance(outer.parent, exp.Filter | exp.Window | exp.IgnoreNulls) and outer.parent.this is outer:
+        outer, steps = outer.parent, steps + 1
+    cores = [found for found in replacement.find_all(exp.Anonymous) if found.meta.get("core")]
+    if outer is node or cores == [replacement]:
+        node.replace(replacement)
+        return
+    for found in cores:
+        whole = outer.copy()
+        inner = whole
+        for _ in range(steps):
+            inner = inner.this
+        inner.replace(found.copy())
+        found.replace(whole)
+    outer.replace(replacement)
 
 
-def _distinct_avg(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return call("avg", exp.Distinct(expressions=[arguments[0]]))
+def _distinct(name: str, kind: str | None = None) -> Rule:
+    def rule(arguments: Sequence[exp.Expr]) -> exp.Expr:
+        found = core(name, exp.Distinct(expressions=[arguments[0]]))
+        return found if kind is None else cast(found, kind)
+
+    return rule
 
 
 def _approximate_count(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return call("approx_count_distinct", arguments[0])
+    return core("approx_count_distinct", arguments[0])
 
 
-def _min_max_range(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return exp.Paren(this=exp.Sub(this=call("max", arguments[0]), expression=call("min", arguments[0].copy())))
+def _difference(high: exp.Expr, low: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=exp.Sub(this=core("max", high), expression=core("min", low)))
 
 
 def _with_time(name: str) -> Rule:
     """FIRSTWITHTIME(value, time, 'type') is the value at the lowest time, LASTWITHTIME at the highest."""
-    return lambda arguments: call(name, arguments[0], arguments[1])
+
+    def rule(arguments: Sequence[exp.Expr]) -> exp.Expr:
+        found = core(name, arguments[0], arguments[1])
+        kind = pinot_type(literal_text(arguments[2])) if len(arguments) > 2 else None
+        return found if kind is None else cast(found, kind)
+
+    return rule
 
 
 def _precise_sum(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return call("sum", cast(arguments[0], "DECIMAL(38, 9)"))
+    return core("sum", cast(arguments[0], "DECIMAL(38, 18)"))
+
+
+def _mode(arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """MODE(column [, 'MIN' | 'MAX']): of several that are equally frequent the lowest or highest."""
+    reducer = (literal_text(arguments[1]) or "").upper() if len(arguments) > 1 else "MIN"
+    if reducer not in {"MIN", "MAX"}:
+        raise QueryError("MODE: the second argument is 'MIN' or 'MAX'.", pinot_code=700)
+    ordered = exp.Ordered(this=arguments[0].copy(), desc=reducer == "MAX")
+    return core("mode", exp.Order(this=arguments[0], expressions=[ordered]))
+
+
+def _histogram(arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """HISTOGRAM(column, lower, upper, bins): how many values are in each; the last bin holds its upper end too."""
+    ends = [literal_number(argument) for argument in arguments[1:]]
+    if None in ends or not 0 < int(ends[2] or 0) <= _BINS_MAX:
+        raise QueryError(f"HISTOGRAM takes a column, two ends and 1 to {_BINS_MAX} bins.", pinot_code=700)
+    low, high, bins = (float(end or 0) for end in ends)
+    edges = [low + (high - low) * step / bins for step in range(int(bins) + 1)]
+    return exp.Array(expressions=[_bin(arguments[0], *pair, high) for pair in pairwise(edges)])
+
+
+def _bin(value: exp.Expr, low: float, high: float, last: float) -> exp.Expr:
+    above = exp.GTE(this=value.copy(), expression=number(low))
+    below = (exp.LTE if high == last else exp.LT)(this=value.copy(), expression=number(high))
+    inside = exp.Case(ifs=[exp.If(this=exp.And(this=above, expression=below), true=number(1))])
+    return cast(core("count", inside), "DOUBLE")
+
+
+def _elements(arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """All values of a multi-value column."""
+    return call("flatten", core("list", arguments[0]))
+
+
+def _distinct_elements(kind: str) -> Rule:
+    return lambda arguments: cast(call("len", call("list_distinct", _elements(arguments))), kind)
+
+
+def _mean_element(arguments: Sequence[exp.Expr]) -> exp.Expr:
+    total, count = core("sum", call("list_sum", arguments[0])), core("sum", call("len", arguments[0].copy()))
+    return exp.Paren(this=exp.Div(this=total, expression=count))
 
 
 # Canonical name -> (fewest arguments, most arguments, rule).
 RULES: dict[str, tuple[int, int, Rule]] = {
-    "distinctcount": (1, 1, _distinct_count),
-    "distinctcountbitmap": (1, 1, _distinct_count),
-    "segmentpartitioneddistinctcount": (1, 1, _distinct_count),
+    "distinctcount": (1, 1, _distinct("count", "INTEGER")),
+    "distinctcountbitmap": (1, 1, _distinct("count", "INTEGER")),
+    "segmentpartitioneddistinctcount": (1, 1, _distinct("count")),
     "distinctcounthll": (1, 2, _approximate_count),
     "distinctcounthllplus": (1, 3, _approximate_count),
     "distinctcountull": (1, 2, _approximate_count),
-    "distinctcountsmarthll": (1, 2, _distinct_count),
+    "distinctcountsmarthll": (1, 2, _distinct("count", "INTEGER")),
     "distinctcountthetasketch": (1, 2, _approximate_count),
     "distinctcountcpcsketch": (1, 2, _approximate_count),
-    "distinctsum": (1, 1, _distinct_sum),
-    "distinctavg": (1, 1, _distinct_avg),
-    "minmaxrange": (1, 1, _min_max_range),
+    "distinctsum": (1, 1, _distinct("sum")),
+    "distinctavg": (1, 1, _distinct("avg")),
+    "minmaxrange": (1, 1, lambda arguments: _difference(arguments[0], arguments[0].copy())),
     "firstwithtime": (2, 3, _with_time("arg_min")),
     "lastwithtime": (2, 3, _with_time("arg_max")),
     "sumprecision": (1, 3, _precise_sum),
-    "boolagg": (1, 1, lambda arguments: call("bool_and", arguments[0])),
-    "booland": (1, 1, lambda arguments: call("bool_and", arguments[0])),
-    "boolor": (1, 1, lambda arguments: call("bool_or", arguments[0])),
-    "stddevpop": (1, 1, lambda arguments: call("stddev_pop", arguments[0])),
-    "stddevsamp": (1, 1, lambda arguments: call("stddev_samp", arguments[0])),
-    "varpop": (1, 1, lambda arguments: call("var_pop", arguments[0])),
-    "varsamp": (1, 1, lambda arguments: call("var_samp", arguments[0])),
-    "covarpop": (2, 2, lambda arguments: call("covar_pop", *arguments)),
-    "covarsamp": (2, 2, lambda arguments: call("covar_samp", *arguments)),
-    "exprmin": (2, 2, lambda arguments: call("arg_min", *arguments)),
-    "exprmax": (2, 2, lambda arguments: call("arg_max", *arguments)),
+    "mode": (1, 2, _mode),
+    "histogram": (4, 4, _histogram),
+    "boolagg": (1, 1, lambda arguments: core("bool_and", arguments[0])),
+    "booland": (1, 1, lambda arguments: core("bool_and", arguments[0])),
+    "boolor": (1, 1, lambda arguments: core("bool_or", arguments[0])),
+    "stddevpop": (1, 1, lambda arguments: core("stddev_pop", arguments[0])),
+    "stddevsamp": (1, 1, lambda arguments: core("stddev_samp", arguments[0])),
+    "varpop": (1, 1, lambda arguments: core("var_pop", arguments[0])),
+    "varsamp": (1, 1, lambda arguments: core("var_samp", arguments[0])),
+    "covarpop": (2, 2, lambda arguments: core("covar_pop", *arguments)),
+    "covarsamp": (2, 2, lambda arguments: core("covar_samp", *arguments)),
+    "exprmin": (2, 2, lambda arguments: core("arg_min", *arguments)),
+    "exprmax": (2, 2, lambda arguments: core("arg_max", *arguments)),
+    "countmv": (1, 1, lambda arguments: cast(core("sum", call("len", arguments[0])), "BIGINT")),
+    "distinctcountmv": (1, 1, _distinct_elements("INTEGER")),
+    "distinctcountbitmapmv": (1, 1, _distinct_elements("INTEGER")),
+    "distinctcounthllmv": (1, 2, _distinct_elements("BIGINT")),
+    "summv": (1, 1, lambda arguments: core("sum", call("list_sum", arguments[0]))),
+    "minmv": (1, 1, lambda arguments: core("min", call("list_min", arguments[0]))),
+    "maxmv": (1, 1, lambda arguments: core("max", call("list_max", arguments[0]))),
+    "avgmv": (1, 1, _mean_element),
+    "minmaxrangemv": (
+        1,
+        1,
+        lambda arguments: _difference(call("list_max", arguments[0]), call("list_min", arguments[0].copy())),
+    ),
 }
-COMPOUND = frozenset({"minmaxrange"})
 
 
 def is_percentile(name: str) -> bool:
@@ -90,15 +177,25 @@ def percentile(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr | None:
     """The replacement of a PERCENTILE call; None when its percentage is missing or not between 0 and 100."""
     match = _PERCENTILE.fullmatch(name)
     assert match is not None
-    if not arguments:
+    written = percentage(name, arguments)
+    if not arguments or written is None or not 0 <= written <= 100:
         return None
-    written = float(match.group(2)) if match.group(2) else literal_number(arguments[1]) if len(arguments) > 1 else None
-    if written is None or not 0 <= written <= 100:
-        return None
+    step = number(min(written / 100 + _STEP, 1.0))
+    if match.group(3):
+        return cast(call("list_aggregate", _elements(arguments), text("quantile_disc"), step), "DOUBLE")
     value = cast(arguments[0], "DOUBLE")
-    if match.group(1) in {"tdigest", "rawtdigest", "smarttdigest", "kll"}:
-        return call("approx_quantile", value, number(written / 100))
-    return call("quantile_disc", value, number(min(written / 100 + _STEP, 1.0)))
+    if match.group(1) in {"tdigest", "rawtdigest", "kll"}:
+        return core("approx_quantile", value, number(written / 100))
+    found = core("quantile_disc", value, step)
+    return cast(call("trunc", found), "BIGINT") if match.group(1) in {"est", "rawest"} else found
+
+
+def percentage(name: str, arguments: Sequence[exp.Expr]) -> float | None:
+    """The percentage of a PERCENTILE call: behind its name or its second argument."""
+    match = _PERCENTILE.fullmatch(name)
+    if match is not None and match.group(2):
+        return float(match.group(2))
+    return literal_number(arguments[1]) if len(arguments) > 1 else None
 
 
 def is_aggregate(name: str) -> bool:

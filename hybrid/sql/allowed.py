@@ -2,7 +2,7 @@
 
 A list of what is allowed, not of what is forbidden: a function that a later DuckDB brings is refused until somebody
 has looked at it. None of these reads files, settings, sequences, other tables or the network, runs SQL that it is
-given, or waits.
+given, or waits; none makes a value of any length that it is told (sql.texts bounds those that pad and repeat).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SCALARS = _words(
     map_extract map_extract_value map_from_entries map_keys map_values md5 microsecond millennium millisecond
     minute mismatches mod month monthname multiply nanosecond nfc_normalize nullif octet_length ord pi position
     pow power prefix printf quarter radians regexp_escape regexp_extract regexp_extract_all regexp_full_match
-    regexp_matches regexp_replace regexp_split_to_array replace reverse right right_grapheme round round_even
+    regexp_matches regexp_replace regexp_split_to_array repeat replace reverse right right_grapheme round round_even
     roundbankers row rpad rtrim second sha1 sha256 sign signbit sin sinh split split_part sqrt starts_with
     str_split str_split_regex strftime string_split string_split_regex string_to_array strip_accents strlen
     strpos strptime struct_extract struct_pack substr substring substring_grapheme subtract suffix tan tanh
@@ -64,7 +64,7 @@ _SCALARS = _words(
     to_weeks to_years today translate trim trunc try_strptime typeof ucase unbin unhex unicode unnest upper
     url_decode url_encode uuid_extract_timestamp week weekday weekofyear xor year yearweek random
     gen_random_uuid uuid row_to_json current_date get_current_timestamp get_current_time current_localtime
-    current_localtimestamp construct_array list_grade_up array_grade_up list_resize array_resize bitstring
+    current_localtimestamp construct_array list_grade_up array_grade_up
     get_bit set_bit struct_values struct_keys
     """
 )

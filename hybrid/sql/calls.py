@@ -64,8 +64,20 @@ def is_temporal(node: exp.Expr, types: ColumnTypes) -> bool:
     if isinstance(node, exp.Cast):
         return node.to.sql("duckdb").split("(")[0].split(" ")[0].upper() in _TEMPORAL_TYPES
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _TEMPORAL_CALLS
+        return node.name.lower() in _TEMPORAL_CALLS and not is_millis(node)
     return isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp)
+
+
+def to_millis(moment: exp.Expr) -> exp.Anonymous:
+    """A timestamp as epoch milliseconds. DuckDB's epoch_ms goes both ways: `is_millis` knows this one."""
+    node = call("epoch_ms", moment)
+    node.meta["millis"] = True
+    return node
+
+
+def is_millis(node: exp.Expr) -> bool:
+    """Whether `to_millis` made the expression."""
+    return bool(node.unnest().meta.get("millis"))
 
 
 def as_timestamp(node: exp.Expr, types: ColumnTypes) -> exp.Expr:
@@ -75,7 +87,7 @@ def as_timestamp(node: exp.Expr, types: ColumnTypes) -> exp.Expr:
 
 def as_millis(node: exp.Expr, types: ColumnTypes) -> exp.Expr:
     """The expression as epoch milliseconds."""
-    return call("epoch_ms", node) if is_temporal(node, types) else cast(node, "BIGINT")
+    return to_millis(node) if is_temporal(node, types) else cast(node, "BIGINT")
 
 
 def arguments(node: exp.Anonymous) -> Sequence[exp.Expr]:

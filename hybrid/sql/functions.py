@@ -1,25 +1,23 @@
-"""Function calls: Pinot's are put into DuckDB's words, DuckDB's harmless ones stay, everything else is an error.
+"""Function calls and operators: Pinot's are put into DuckDB's words, DuckDB's harmless functions stay, everything
+else is an error.
 
 Pinot does not distinguish case and underscores in function names: DISTINCT_COUNT is DISTINCTCOUNT.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from sqlglot import exp
 
 from hybrid.errors import QueryError, suggestion
 from hybrid.spec.dialect import canonical
-from hybrid.sql import aggregates, times
+from hybrid.sql import aggregates, arithmetic, jsons, texts, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE
-from hybrid.sql.calls import call, cast, literal_number, literal_text, number
+from hybrid.sql.calls import call, cast, number
+from hybrid.sql.casts import rewrite_casts
+from hybrid.sql.lists import rewrite_lists
+from hybrid.sql.texts import Arguments, ScalarRule, renamed
 
 VALIDATION = 700
-_PINOT_TYPES = {
-    "INT": "INTEGER", "LONG": "BIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE", "BOOLEAN": "BOOLEAN", "STRING": "VARCHAR",
-    "BIG_DECIMAL": "DECIMAL(38, 18)", "TIMESTAMP": "TIMESTAMP", "JSON": "VARCHAR",
-}  # fmt: skip
 _ABSENT = {
     "textmatch": "it needs a text index: use REGEXP_LIKE or LIKE",
     "jsonmatch": "it needs a JSON index: compare JSON_EXTRACT_SCALAR(column, '$.path', 'STRING')",
@@ -30,11 +28,18 @@ _ABSENT = {
 
 
 def rewrite_functions(tree: exp.Query, context: times.Context) -> None:
-    """Puts every call of `tree` into DuckDB's words. QueryError 700 for an unknown function or wrong arguments."""
+    """Puts every call and operator of `tree` into DuckDB's words.
+
+    QueryError 700 for an unknown function or wrong arguments.
+    """
+    rewrite_lists(tree, context.lists)
+    arithmetic.rewrite_arithmetic(tree, context.types)
+    rewrite_casts(tree, context.types)
+    texts.ignore_case(tree)
     for node in reversed(list(tree.find_all(exp.Anonymous))):
         replacement = _rewritten(node, context)
         if replacement is not node:
-            node.replace(replacement)
+            aggregates.place(node, replacement)
 
 
 def is_aggregate_call(node: exp.Expr) -> bool:
@@ -46,18 +51,16 @@ def is_aggregate_call(node: exp.Expr) -> bool:
 
 def _rewritten(node: exp.Anonymous, context: times.Context) -> exp.Expr:
     name, arguments = canonical(node.name), node.expressions
-    if name in aggregates.RULES:
-        _check(node, *aggregates.RULES[name][:2])
-        if name in aggregates.COMPOUND and isinstance(node.parent, exp.Filter | exp.Window):
-            raise _wrong(f"{node.name.upper()} takes neither FILTER nor OVER here: write max(x) - min(x)")
+    if name in aggregates.RULES and _fits(node, *aggregates.RULES[name][:2]):
         return aggregates.RULES[name][2](arguments)
     if aggregates.is_percentile(name):
         found = aggregates.percentile(name, arguments)
         if found is None:
             raise _wrong(f"{node.name.upper()} takes a column and a percentage from 0 to 100")
         return found
-    if name in times.RULES:
-        _check(node, *times.RULES[name][:2])
+    if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+        return _count_distinct(node)
+    if name in times.RULES and _fits(node, *times.RULES[name][:2]):
         return times.RULES[name][2](arguments, context)
     rule = _scalar_rule(node)
     if rule is not None:
@@ -67,16 +70,25 @@ def _rewritten(node: exp.Anonymous, context: times.Context) -> exp.Expr:
     return node
 
 
-def _check(node: exp.Anonymous, fewest: int, most: int) -> None:
-    if not fewest <= len(node.expressions) <= most:
-        wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
-        raise _wrong(f"{node.name.upper()} takes {wanted} arguments, not {len(node.expressions)}")
+def _count_distinct(node: exp.Anonymous) -> exp.Expr:
+    """COUNT(DISTINCT x) is DISTINCTCOUNT(x)."""
+    return cast(aggregates.core("count", node.expressions[0].copy()), "INTEGER")
+
+
+def _fits(node: exp.Anonymous, fewest: int, most: int) -> bool:
+    """Whether Pinot's function takes that many arguments; where it does not, DuckDB's of the same name may."""
+    if fewest <= len(node.expressions) <= most:
+        return True
+    if node.name.lower() in CALLABLE:
+        return False
+    wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+    raise _wrong(f"{node.name.upper()} takes {wanted} arguments, not {len(node.expressions)}")
 
 
 def _unknown(written: str, name: str) -> QueryError:
     if name in _ABSENT:
         return QueryError(f"Function '{written}' is not supported: {_ABSENT[name]}.", pinot_code=VALIDATION)
-    known = [*CALLABLE, *aggregates.RULES, *times.RULES, *_SCALARS]
+    known = [*CALLABLE, *aggregates.RULES, *times.RULES, *SCALARS, *arithmetic.NAMES]
     return QueryError(
         f"Function '{written}' does not exist or is not allowed.{suggestion(written.lower(), known)}",
         pinot_code=VALIDATION,
@@ -87,100 +99,56 @@ def _wrong(message: str) -> QueryError:
     return QueryError(f"{message}.", pinot_code=VALIDATION)
 
 
-ScalarRule = Callable[[Sequence[exp.Expr]], exp.Expr]
-
-
 def _scalar_rule(node: exp.Anonymous) -> ScalarRule | None:
-    found = _SCALARS.get(canonical(node.name))
+    found = SCALARS.get(canonical(node.name))
     if found is None or len(node.expressions) not in found[0]:
         return None
     return found[1]
 
 
-def _json_extract_scalar(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    """JSON_EXTRACT_SCALAR(column, path, type [, default])."""
-    kind = (literal_text(arguments[2]) or "").upper()
-    if kind not in _PINOT_TYPES:
-        raise _wrong(f"JSON_EXTRACT_SCALAR: the type must be one of {', '.join(_PINOT_TYPES)}")
-    found: exp.Expr = call("json_extract_string", arguments[0], arguments[1])
-    if kind not in {"STRING", "JSON"}:
-        found = exp.TryCast(this=found, to=exp.DataType.build(_PINOT_TYPES[kind], dialect="duckdb"))
-    return call("coalesce", found, arguments[3]) if len(arguments) > 3 else found
+def _round(arguments: Arguments) -> exp.Expr:
+    """ROUND(value, step) is the multiple of `step` towards zero, as Pinot's users round times."""
+    value, step = (cast(call("trunc", argument), "BIGINT") for argument in arguments)
+    steps = exp.Paren(this=exp.IntDiv(this=value, expression=step))
+    return exp.Paren(this=exp.Mul(this=steps, expression=step.copy()))
 
 
-def _regexp_like(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return call("regexp_matches", cast(arguments[0], "VARCHAR"), *arguments[1:])
+def _round_decimal(arguments: Arguments) -> exp.Expr:
+    """ROUNDDECIMAL(value [, digits]): halves go up; with digits they are decimal ones, as the number is written."""
+    value = cast(arguments[0], "DOUBLE")
+    if len(arguments) == 1:
+        return call("floor", exp.Add(this=value, expression=cast(number(0.5), "DOUBLE")))
+    exact = exp.TryCast(this=value, to=exp.DataType.build("DECIMAL(38, 12)", dialect="duckdb"))
+    return call("coalesce", cast(call("round", exact, arguments[1]), "DOUBLE"), value.copy())
 
 
-def _substr(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    """SUBSTR(text, begin [, end]) counts from 0 and ends before `end`, as in Java; -1 is the end of the text."""
-    begin = _plus(arguments[1], 1)
-    if len(arguments) == 2 or literal_number(arguments[2]) == -1:
-        return call("substring", arguments[0], begin)
-    length = exp.Paren(this=exp.Sub(this=exp.Paren(this=arguments[2]), expression=arguments[1].copy()))
-    return call("substring", arguments[0], begin, length)
-
-
-def _split_part(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return call("split_part", arguments[0], arguments[1], _plus(arguments[2], 1))
-
-
-def _str_pos(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return exp.Paren(this=_plus(call("strpos", *arguments), -1))
-
-
-def _plus(value: exp.Expr, step: int) -> exp.Expr:
-    known = literal_number(value)
-    if known is not None:
-        return number(int(known) + step)
-    return exp.Add(this=exp.Paren(this=value), expression=number(step))
-
-
-def _concat_with(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return call("concat_ws", arguments[2], arguments[0], arguments[1])
-
-
-def _binary(node: type[exp.Binary]) -> ScalarRule:
-    return lambda arguments: exp.Paren(
-        this=node(this=exp.Paren(this=arguments[0]), expression=exp.Paren(this=arguments[1]))
-    )
-
-
-def _renamed(name: str) -> ScalarRule:
-    return lambda arguments: call(name, *arguments)
+def _divided(arguments: Arguments) -> exp.Expr:
+    """DIVIDE(a, b, default): the default when b is zero."""
+    value, by, default = arguments
+    zero = exp.EQ(this=exp.Paren(this=by.copy()), expression=number(0))
+    divided = exp.Div(this=exp.Paren(this=value), expression=exp.Paren(this=by))
+    return exp.Case(ifs=[exp.If(this=zero, true=cast(default, "DOUBLE"))], default=divided)
 
 
 # Canonical name -> (numbers of arguments it takes, rule). With another number of arguments DuckDB's own meaning holds.
-_SCALARS: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
-    "jsonextractscalar": ((3, 4), _json_extract_scalar),
-    "jsonformat": ((1,), lambda arguments: cast(arguments[0], "VARCHAR")),
-    "regexplike": ((2, 3), _regexp_like),
-    "substr": ((2, 3), _substr),
-    "splitpart": ((3,), _split_part),
-    "strpos": ((2,), _str_pos),
-    "concat": ((3,), _concat_with),
-    "add": ((2,), _binary(exp.Add)),
-    "plus": ((2,), _binary(exp.Add)),
-    "sub": ((2,), _binary(exp.Sub)),
-    "minus": ((2,), _binary(exp.Sub)),
-    "mult": ((2,), _binary(exp.Mul)),
-    "times": ((2,), _binary(exp.Mul)),
-    "div": ((2,), _binary(exp.Div)),
-    "divide": ((2,), _binary(exp.Div)),
-    "rounddecimal": ((1, 2), _renamed("round")),
-    "truncate": ((1, 2), _renamed("trunc")),
-    "startswith": ((2,), _renamed("starts_with")),
-    "endswith": ((2,), _renamed("ends_with")),
-    "arraylength": ((1,), _renamed("len")),
+SCALARS: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
+    **texts.RULES,
+    **jsons.RULES,
+    "div": ((3,), _divided),
+    "divide": ((3,), _divided),
+    "log": ((1,), renamed("ln")),
+    "sign": ((1,), lambda arguments: cast(call("sign", arguments[0]), "DOUBLE")),
+    "round": ((2,), _round),
+    "rounddecimal": ((1, 2), _round_decimal),
+    "truncate": ((1, 2), renamed("trunc")),
+    "arraylength": ((1,), lambda arguments: cast(call("len", arguments[0]), "INTEGER")),
+    "arraysum": ((1,), lambda arguments: cast(call("list_sum", arguments[0]), "DOUBLE")),
+    "arraymin": ((1,), renamed("list_min")),
+    "arraymax": ((1,), renamed("list_max")),
+    "arrayaverage": ((1,), renamed("list_avg")),
     "isnull": ((1,), lambda arguments: exp.Paren(this=exp.Is(this=arguments[0], expression=exp.Null()))),
     "isnotnull": (
         (1,),
         lambda arguments: exp.Not(this=exp.Paren(this=exp.Is(this=arguments[0], expression=exp.Null()))),
     ),
-    "codepoint": ((1,), _renamed("unicode")),
-    "tojsonmapstr": ((1,), lambda arguments: cast(arguments[0], "VARCHAR")),
-    "encodeurl": ((1,), _renamed("url_encode")),
-    "decodeurl": ((1,), _renamed("url_decode")),
-    "tobase64": ((1,), _renamed("to_base64")),
-    "frombase64": ((1,), _renamed("from_base64")),
 }

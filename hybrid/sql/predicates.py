@@ -68,12 +68,13 @@ def _only_source(select: exp.Select) -> bool:
 
 
 def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    node = node.unnest()
-    if isinstance(node, exp.And):
-        yield from _conjuncts(node.this)
-        yield from _conjuncts(node.expression)
-    else:
-        yield node
+    waiting = [node]
+    while waiting:
+        node = waiting.pop().unnest()
+        if isinstance(node, exp.And):
+            waiting += [node.expression, node.this]
+        else:
+            yield node
 
 
 def _comparison(node: exp.Expr, alias: str, known: dict[str, str], alone: bool) -> Iterator[Comparison]:

@@ -39,6 +39,10 @@ def refuse_hostile(tree: exp.Query) -> None:
         for kind, message in _REFUSED:
             if isinstance(node, kind) and not isinstance(node, exp.Query):
                 raise QueryError(f"{message}: '{node.sql('duckdb')[:60]}'.", pinot_code=PARSE_ERROR)
+        if isinstance(node, exp.Limit | exp.Offset) and isinstance(node.expression, exp.Neg):
+            raise QueryError(
+                f"LIMIT and OFFSET cannot be negative: '{node.sql('duckdb').strip()}'.", pinot_code=PARSE_ERROR
+            )
         if isinstance(node, exp.From | exp.Join) and not isinstance(node.this, _SOURCES):
             raise QueryError(f"A table is expected after FROM: '{node.sql('duckdb')[:60]}'.", pinot_code=PARSE_ERROR)
         if isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Subquery | exp.Unnest):

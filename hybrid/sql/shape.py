@@ -8,7 +8,9 @@ from sqlglot import exp
 
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.types import DataType
+from hybrid.sql.calls import cast
 from hybrid.sql.functions import is_aggregate_call
+from hybrid.sql.names import constant_name, result_name
 from hybrid.sql.tables import TableRef
 
 DEFAULT_LIMIT = 10
@@ -23,9 +25,32 @@ def outermost_select(tree: exp.Query) -> exp.Select:
 
 
 def name_columns(tree: exp.Query) -> None:
-    """Names unnamed results as Pinot does, by their text: `sum(amount)`, `count(*)`. Before functions are rewritten."""
+    """Names unnamed results as Pinot does, and lets GROUP BY mean names. Before functions are rewritten."""
     for select in list(tree.find_all(exp.Select)):
-        select.set("expressions", [_named(item) for item in select.expressions])
+        constants = [constant_name(item) for item in select.expressions]
+        if constants and None not in constants:
+            pairs = zip(select.expressions, constants, strict=True)
+            select.set("expressions", [exp.alias_(_long(item), name, quoted=True) for item, name in pairs])
+        else:
+            select.set("expressions", [_named(item) for item in select.expressions])
+        _group_by_names(select)
+
+
+def _long(item: exp.Expr) -> exp.Expr:
+    """A whole number that stands alone, which is a LONG."""
+    return (
+        cast(item, "BIGINT") if isinstance(item, exp.Literal) and item.name.isdigit() and not item.is_string else item
+    )
+
+
+def _group_by_names(select: exp.Select) -> None:
+    """A name in GROUP BY means the result of that name, as in Pinot, though a column may have it too."""
+    named = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    group = select.args.get("group")
+    for key in list(group.expressions) if group else ():
+        found = named.get(key.name.lower()) if isinstance(key, exp.Column) and not key.table else None
+        if found is not None and not isinstance(found, exp.Literal | exp.Column):
+            key.replace(exp.Paren(this=found.copy()))
 
 
 def _named(item: exp.Expr) -> exp.Expr:
@@ -33,8 +58,7 @@ def _named(item: exp.Expr) -> exp.Expr:
         return item
     if isinstance(item, exp.Anonymous) and item.name.lower() in {"columns", "unnest"}:
         return item
-    text = item.sql("duckdb", normalize_functions="lower")
-    return exp.alias_(item, text, quoted=True)
+    return exp.alias_(item, result_name(item), quoted=True)
 
 
 def has_default_limit(tree: exp.Query) -> bool:

@@ -17,6 +17,10 @@ from hybrid.spec.dialect import PinotReader
 
 PARSE_ERROR = 150
 _NEAR_CHARS_MAX = 30
+# Trees are gone through by recursion in many places, here, in sqlglot and in DuckDB.
+_DEPTH_MAX = 150
+# Reading a statement cannot be interrupted; a list of this many values takes seconds.
+_TOKENS_MAX = 50_000
 _HINT = "Only SELECT is understood here, with SET and EXPLAIN PLAN FOR before it and OPTION(...) behind it."
 
 
@@ -58,11 +62,14 @@ def error_at(sql: str, position: int, message: str, hint: str | None = None) -> 
 
 def _tokens(sql: str) -> list[Token]:
     try:
-        return PinotReader().tokenize(sql)
+        tokens: list[Token] = PinotReader().tokenize(sql)
     except TokenError as error:
         position = _unclosed(sql)
         what = "A quote or a comment is not closed" if position is not None else f"This cannot be read ({error})"
         raise error_at(sql, position or 0, what) from None
+    if len(tokens) > _TOKENS_MAX:
+        raise error_at(sql, tokens[_TOKENS_MAX].start, f"The statement is longer than {_TOKENS_MAX} words")
+    return tokens
 
 
 def _unclosed(sql: str) -> int | None:
@@ -137,13 +144,32 @@ def _parse(sql: str, tokens: list[Token]) -> exp.Query:
     except ParseError as error:
         raise _parse_error(sql, error) from None
     except RecursionError:
-        raise QueryError("The statement is nested too deeply.", pinot_code=PARSE_ERROR) from None
+        raise _too_deep() from None
+    except Exception as error:  # sqlglot falls over some texts that it should refuse: `{: 1}`
+        raise error_at(sql, tokens[0].start, "The statement cannot be read: it begins", _HINT) from error
     tree = trees[0] if len(trees) == 1 else None
     while isinstance(tree, exp.Subquery) and set(filter(tree.args.get, tree.args)) == {"this"}:
         tree = tree.this  # parentheses around the whole statement
     if not isinstance(tree, exp.Query):
         raise error_at(sql, tokens[0].start, "A statement must be a SELECT; this is not one", _HINT)
+    if _depth(tree) > _DEPTH_MAX:
+        raise _too_deep()
     return tree
+
+
+def _depth(tree: exp.Expr) -> int:
+    """How deep the tree is; what AND, OR and UNION join counts once, as it is gone through side by side."""
+    deepest, waiting = 0, [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        joined = isinstance(node, exp.Connector | exp.SetOperation)
+        waiting += [(child, depth + (not (joined and type(child) is type(node)))) for child in node.iter_expressions()]
+    return deepest
+
+
+def _too_deep() -> QueryError:
+    return QueryError("The statement is nested too deeply.", pinot_code=PARSE_ERROR)
 
 
 def _parse_error(sql: str, error: ParseError) -> QueryError:

@@ -21,9 +21,7 @@ def only_shown(tree: exp.Query) -> frozenset[str]:
             aliases.setdefault(name, set()).add(column.parent.alias.lower())
     # DuckDB lets other expressions use a column by the alias it is shown under.
     return frozenset(
-        name
-        for name, shown in used.items()
-        if shown and all(used.get(alias, True) for alias in aliases.get(name, ()))
+        name for name, shown in used.items() if shown and all(used.get(alias, True) for alias in aliases.get(name, ()))
     )
 
 

@@ -16,6 +16,7 @@ from hybrid.sql.statement import parse_statement
         ("select 1;\nselect 2", "line 2, column 1, near 'select 2'"),
         ("drop table x", "line 1, column 1, near 'drop table x'"),
         ("explain select 1", "line 1, column 1"),
+        ("select {: 1}", "line 1, column 1, near 'select {: 1}'"),
         ("set a; select 1", "line 1, column 1"),
     ],
 )
@@ -51,6 +52,26 @@ def test_parentheses_around_the_statement_change_nothing() -> None:
     )
 
 
-def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select " + "(" * 5000 + "1" + ")" * 5000,
+        "select " + "+".join(["a"] * 1000),
+        "select a" + "::int" * 1000,
+        "select " + "abs(" * 300 + "a" + ")" * 300,
+        "select a" + "= a " * 1000,
+    ],
+)
+def test_deep_nesting_is_an_error_and_not_a_crash(sql: str) -> None:
     with pytest.raises(QueryError, match="nested too deeply"):
-        parse_statement("select " + "(" * 5000 + "1" + ")" * 5000)
+        parse_statement(sql)
+
+
+def test_what_stands_side_by_side_is_not_deep() -> None:
+    parse_statement("select 1 where " + " and ".join(["a = 1"] * 1000))
+    parse_statement("select " + "+".join(["a"] * 100))
+
+
+def test_a_statement_has_a_length() -> None:
+    with pytest.raises(QueryError, match="longer than 50000 words at line 1, column"):
+        parse_statement("select " + "1," * 60_000)

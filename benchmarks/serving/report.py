@@ -1,0 +1,262 @@
+"""Results as JSON, and from them the tables and the plot of docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from benchmarks.serving.measure import CLIENTS, Json
+from benchmarks.serving.plot import Bars, svg
+from benchmarks.serving.workload import BY_NAME, GROWING, STATEMENTS
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results" / "serving.json"
+PAGE = ROOT / "docs" / "benchmarks.md"
+PLOT = ROOT / "docs" / "serving.svg"
+BEGIN, END = "<!-- serving: written by benchmarks/serving -->", "<!-- serving: end -->"
+MODES = ("append", "upsert")
+SYSTEMS = ("product", "pinot", "bare")
+_NONE = "-"
+# How many times as fast as Pinot: the aim, and the floor.
+_SCAN, _SMALL, _MIXED = (5, 3), (2, 1), (4, 3)
+_BARE_MAX = 1.5
+
+
+def machine() -> Json:
+    """What it was measured on."""
+    cpu = next((line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "cpu": cpu or platform.machine(),
+        "processors": os.cpu_count(),
+        "memory_gib": round(memory),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _commit() -> str:
+    words = ["git", "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def save(path: Path, parts: Mapping[str, tuple[Json, Json]], versions: Mapping[str, str]) -> None:
+    """Writes the parts that were measured (sizes, results by system); what stands there of others stays."""
+    known = load(path) if path.exists() else {}
+    versions = {name: versions[name] for name in SYSTEMS if name in versions}
+    about = {"at": time.strftime("%Y-%m-%d"), "machine": machine(), "versions": versions, "commit": _commit()}
+    for part, (sizes, systems) in parts.items():
+        known[part] = {**about, "sizes": sizes, "systems": systems}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> Json:
+    found: Json = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def write_docs(found: Json) -> None:
+    """Puts tables and plot into the documentation, between the two marks of its page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    plot = "" if "latency" not in found else f"![median latency of each statement]({PLOT.name})\n\n"
+    PAGE.write_text(f"{before}{BEGIN}\n{plot}{markdown(found)}{END}{rest.split(END)[1]}", encoding="utf-8")
+    if plot:
+        PLOT.write_text(svg(list(_bars(found["latency"]))), encoding="utf-8")
+
+
+def markdown(found: Json) -> str:
+    """All tables."""
+    writers = {"latency": _latency, "freshness": _freshness, "scenes": _scenes, "growth": _growth}
+    return "".join("\n".join(write(found[part])) + "\n\n" for part, write in writers.items() if part in found)
+
+
+def _heading(title: str, part: Json, sizes: str) -> list[str]:
+    on = part["machine"]
+    where = f"{on['cpu']}, {on['processors']} processors, {on['memory_gib']} GiB, {on['system']}"
+    versions = ", ".join(part["versions"].values())
+    return [
+        f"### {title}",
+        f"{versions}; commit {part['commit']}, Python {on['python']}; {where}; {part['at']}.",
+        sizes,
+        "",
+    ]
+
+
+def _latency(part: Json) -> list[str]:
+    sizes, systems = part["sizes"], part["systems"]
+    text = (
+        f"{sizes['rows']:,} events; one client, medians of {sizes['rounds']} rounds after {sizes['warm_rounds']}; "
+        f"{CLIENTS} clients for {sizes['mixed_seconds']:g} s."
+    )
+    lines = _heading("Latency and throughput", part, text)
+    for mode in MODES:
+        lines += [
+            f"{mode.capitalize()} ({_where(systems, mode)}):",
+            "",
+            _latency_names(part),
+            "|---|---|---|---|---|---|---|",
+        ]
+        lines += [_latency_row(systems, mode, name) for name in BY_NAME]
+        lines += [_mixed_row(systems, mode), ""]
+    wrong = {name: _sum_wrong(result) for name, result in systems.items()}
+    said = ", ".join(f"{name} {wrong[name][0]:,} of {wrong[name][1]:,}" for name in wrong)
+    return [*lines, f"Wrong answers: {said}."]
+
+
+def _where(systems: Json, mode: str) -> str:
+    moved = {"product": "product", "pinot": "Pinot"}
+    return "; ".join(f"{moved[name]}: {systems[name][mode]['moved']}" for name in moved if name in systems)
+
+
+def _latency_names(part: Json) -> str:
+    versions = part["versions"]
+    peer, bare = versions.get("pinot", "Pinot"), versions.get("bare", "DuckDB")
+    return f"| ms | product | {peer} | times as fast | aim, floor | {bare}, bare | product / bare |"
+
+
+def _latency_row(systems: Json, mode: str, name: str) -> str:
+    aim, floor = _SCAN if BY_NAME[name].scan else _SMALL
+    ours, peer, bare = (_median(systems, system, mode, name) for system in ("product", "pinot", "bare"))
+    faster = None if ours is None or peer is None else peer / ours
+    over = None if ours is None or bare is None else ours / bare
+    return (
+        f"| {name} | {_ms(ours)} | {_ms(peer)} | {_ratio(faster)} | {_against(faster, aim, floor)} | {_ms(bare)} "
+        f"| {_ratio(over)}{_over(over)} |"
+    )
+
+
+def _mixed_row(systems: Json, mode: str) -> str:
+    ours, peer, bare = (
+        systems[system][mode]["mixed"]["qps"] if system in systems else None for system in ("product", "pinot", "bare")
+    )
+    faster = None if not ours or not peer else ours / peer
+    over = None if not ours or not bare else bare / ours
+    cells = (
+        _count(ours),
+        _count(peer),
+        _ratio(faster),
+        _against(faster, *_MIXED),
+        _count(bare),
+        _ratio(over) + _over(over),
+    )
+    return f"| all eight, {CLIENTS} clients, queries a second | {' | '.join(cells)} |"
+
+
+def _median(systems: Json, system: str, mode: str, name: str) -> float | None:
+    return float(systems[system][mode]["one"]["ms"][name]["median"]) if system in systems else None
+
+
+def _sum_wrong(result: Json) -> tuple[int, int]:
+    asked = [result[mode][kind] for mode in MODES for kind in ("one", "mixed")]
+    return sum(one["wrong"] for one in asked), sum(one["answers"] for one in asked)
+
+
+def _freshness(part: Json) -> list[str]:
+    sizes, systems = part["sizes"], part["systems"]
+    text = f"{sizes['samples']:,} rows, one after the other, while others arrive."
+    lines = _heading("Freshness: acknowledged by Kafka to visible by HTTP", part, text)
+    lines += [
+        "| ms | median | p90 | p99 | never seen | seen twice | events arriving a second |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, found in systems.items():
+        ms = found["ms"] or dict.fromkeys(("median", "p90", "p99"))
+        times = " | ".join(_ms(ms[key]) for key in ("median", "p90", "p99"))
+        counts = f"{found['never']} | {found['twice']} | {found['arriving_per_s']:,}"
+        lines.append(f"| {part['versions'][name]} | {times} | {counts} |")
+    return lines
+
+
+def _scenes(part: Json) -> list[str]:
+    lines = _heading(
+        "Right answers while rows arrive and buckets move",
+        part,
+        f"{part['sizes']['seconds']:g} s of events, 2 readers of each table, a move asked for each second.",
+    )
+    lines += [
+        "| | table | answers | inconsistent in themselves | fewer than before | readers that saw too many | failed "
+        "| rows moved meanwhile |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, found in part["systems"].items():
+        for mode in MODES:
+            seen = found["moving"][mode]
+            cells = " | ".join(f"{seen[key]:,}" for key in ("answers", "inconsistent", "fewer", "more", "failed"))
+            moved = f"{found['moving']['moved']:,}" if mode == "append" else ""
+            lines.append(f"| {part['versions'][name]} | {mode} | {cells} | {moved} |")
+    lines += [
+        "",
+        "Rows that arrive after their bucket has moved:",
+        "",
+        "| | late rows | seen | seen after a further move |",
+    ]
+    lines += ["|---|---|---|---|"]
+    for name, found in part["systems"].items():
+        late = found["late"]
+        seen = (f"{late['seen']:,}", f"{late['seen_later']:,}") if "seen" in late else (late["note"], _NONE)
+        lines.append(f"| {part['versions'][name]} | {late['rows']:,} | {seen[0]} | {seen[1]} |")
+    return lines
+
+
+def _growth(part: Json) -> list[str]:
+    sizes, systems = part["sizes"], part["systems"]
+    text = f"Append, medians of {sizes['rounds']} rounds after {sizes['warm_rounds']}, ms."
+    lines = _heading("Growth", part, text)
+    names = [part["versions"][system] for system in systems]
+    lines += [f"| statement | rows | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
+    for statement in GROWING:
+        for rows in sizes["rows"]:
+            found = [systems[name].get(str(rows)) for name in systems]
+            cells = [_ms(one["one"]["ms"][statement.name]["median"]) if one else _NONE for one in found]
+            lines.append(f"| {statement.name} | {rows:,} | {' | '.join(cells)} |")
+    return lines
+
+
+def _bars(part: Json) -> Iterator[Bars]:
+    names = [(name, part["versions"][name]) for name in ("product", "pinot", "bare") if name in part["systems"]]
+    for mode in MODES:
+        values = {
+            version: [part["systems"][name][mode]["one"]["ms"][one.name]["median"] for one in STATEMENTS]
+            for name, version in names
+        }
+        yield Bars(f"{mode}, {part['sizes']['rows']:,} events: median ms, log scale", [*BY_NAME], values)
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return _NONE
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def _count(value: float | None) -> str:
+    return _NONE if value is None else f"{value:,.0f}"
+
+
+def _ratio(value: float | None) -> str:
+    return _NONE if value is None else f"{value:.1f}"
+
+
+def _against(ratio: float | None, aim: float, floor: float) -> str:
+    said = "" if ratio is None else ": aim met" if ratio >= aim else ": floor met" if ratio >= floor else ": **below**"
+    return f"{aim}, {floor}{said}"
+
+
+def _over(ratio: float | None) -> str:
+    return "" if ratio is None or ratio <= _BARE_MAX else f" (**over {_BARE_MAX}**)"

@@ -1,0 +1,280 @@
+"""One go: Kafka with the topics, then each system on them, alone and in turn; what was found is written down."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.serving import pinot, report
+from benchmarks.serving.bare import Bare
+from benchmarks.serving.freshness import freshness
+from benchmarks.serving.measure import Json, Oracle, latency, mixed
+from benchmarks.serving.pinot import Pinot
+from benchmarks.serving.product import Product
+from benchmarks.serving.scenes import late, moving
+from benchmarks.serving.stream import fill
+from benchmarks.serving.tables import Table
+from benchmarks.serving.workload import GROWING, HOUR_MS, PARTITIONS, START_MS, Sizes, make_events
+from hybrid.jvm.broker import LocalBroker
+from hybrid.jvm.topics import create_topic
+
+PARTS = ("latency", "freshness", "scenes", "growth")
+_HALF_BUCKETS = 4  # of 6 h: the first day
+_HALF_MS = START_MS + 24 * HOUR_MS
+_SEGMENTS = 6.5  # of a partition: the last one is half full and consuming
+_MODES = {"append": False, "upsert": True}
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, and how long."""
+
+    parts: tuple[str, ...]
+    systems: tuple[str, ...]
+    rows: int
+    growth: tuple[int, ...]
+    rounds: int
+    warm: int
+    seconds: float
+    samples: int
+    scene_seconds: float
+
+    def sizes_of(self, part: str) -> Json:
+        rounds = {"rounds": self.rounds, "warm_rounds": self.warm}
+        sizes: dict[str, Json] = {
+            "latency": {"rows": self.rows, **rounds, "mixed_seconds": self.seconds},
+            "freshness": {"samples": self.samples},
+            "scenes": {"seconds": self.scene_seconds},
+            "growth": {"rows": list(self.growth), **rounds},
+        }
+        return sizes[part]
+
+
+class Run:
+    """One go: the topics, then one system after the other. `found` holds results by part and system."""
+
+    def __init__(self, plan: Plan, folder: Path, brokers: str, results: Path) -> None:
+        self.plan, self._folder, self._brokers, self._results = plan, folder, brokers, results
+        self.found: dict[str, Json] = {part: {} for part in plan.parts}
+        self.versions: dict[str, str] = {}
+        self.is_wrong = False
+
+    def go(self) -> None:
+        for topic, rows in self._topics().items():
+            took_s = fill(self._brokers, topic, Sizes(rows))
+            say(f"produced {rows:,} events to {topic} in {took_s:.0f} s")
+        for kind in (Product, Pinot):
+            if kind.name in self.plan.systems:
+                self._streaming(kind)
+        if "bare" in self.plan.systems:
+            self._bare()
+
+    def _topics(self) -> dict[str, int]:
+        found = {"orders": self.plan.rows} if "latency" in self.plan.parts else {}
+        if "growth" in self.plan.parts:
+            found |= {f"growth_{rows}": rows for rows in self.plan.growth}
+        return found
+
+    def _streaming(self, kind: type[Product] | type[Pinot]) -> None:
+        does: dict[str, Callable[[Any], Json]] = {
+            "latency": self._latency,
+            "freshness": self._freshness,
+            "scenes": self._scenes,
+            "growth": self._growth,
+        }
+        say(f"{kind.name}: starts")
+        with kind(self._folder, self._brokers) as system:
+            self.versions[kind.name] = system.version
+            for part in self.plan.parts:
+                started = time.perf_counter()
+                self.found[part][kind.name] = does[part](system)
+                self._save()
+                say(f"{kind.name}: {part} done in {time.perf_counter() - started:.0f} s")
+
+    def _latency(self, system: Product | Pinot) -> Json:
+        sizes = Sizes(self.plan.rows)
+        events = make_events(sizes)
+        result: Json = {}
+        tables = {mode: self._table(f"orders_{mode}", "orders", upsert) for mode, upsert in _MODES.items()}
+        for mode, table in tables.items():
+            result[mode] = self._loaded(system, table, sizes.rows, events.before(_HALF_MS), move=True)
+        oracle = Oracle({"orders_append": events, "orders_upsert": events.latest()})
+        for mode, table in tables.items():
+            result[mode] |= self._measured(system, oracle, table.name, sizes)
+        for table in tables.values():
+            system.drop(table)
+        return result
+
+    def _measured(self, system: Product | Pinot | Bare, oracle: Oracle, table: str, sizes: Sizes) -> Json:
+        one = latency(system.endpoint, oracle, table, sizes, self.plan.rounds, self.plan.warm)
+        say(f"{system.name}: {table}: " + ", ".join(f"{name} {ms['median']:.1f}" for name, ms in one["ms"].items()))
+        eight = mixed(system.endpoint, oracle, table, sizes, self.plan.seconds)
+        say(f"{system.name}: {table}: {eight['qps']:.0f} queries a second by 8 clients")
+        self._judge(system.name, oracle)
+        return {"one": one, "mixed": eight}
+
+    def _freshness(self, system: Product | Pinot) -> Json:
+        table = Table("fresh", f"fresh_{system.name}", upsert=False, seal_rows=100_000)
+        create_topic(self._brokers, table.topic, PARTITIONS)
+        system.create(table)
+        found = freshness(system.endpoint, self._brokers, table.name, table.topic, self.plan.samples)
+        say(f"{system.name}: {found}")
+        system.drop(table)
+        return found
+
+    def _scenes(self, system: Product | Pinot) -> Json:
+        topic = f"scene_{system.name}"
+        append, upsert = (
+            Table(f"scene_{mode}", topic, is_upsert, seal_rows=30_000, bucket="1h")
+            for mode, is_upsert in _MODES.items()
+        )
+        create_topic(self._brokers, topic, PARTITIONS)
+        system.create(append)
+        system.create(upsert)
+        found = {"moving": moving(system, self._brokers, append, upsert, self.plan.scene_seconds)}
+        say(f"{system.name}: {found}")
+        found["late"] = late(system, self._brokers, append)
+        say(f"{system.name}: {found['late']}")
+        for table in (append, upsert):
+            system.drop(table)
+        return found
+
+    def _growth(self, system: Product | Pinot) -> Json:
+        """The product's older half is offline; Pinot keeps all in its REALTIME half, which spares it the second one."""
+        result: Json = {}
+        for rows in self.plan.growth:
+            name = f"growth_{rows}"
+            events, table = make_events(Sizes(rows)), self._table(name, name, upsert=False, rows=rows)
+            given = self._loaded(system, table, rows, events.before(_HALF_MS), move=system.name == "product")
+            result[str(rows)] = given | self._grown(system, Oracle({name: events}), name, rows)
+            system.drop(table)
+        return result
+
+    def _grown(self, system: Product | Pinot | Bare, oracle: Oracle, name: str, rows: int) -> Json:
+        found = latency(system.endpoint, oracle, name, Sizes(rows), self.plan.rounds, self.plan.warm, GROWING)
+        say(f"{system.name}: {name}: " + ", ".join(f"{what} {ms['median']:.1f}" for what, ms in found["ms"].items()))
+        self._judge(system.name, oracle)
+        return {"one": found}
+
+    def _loaded(self, system: Product | Pinot, table: Table, rows: int, half: int, *, move: bool) -> Json:
+        started = time.perf_counter()
+        system.create(table)
+        system.await_rows(table, rows)
+        loaded_s = time.perf_counter() - started
+        moved = system.move(table, _HALF_BUCKETS, half) if move else "nothing is offline"
+        moved_s = time.perf_counter() - started - loaded_s
+        say(f"{system.name}: {table.name}: loaded in {loaded_s:.0f} s, moved in {moved_s:.0f} s: {moved}")
+        return {"loaded_s": round(loaded_s, 1), "moved_s": round(moved_s, 1), "moved": moved}
+
+    def _bare(self) -> None:
+        events = {}
+        if "latency" in self.plan.parts:
+            events["orders_append"] = make_events(Sizes(self.plan.rows))
+            events["orders_upsert"] = events["orders_append"].latest()
+        if "growth" in self.plan.parts:
+            events |= {f"growth_{rows}": make_events(Sizes(rows)) for rows in self.plan.growth}
+        with Bare(self._folder, events) as bare:
+            self.versions[bare.name] = bare.version
+            oracle = Oracle(events)
+            if "latency" in self.plan.parts:
+                sizes = Sizes(self.plan.rows)
+                self.found["latency"]["bare"] = {
+                    mode: self._measured(bare, oracle, f"orders_{mode}", sizes) for mode in _MODES
+                }
+            if "growth" in self.plan.parts:
+                self.found["growth"]["bare"] = {
+                    str(rows): self._grown(bare, oracle, f"growth_{rows}", rows) for rows in self.plan.growth
+                }
+        self._save()
+
+    def _save(self) -> None:
+        """After each part, so that what was measured is kept when a later one fails."""
+        measured = {part: (self.plan.sizes_of(part), found) for part, found in self.found.items() if found}
+        report.save(self._results, measured, self.versions)
+
+    def _table(self, name: str, topic: str, upsert: bool, rows: int | None = None) -> Table:
+        return Table(name, topic, upsert, seal_rows=int((rows or self.plan.rows) / _SEGMENTS))
+
+    def _judge(self, name: str, oracle: Oracle) -> None:
+        """Wrong answers are a result of Pinot's, and an end of ours."""
+        wrong = sum(oracle.wrong.values())
+        if wrong:
+            say(f"{name}: {wrong} of {oracle.checked} answers are wrong: " + "\n".join(oracle.examples))
+            self.is_wrong |= name != "pinot"
+
+
+@contextmanager
+def brokers_of(folder: Path) -> Iterator[str]:
+    broker = LocalBroker(folder / "broker")
+    try:
+        yield broker.start(0)
+    finally:
+        broker.stop()
+
+
+def read_plan(words: Sequence[str] | None) -> tuple[Plan, argparse.Namespace]:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="events of the latency part")
+    parser.add_argument("--growth", default="1000000,4000000,16000000", help="sizes of the growth part")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--warm", type=int, default=100, help="rounds before those that count")
+    parser.add_argument("--seconds", type=float, default=15, help="of mixed load")
+    parser.add_argument("--samples", type=int, default=1000, help="of freshness")
+    parser.add_argument("--scene-seconds", type=float, default=60)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--systems", default=",".join(report.SYSTEMS))
+    parser.add_argument("--results", type=Path, default=report.RESULTS)
+    parser.add_argument("--report", action="store_true", help="only write docs/benchmarks.md anew from the results")
+    given = parser.parse_args(words)
+    parts, systems = tuple(given.parts.split(",")), tuple(given.systems.split(","))
+    if not set(parts) <= set(PARTS) or not set(systems) <= set(report.SYSTEMS):
+        parser.error(f"parts are {', '.join(PARTS)}; systems are {', '.join(report.SYSTEMS)}")
+    reason = pinot.missing() if "pinot" in systems else None
+    if reason:
+        say(f"Pinot is left out: {reason}. The product and bare DuckDB are measured.")
+        systems = tuple(name for name in systems if name != "pinot")
+    growth = tuple(int(rows) for rows in given.growth.split(","))
+    plan = Plan(
+        tuple(part for part in PARTS if part in parts),
+        systems,
+        given.rows,
+        growth,
+        given.rounds,
+        given.warm,
+        given.seconds,
+        given.samples,
+        given.scene_seconds,
+    )
+    return plan, given
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    plan, given = read_plan(words)
+    is_wrong = not given.report and measure(plan, given.results)
+    print(report.markdown(report.load(given.results)))
+    if given.results == report.RESULTS:
+        report.write_docs(report.load(given.results))
+    return int(is_wrong)
+
+
+def measure(plan: Plan, results: Path) -> bool:
+    """Whether the product or bare DuckDB gave a wrong answer."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    with tempfile.TemporaryDirectory(prefix="hybrid-bench-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        with brokers_of(folder) as brokers:
+            run = Run(plan, folder, brokers, results)
+            run.go()
+    return run.is_wrong

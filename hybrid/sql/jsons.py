@@ -1,0 +1,55 @@
+"""Pinot's functions of JSON texts in DuckDB's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from hybrid.errors import QueryError
+from hybrid.sql.calls import call, cast, literal_text, text
+from hybrid.sql.casts import PINOT_TYPES, pinot_type
+
+Arguments = Sequence[exp.Expr]
+
+# `$['a']` is `$.a` to DuckDB; it has no brackets with names.
+_BRACKETS = re.compile(r"\['([^'\]]+)'\]")
+
+
+def _json_extract_scalar(arguments: Arguments) -> exp.Expr:
+    """JSON_EXTRACT_SCALAR(column, path, type [, default])."""
+    kind = pinot_type(literal_text(arguments[2]))
+    if kind is None:
+        message = f"JSON_EXTRACT_SCALAR: the type must be one of {', '.join(PINOT_TYPES)}."
+        raise QueryError(message, pinot_code=700)
+    return _value(arguments[:2], kind, arguments[3:])
+
+
+def _path(kind: str) -> Callable[[Arguments], exp.Expr]:
+    """JSONPATHLONG(column, path [, default]) and the like."""
+    return lambda arguments: _value(arguments[:2], kind, arguments[2:])
+
+
+def _value(place: Arguments, kind: str, default: Arguments) -> exp.Expr:
+    """The value at a path; the default, or null, where a text is no JSON or has nothing there."""
+    column, path = place
+    written = literal_text(path)
+    if written is not None:
+        path = text(_BRACKETS.sub(lambda found: f'."{found.group(1)}"', written))
+    valid = call("json_valid", cast(column.copy(), "VARCHAR"))
+    found: exp.Expr = exp.Case(ifs=[exp.If(this=valid, true=call("json_extract_string", column, path))])
+    if kind != "VARCHAR":
+        found = exp.TryCast(this=found, to=exp.DataType.build(kind, dialect="duckdb"))
+    return call("coalesce", found, default[0]) if default else found
+
+
+# Canonical name -> (numbers of arguments it takes, rule).
+RULES: dict[str, tuple[tuple[int, ...], Callable[[Arguments], exp.Expr]]] = {
+    "jsonextractscalar": ((3, 4), _json_extract_scalar),
+    "jsonpathstring": ((2, 3), _path("VARCHAR")),
+    "jsonpathlong": ((2, 3), _path("BIGINT")),
+    "jsonpathdouble": ((2, 3), _path("DOUBLE")),
+    "jsonformat": ((1,), lambda arguments: cast(arguments[0], "VARCHAR")),
+    "tojsonmapstr": ((1,), lambda arguments: cast(arguments[0], "VARCHAR")),
+}

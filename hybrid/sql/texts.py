@@ -1,0 +1,190 @@
+"""Pinot's functions of texts and bytes in DuckDB's words. Pinot counts places from 0, and its patterns do not regard
+the case of letters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from hybrid.errors import QueryError
+from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
+
+Arguments = Sequence[exp.Expr]
+ScalarRule = Callable[[Arguments], exp.Expr]
+
+_IGNORE_CASE = "i"
+# Characters that a text may be made long at once: DuckDB neither interrupts nor bounds the making of one value.
+LONGEST = 10_000
+_WIDTH = re.compile(r"[0-9]{4}|\*|\{[^}]*\{")
+
+
+def ignore_case(tree: exp.Query) -> None:
+    """Makes every LIKE one that does not regard case."""
+    for node in list(tree.find_all(exp.Like)):
+        node.replace(exp.ILike(**{name: value for name, value in node.args.items()}))
+
+
+def renamed(name: str) -> ScalarRule:
+    """The same arguments by another name."""
+    return lambda arguments: call(name, *arguments)
+
+
+def _whole(name: str) -> ScalarRule:
+    """The same by another name, an INT as in Pinot."""
+    return lambda arguments: cast(call(name, *arguments), "INTEGER")
+
+
+def _regexp_like(arguments: Arguments) -> exp.Expr:
+    """REGEXP_LIKE(text, pattern [, 'c' or 'i'])."""
+    flags = arguments[2] if len(arguments) > 2 else text(_IGNORE_CASE)
+    return call("regexp_matches", cast(arguments[0], "VARCHAR"), arguments[1], flags)
+
+
+def _regexp_replace(arguments: Arguments) -> exp.Expr:
+    """REGEXPREPLACE replaces every match."""
+    return call("regexp_replace", *arguments, text("g"))
+
+
+def _substr(arguments: Arguments) -> exp.Expr:
+    """SUBSTR(text, begin [, end]) counts from 0 and ends before `end`, as in Java; -1 is the end of the text.
+
+    A negative `begin` counts from the end.
+    """
+    start = literal_number(arguments[1])
+    begin = arguments[1] if start is not None and start < 0 else _plus(arguments[1], 1)
+    if len(arguments) == 2 or literal_number(arguments[2]) == -1:
+        return call("substring", arguments[0], begin)
+    length = exp.Paren(this=exp.Sub(this=exp.Paren(this=arguments[2]), expression=arguments[1].copy()))
+    return call("substring", arguments[0], begin, length)
+
+
+def _split_part(arguments: Arguments) -> exp.Expr:
+    """SPLITPART(text, separator, place) counts from 0; there is `null`, as a text, beyond the last part."""
+    value, separator, place = arguments
+    parts = call("len", call("string_split", value.copy(), separator.copy()))
+    found = call("split_part", value, separator, _plus(place, 1))
+    there = exp.GT(this=parts, expression=exp.Paren(this=place.copy()))
+    return exp.Case(ifs=[exp.If(this=there, true=found)], default=text("null"))
+
+
+def _str_pos(arguments: Arguments) -> exp.Expr:
+    return cast(exp.Paren(this=_plus(call("strpos", *arguments), -1)), "INTEGER")
+
+
+def _last_str_pos(arguments: Arguments) -> exp.Expr:
+    """The place of the last occurrence, from 0; -1 when there is none."""
+    value, part = arguments
+    backwards = call("strpos", call("reverse", value.copy()), call("reverse", part.copy()))
+    lengths = exp.Sub(this=call("length", value.copy()), expression=call("length", part.copy()))
+    place = exp.Add(this=exp.Sub(this=lengths, expression=backwards), expression=number(1))
+    return cast(call("if", call("contains", value, part), place, number(-1)), "INTEGER")
+
+
+def _plus(value: exp.Expr, step: int) -> exp.Expr:
+    known = literal_number(value)
+    if known is not None:
+        return number(int(known) + step)
+    return exp.Add(this=exp.Paren(this=value), expression=number(step))
+
+
+def _pad(name: str) -> ScalarRule:
+    """LPAD and RPAD never cut."""
+
+    def rule(arguments: Arguments) -> exp.Expr:
+        value, width, filling = arguments
+        bounded = cast(call("least", width, number(LONGEST)), "INTEGER")
+        wide = call("greatest", bounded, cast(call("length", value.copy()), "INTEGER"))
+        return call(name, value, wide, filling)
+
+    return rule
+
+
+def _repeat(arguments: Arguments) -> exp.Expr:
+    """REPEAT(text, times) and REPEAT(text, separator, times)."""
+    value, times = arguments[0], arguments[-1]
+    if len(arguments) == 2:
+        return _repeated(value, times)
+    separator = arguments[1]
+    joined = _repeated(call("concat", value, separator), times)
+    return call("left", joined, exp.Neg(this=call("length", separator.copy())))
+
+
+def _repeated(value: exp.Expr, times: exp.Expr) -> exp.Expr:
+    length = call("greatest", call("length", value.copy()), number(1))
+    most = exp.Add(this=exp.IntDiv(this=number(LONGEST), expression=length), expression=number(1))
+    return call("repeat", value, call("least", times, most))
+
+
+def _formatted(name: str) -> ScalarRule:
+    """The pattern must be a constant without large widths."""
+
+    def rule(arguments: Arguments) -> exp.Expr:
+        pattern = literal_text(arguments[0])
+        if pattern is None or _WIDTH.search(pattern):
+            message = f"{name.upper()}: the pattern must be a quoted constant, its widths plain and below 1000."
+            raise QueryError(message, pinot_code=700)
+        return call(name, *arguments)
+
+    return rule
+
+
+def _hamming(arguments: Arguments) -> exp.Expr:
+    """HAMMINGDISTANCE is -1 for texts of different lengths."""
+    lengths = [call("length", argument.copy()) for argument in arguments]
+    fits = exp.EQ(this=lengths[0], expression=lengths[1])
+    found = exp.Case(ifs=[exp.If(this=fits, true=call("hamming", *arguments))], default=number(-1))
+    return cast(found, "INTEGER")
+
+
+def _encode_url(arguments: Arguments) -> exp.Expr:
+    """As Java encodes forms: a space is a plus."""
+    found: exp.Expr = call("url_encode", arguments[0])
+    for ours, java in (("%20", "+"), ("~", "%7E"), ("%2A", "*")):
+        found = call("replace", found, text(ours), text(java))
+    return found
+
+
+def _decode_url(arguments: Arguments) -> exp.Expr:
+    return call("url_decode", call("replace", arguments[0], text("+"), text(" ")))
+
+
+_ANY = tuple(range(1, 100))
+
+# Canonical name -> (numbers of arguments it takes, rule). With another number of arguments DuckDB's own meaning holds.
+RULES: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
+    "regexplike": ((2, 3), _regexp_like),
+    "regexpreplace": ((3,), _regexp_replace),
+    "regexpextract": ((2, 3), renamed("regexp_extract")),
+    "length": ((1,), _whole("length")),
+    "substr": ((2, 3), _substr),
+    "leftsubstr": ((2,), renamed("left")),
+    "rightsubstr": ((2,), renamed("right")),
+    "split": ((2,), renamed("string_split")),
+    "splitpart": ((3,), _split_part),
+    "strpos": ((2,), _str_pos),
+    "strrpos": ((2,), _last_str_pos),
+    "concat": ((3,), lambda arguments: call("concat_ws", arguments[2], arguments[0], arguments[1])),
+    "startswith": ((2,), renamed("starts_with")),
+    "endswith": ((2,), renamed("ends_with")),
+    "remove": ((2,), lambda arguments: call("replace", *arguments, text(""))),
+    "lpad": ((3,), _pad("lpad")),
+    "rpad": ((3,), _pad("rpad")),
+    "repeat": ((2, 3), _repeat),
+    "codepoint": ((1,), _whole("unicode")),
+    "hammingdistance": ((2,), _hamming),
+    "normalize": ((1,), renamed("nfc_normalize")),
+    "encodeurl": ((1,), _encode_url),
+    "decodeurl": ((1,), _decode_url),
+    "tobase64": ((1,), renamed("to_base64")),
+    "frombase64": ((1,), renamed("from_base64")),
+    "toutf8": ((1,), renamed("encode")),
+    "fromutf8": ((1,), renamed("decode")),
+    "bytestohex": ((1,), lambda arguments: call("lower", call("hex", arguments[0]))),
+    "hextobytes": ((1,), renamed("unhex")),
+    "sha": ((1,), renamed("sha1")),
+    "format": (_ANY, _formatted("format")),
+    "printf": (_ANY, _formatted("printf")),
+}
