@@ -35,6 +35,9 @@ class ListStream:
             self.positions[message.key] = max(self.positions.get(message.key, 0), message.offset + 1)
         return Polled(new, dict(self.positions))
 
+    def ends(self) -> dict[PartitionKey, int]:
+        return dict(self.positions)
+
     def close(self) -> None:
         return None
 

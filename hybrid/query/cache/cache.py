@@ -48,12 +48,12 @@ class CachedTable(threading.Thread):
     def meet(self) -> None:
         """Before a statement. One that comes after a pause finds all that was acknowledged before it.
 
-        People and scripts write and then ask; they wait for the next look at the stream, some milliseconds. Where
-        statements follow each other, as a dashboard's do, rows are as late as the stream takes to bring them.
+        People and scripts write and then ask: for them Kafka is asked where it ends, which takes some milliseconds.
+        Where statements follow each other, as a dashboard's do, rows are as late as the stream takes to bring them.
         """
         quiet_s = time.monotonic() - self.used_at
         if quiet_s > _QUIET_S and self.table.spec.stream is not None:
-            self.follower.await_look(_MEET_S_MAX)
+            self.follower.await_end(_MEET_S_MAX)
         self.used_at = time.monotonic()
 
     def run(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from hybrid.errors import StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import has_entry, is_followed, open_half, read_commit
 from hybrid.query.cache.rows import CachedRows
@@ -14,6 +15,7 @@ from hybrid.query.plan import QueryTable
 from hybrid.query.revision import pin_halves
 from hybrid.query.tailrows import tail_rows
 from hybrid.spec.table_config import Half
+from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import RealtimeState
 
 # How long rows stay fresh after a look that saw everything: a look takes milliseconds, a stuck one must not go unseen.
@@ -31,18 +33,25 @@ class Follower:
         self._open_stream, self._now_ms = open_stream, now_ms
         self._stream: Stream | None = None
         self._seen_at, self._seen_ms = 0.0, 0
-        self._looked = threading.Condition()
-        self._begun, self._ended = 0, 0
+        self._stepped = threading.Condition()
         self._logs_checked_at = 0.0
 
     # Readers
 
-    def await_look(self, timeout_s: float) -> None:
-        """Waits until the stream and the logs have been looked at once from now on, if they are looked at at all."""
-        with self._looked:
-            wanted = self._begun + 1
-            if self.fresh_ms is not None:
-                self._looked.wait_for(lambda: self._ended >= wanted, timeout_s)
+    def await_end(self, timeout_s: float) -> None:
+        """Waits until the rows hold all that the stream holds now; not where they are not fresh anyway."""
+        stream = self._stream
+        if stream is None or self.fresh_ms is None:
+            return
+        try:
+            ends = stream.ends()
+        except StreamError:
+            return  # the follower meets it too, and is not fresh any more then
+        with self._stepped:
+            self._stepped.wait_for(lambda: self._is_past(ends), timeout_s)
+
+    def _is_past(self, ends: Mapping[PartitionKey, int]) -> bool:
+        return all(self.rows.shown.get(key, 0) >= end for key, end in ends.items())
 
     @property
     def fresh_ms(self) -> int | None:
@@ -65,8 +74,6 @@ class Follower:
 
     def step(self) -> bool:
         """Takes in what is new; False when the rows have to be built anew by `start`."""
-        with self._looked:
-            self._begun += 1
         looked_at, looked_ms = time.monotonic(), self._now_ms()
         polled = self._stream.poll() if self._stream is not None else Polled()
         if not self._follow():
@@ -77,9 +84,8 @@ class Follower:
         if polled.caught_up:
             # What the logs held before this step, and the stream when it answered, is in the rows now.
             self._seen_at, self._seen_ms = looked_at, looked_ms
-        with self._looked:
-            self._ended = self._begun
-            self._looked.notify_all()
+        with self._stepped:
+            self._stepped.notify_all()
         self.rows.fold()
         return True
 

@@ -96,6 +96,8 @@ class CachedRows:
         self._realtime_version: int | None = None
         self._realtime: RealtimeState | None = None
         self._positions: Mapping[PartitionKey, int] = {}
+        # Up to where readers see the stream.
+        self.shown: Mapping[PartitionKey, int] = {}
         self._index: Sequence[str] = ()
         self._enums: dict[str, frozenset[str]] = {}
         self._widened: Counter[str] = Counter()
@@ -153,6 +155,7 @@ class CachedRows:
         self._positions = {**self._positions, **positions}
         if rows is None:
             self._publish()
+            self.shown = self._positions
             return
         select, parameters = rows.sql()
         hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
@@ -468,6 +471,7 @@ class CachedRows:
             self._write.execute(f"UPDATE {self._counter} SET number = {self._number}")
             self._publish()  # before the commit: whoever sees the number finds what it means
             self._write.execute("COMMIT")
+            self.shown = self._positions
         except BaseException:
             self._write.execute("ROLLBACK")
             (self._generation, self._enums, self._index, self._rows, self._marked, self._changed, self._number) = laid

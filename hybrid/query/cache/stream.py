@@ -6,10 +6,11 @@ Assign and seek, no consumer group, read committed.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from hybrid.errors import StreamError
 from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
@@ -17,7 +18,8 @@ from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey, partition_key, topic_key
 from hybrid.table.state import RealtimeState
 
-_POLL_MS = 15
+# Rows end a poll at once; an idle one costs a thread of the process that answers.
+_POLL_MS = 100
 _POLL_RECORDS = 20_000
 _METADATA_MS = 1000
 # How often Kafka is asked where it ends, and how long a broker may take to say so.
@@ -40,6 +42,9 @@ class Stream(Protocol):
     def poll(self) -> Polled:
         """What has come since the last call; waits a little when nothing has. StreamError when it is not as it was."""
 
+    def ends(self) -> Mapping[PartitionKey, int]:
+        """Where it ends now, by partition: the position after what is there. Any thread may ask. StreamError."""
+
     def close(self) -> None:
         """Lets go of it."""
 
@@ -57,23 +62,29 @@ class KafkaStream:
         self._topic = spec.stream.topic
         self._known_id = state.topic_ids.get(topic_key(self._topic))
         self._positions = dict(state.offsets)
+        options: dict[str, Any] = {
+            "bootstrap_servers": brokers,
+            "group_id": None,
+            "enable_auto_commit": False,
+            "isolation_level": "read_committed",
+            "auto_offset_reset": "none",
+            "allow_auto_create_topics": False,
+            "bootstrap_timeout_ms": int(1000 * CONNECT_S_MAX),
+            "metrics_enabled": False,
+        }
         self._consumer = KafkaConsumer(
-            bootstrap_servers=brokers,
-            group_id=None,
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-            auto_offset_reset="none",
-            allow_auto_create_topics=False,
-            bootstrap_timeout_ms=int(1000 * CONNECT_S_MAX),
+            **options,
             metadata_max_age_ms=_METADATA_MS,
             fetch_max_wait_ms=500,
             max_partition_fetch_bytes=8 * 1024 * 1024,
-            metrics_enabled=False,
         )
+        # A connection of its own: a broker answers the requests of one in turn, and a fetch waits until rows come.
+        self._asking = KafkaConsumer(**options)
+        self._one_asks = threading.Lock()
         # It knows the topic's id, which kafka-python shows by no method of its consumer.
         self._cluster = self._consumer._cluster
         self._assigned: dict[object, PartitionKey] = {}
-        self._ends: dict[object, int] = {}
+        self._ends: Mapping[PartitionKey, int] = {}
         self._looked, self._asked = 0.0, 0.0
         try:
             self._look()
@@ -102,35 +113,43 @@ class KafkaStream:
             self._positions[key] = self._consumer.position(part)
         return Polled(messages, dict(self._positions), self._is_at_the_end())
 
+    def ends(self) -> Mapping[PartitionKey, int]:
+        """See `Stream`: the last stable offsets."""
+        from kafka.errors import KafkaError
+
+        assigned = self._assigned
+        try:
+            with self._one_asks:
+                found = self._asking.end_offsets(list(assigned), timeout_ms=_SILENT_MS_MAX)
+        except (KafkaError, ValueError, OSError) as error:  # ValueError: it was closed meanwhile
+            raise StreamError(f"Kafka does not answer for topic '{self._topic}': {error}") from error
+        return {assigned[part]: end for part, end in found.items()}
+
     def close(self) -> None:
         """See `Stream`."""
         self._consumer.close(autocommit=False)
+        with self._one_asks:
+            self._asking.close(autocommit=False)
 
     def _is_at_the_end(self) -> bool:
         """Whether all that Kafka had a moment ago has been polled: its last stable offsets, asked for now and then,
         and what its newest answers told beyond them.
         """
         if time.monotonic() - self._asked > _ENDS_S:
-            self._ask_ends()
+            self._ask()
         # An open transaction holds the position below what is written; then the stable offsets alone count.
-        known = all(self._position(part) >= end for part, end in self._ends.items())
-        behind = any(self._position(part) < (self._consumer.highwater(part) or 0) for part in self._assigned)
-        if known and behind:
-            self._ask_ends()
-            known = all(self._position(part) >= end for part, end in self._ends.items())
-        return known
+        if self._is_past_ends() and any(
+            self._positions[key] < (self._consumer.highwater(part) or 0) for part, key in self._assigned.items()
+        ):
+            self._ask()
+        return self._is_past_ends()
 
-    def _ask_ends(self) -> None:
-        from kafka.errors import KafkaError
+    def _is_past_ends(self) -> bool:
+        return all(self._positions[key] >= end for key, end in self._ends.items())
 
-        try:
-            self._ends = self._consumer.end_offsets(list(self._assigned), timeout_ms=_SILENT_MS_MAX)
-        except KafkaError as error:
-            raise StreamError(f"Kafka does not answer for topic '{self._topic}': {error}") from error
+    def _ask(self) -> None:
+        self._ends = self.ends()
         self._asked = time.monotonic()
-
-    def _position(self, part: object) -> int:
-        return self._positions[self._assigned[part]]
 
     def _check_identity(self) -> None:
         """StreamError when the topic is another one of the same name."""
@@ -158,4 +177,4 @@ class KafkaStream:
         self._assigned = dict(parts)
         for part, key in parts.items():
             self._consumer.seek(part, self._positions.setdefault(key, 0))
-        self._ask_ends()
+        self._ask()
