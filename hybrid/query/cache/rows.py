@@ -398,13 +398,16 @@ class CachedRows:
         ]
 
     def _merge(self) -> int:
-        """Brings the staged rows in; how many came in."""
+        """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
         if self._spec.upsert is None:
-            return self._insert(self._staged, marks=False)
-        near = self._among(self._staged)
-        self._find_winners(near, (), self._staged, ())
-        self._delete(self._among(self._temporary(_WON)))
-        return self._insert(self._temporary(_WON))
+            rows = self._insert(self._staged, marks=False)
+        else:
+            self._find_winners(self._among(self._staged), (), self._staged, ())
+            self._delete(self._among(self._temporary(_WON)))
+            rows = self._insert(self._temporary(_WON))
+            self._write.execute(f"DROP TABLE {self._temporary(_WON)}")
+        self._write.execute(f"DROP TABLE {self._staged}")
+        return rows
 
     def _merge_few(self, source: str, parameters: Sequence[object], keys: Sequence[object], deletes: bool) -> None:
         """The same for a few rows, whose keys are looked up by the index."""
