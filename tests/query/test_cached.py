@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.query.cache import rows
+from hybrid.query.cache import enums, rows
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from tests.query.halves import Halves, ListTail
 from tests.query.stepped import SteppedCache
@@ -50,7 +50,7 @@ def _read_on(result: QueryResult) -> str:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pays on large tables only is done on these small ones too."""
-    monkeypatch.setattr(rows, "_ENUM_ROWS_MIN", 1)
+    monkeypatch.setattr(enums, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.query.cache import rows as cached_rows
+from hybrid.query.cache import enums
 from hybrid.query.cache.template import cut
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
@@ -26,7 +26,7 @@ NAMES = ["ada", "it's", "x' or '1'='1", "7710000000000001", "'hybrid mark 0'", "
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
-    monkeypatch.setattr(cached_rows, "_ENUM_ROWS_MIN", 1)
+    monkeypatch.setattr(enums, "_ENUM_ROWS_MIN", 1)
     at = FieldSpec("at", DataType.TIMESTAMP, FieldKind.DIMENSION)
     halves = Halves.create(tmp_path, orders_spec(upsert=True, extra=[at]))
     found = [

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
 from hybrid.query.cache.database import CacheDatabase, relation
-from hybrid.query.connection import identifier, quoted
+from hybrid.query.cache.enums import few_texts, laid_columns
+from hybrid.query.connection import identifier
 from hybrid.query.failures import is_evolution
 from hybrid.query.plan import QueryTable
 from hybrid.query.prune import choose_offline, choose_realtime
@@ -34,7 +35,6 @@ from hybrid.query.scan import FILE, Scan, stored_sql, winners_sql
 from hybrid.query.tailrows import TailRows
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.spec.table_config import BoundaryMode
-from hybrid.spec.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME, rejected_segment
 from hybrid.table.coverage_sql import frontier_sql, visible_realtime_sql
@@ -52,8 +52,8 @@ _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
 _REVISIONS_MAX = 10_000
 # An index is of use where it leaves one row in this many.
 _SELECTIVE = 100
-# A text column of at most so many texts is an ENUM, on tables where that pays; one that was widened so often is not.
-_TEXTS_MAX, _ENUM_ROWS_MIN, _WIDENED_MAX = 200, 20_000, 3
+# A text column whose ENUM was widened so often stays text.
+_WIDENED_MAX = 3
 # Rows come and go at the end of the relation; when as many have as this share of it, it is laid anew.
 _FOLD_SHARE, _FOLD_ROWS_MIN = 0.5, 200_000
 
@@ -330,11 +330,13 @@ class CachedRows:
     def _lay(self, source: str, more: Mapping[str, Collection[str]] | None = None) -> None:
         """A new generation of the relation from staged rows; ENUMs take `more` texts too."""
         before, self._generation = self._relation, self._generation + 1
-        self._enums = self._few_texts(source, more or {})
+        plain = {name for name, times in self._widened.items() if times > _WIDENED_MAX}
+        self._enums = few_texts(self._write, self._spec, source, more or {}, plain)
         order = f"{TIME} DESC, {OFFSET} DESC" if self._spec.time_column else f"{PARTITION}, {OFFSET}"
         self._write.execute(f"DROP TABLE IF EXISTS {before}")
+        columns = ", ".join([*laid_columns(self._spec, self._enums), *_HIDDEN, FILE])
         self._write.execute(
-            f"CREATE TABLE {self._relation} AS SELECT {self._laid_columns()} FROM {source} "
+            f"CREATE TABLE {self._relation} AS SELECT {columns} FROM {source} "
             f"WHERE {OP} <> '{OP_DELETE}' ORDER BY {order}"
         )
         self._write.execute(
@@ -349,40 +351,6 @@ class CachedRows:
         for number, column in enumerate(self._index):
             index = identifier(f"{self._name} {self._generation} {number}")
             self._write.execute(f"CREATE INDEX {index} ON {self._relation} ({identifier(column)})")
-
-    def _laid_columns(self) -> str:
-        casts = []
-        for field in self._spec.schema.fields:
-            name = identifier(field.name)
-            texts = ", ".join(quoted(text) for text in sorted(self._enums.get(field.name, ())))
-            casts.append(f"{name}::ENUM({texts}) AS {name}" if texts else name)
-        return ", ".join([*casts, *_HIDDEN, FILE])
-
-    def _few_texts(self, source: str, more: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
-        """The text columns that hold few texts, and which: as ENUM they group several times faster."""
-        names = [
-            field.name
-            for field in self._spec.schema.fields
-            if field.data_type is DataType.STRING
-            and field.single_value
-            and field.name not in self._spec.schema.primary_key
-            and self._widened[field.name] <= _WIDENED_MAX
-        ]
-        if not names:
-            return {}
-        counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in names)
-        (rows, *distinct) = self._write.execute(f"SELECT count(*), {counts} FROM {source}").fetchone() or (0,)
-        few = [name for name, one in zip(names, distinct, strict=True) if one <= _TEXTS_MAX]
-        if not few or rows < _ENUM_ROWS_MIN:
-            return {}
-        lists = ", ".join(f"list(DISTINCT {identifier(name)})" for name in few)
-        found = self._write.execute(f"SELECT {lists} FROM {source}").fetchone() or ()
-        texts = {
-            name: frozenset(one for one in (*(values or ()), *more.get(name, ())) if one is not None)
-            for name, values in zip(few, found, strict=True)
-        }
-        # DuckDB sorts ENUMs by place and texts by their bytes, as Python sorts them.
-        return {name: one for name, one in texts.items() if one}
 
     def _indexed(self) -> list[str]:
         """The key's columns and those of Pinot's inverted indexes, where they tell rows apart."""
