@@ -6,11 +6,13 @@ looks first whether the file was rotated by another. A log that cannot be writte
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import heapq
 import json
 import logging
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,6 +30,7 @@ SIZE_MAX = 10 * 1024 * 1024
 KEPT = 5
 
 _POLL_S = 0.2
+_LATER_S, _TOGETHER_MAX = 0.2, 200
 _DISORDER = 1000  # processes that write one file may overtake each other by so many records
 _FORMATTER = logging.Formatter()
 _CONTEXT: ContextVar[Mapping[str, str]] = ContextVar("hybrid_log_context", default=MappingProxyType({}))
@@ -93,11 +96,24 @@ class LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Append one record, if that can be done."""
+        self.write(_line(record, self._role, _CONTEXT.get()))
+
+    def emit_all(self, noted: Iterable[tuple[logging.LogRecord, Mapping[str, str]]]) -> None:
+        """Append records with their contexts in one write, if that can be done."""
+        lines = b"".join(_line(record, self._role, context) for record, context in noted)
+        self.acquire()
+        try:
+            self.write(lines)
+        finally:
+            self.release()
+
+    def write(self, lines: bytes) -> None:
+        """Append whole lines."""
         self.written = None
         with suppress(HybridError, OSError):
             if self._file is None:
                 self._file = _LogFile(self._folder() / f"{self._role}.log", self._size_max, self._kept)
-            self._file.append(_line(record, self._role))
+            self._file.append(lines)
             self.written = self._file.path
 
     def close(self) -> None:
@@ -108,14 +124,56 @@ class LogHandler(logging.Handler):
         super().close()
 
 
-def _line(record: logging.LogRecord, role: str) -> bytes:
+class Later:
+    """Records that are noted now and written together a moment later: whoever is answered need not wait for a file.
+
+    They are in the log within a quarter of a second, and at the latest when the process ends in order.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._noted: deque[tuple[logging.LogRecord, Mapping[str, str]]] = deque()
+        self._some, self._one_writes = threading.Event(), threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def info(self, message: str, *values: object) -> None:
+        """Notes a record of this moment and context."""
+        if not self._logger.isEnabledFor(logging.INFO):
+            return
+        record = self._logger.makeRecord(self._logger.name, logging.INFO, "", 0, message, values, None)
+        self._noted.append((record, _CONTEXT.get()))
+        if not self._some.is_set():
+            self._some.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write, name="log-later", daemon=True)
+            self._thread.start()
+            atexit.register(self.flush)
+
+    def flush(self) -> None:
+        """Writes what was noted."""
+        with self._one_writes:
+            while self._noted:
+                some = [self._noted.popleft() for _ in range(min(len(self._noted), _TOGETHER_MAX))]
+                for handler in logging.getLogger().handlers:
+                    if isinstance(handler, LogHandler):
+                        handler.emit_all(some)
+
+    def _write(self) -> None:
+        while True:
+            self._some.wait()
+            time.sleep(_LATER_S)
+            self._some.clear()
+            self.flush()
+
+
+def _line(record: logging.LogRecord, role: str, context: Mapping[str, str]) -> bytes:
     fields = {
         "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "level": record.levelname,
         "role": role,
         "logger": record.name,
         "message": _message(record),
-        **_CONTEXT.get(),
+        **context,
     }
     if record.exc_info and record.exc_info[0] is not None:
         fields["error"] = _FORMATTER.formatException(record.exc_info)

@@ -39,18 +39,22 @@ def not_built(sentence: str) -> JSONResponse:
 def add_error_answers(app: FastAPI) -> None:
     """Makes every error that a path raises such an answer."""
 
-    @app.exception_handler(HybridError)
-    async def _own(_: Request, error: HybridError) -> JSONResponse:
-        return hybrid_answer(error)
+    async def answered(request: Request, error: Exception) -> JSONResponse:
+        return answer_of(request, error)
 
-    @app.exception_handler(RequestValidationError)
-    async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    for kind in (HybridError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, answered)
+
+
+def answer_of(request: Request, error: Exception) -> JSONResponse:
+    """The answer for an error that a path raised. What is not expected is logged."""
+    if isinstance(error, HybridError):
+        return hybrid_answer(error)
+    if isinstance(error, RequestValidationError):
         found = error.errors()[0]
         place = ".".join(str(part) for part in found["loc"])
         return error_answer(400, f"{place}: {found['msg']}.", kind="usage", hint=None)
-
-    @app.exception_handler(HTTPException)
-    async def _http(request: Request, error: HTTPException) -> JSONResponse:
+    if isinstance(error, HTTPException):
         message = {
             404: f"There is no path {request.url.path[:_PATH_MAX]}. The paths are listed at /docs.",
             405: f"{request.method} is not a method of {request.url.path[:_PATH_MAX]}.",
@@ -58,8 +62,5 @@ def add_error_answers(app: FastAPI) -> None:
         answer = error_answer(error.status_code, message, kind="usage", hint=None)
         answer.headers.update(error.headers or {})
         return answer
-
-    @app.exception_handler(Exception)
-    async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-        _LOG.exception("Unexpected error at %s %s", request.method, request.url.path, exc_info=error)
-        return error_answer(500, f"Unexpected {type(error).__name__}.", kind="error", hint="hybrid logs")
+    _LOG.error("Unexpected error at %s %s", request.method, request.url.path, exc_info=error)
+    return error_answer(500, f"Unexpected {type(error).__name__}.", kind="error", hint="hybrid logs")

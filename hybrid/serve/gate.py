@@ -18,13 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hybrid.access import Account
 from hybrid.errors import AccessError
-from hybrid.logs import log_context
+from hybrid.logs import Later, log_context
 from hybrid.serve.answers import error_answer, hybrid_answer
 from hybrid.serve.context import Limits
 from hybrid.serve.door import Door, asking, may_pass
 from hybrid.serve.metrics import Metrics
 
-_LOG = logging.getLogger(__name__)
+_LOG = Later(logging.getLogger(__name__))
 _UPLOADS = ("/ingestFromFile",)
 _QUIET = ("/livez", "/readyz", "/health", "/metrics")
 _UNNAMED = (b"", b"application/x-www-form-urlencoded", b"text/plain")

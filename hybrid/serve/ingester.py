@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from hybrid.api import Hybrid
 from hybrid.errors import HybridError, NotFoundError
+from hybrid.ingest.batch import BatchReport
 from hybrid.logs import log_context
 
 _LOG = logging.getLogger(__name__)
 _PAUSED_POLL_S = 0.5
 _BACKOFF_S = (1.0, 15.0)
+# While rows keep coming, batches are this many times as far apart as one takes. Statements see rows before they are
+# committed, so frequent commits would only take the processors from those who ask, and make small files.
+_REST, _REST_S_MAX = 3.0, 10.0
 State = tuple[str, str | None]
 
 
@@ -33,6 +38,7 @@ class Ingester(threading.Thread):
         self._home, self._lost = home, lost
         self._noted: State | None = None
         self._backoff_s = _BACKOFF_S[0]
+        self._flows = False
 
     def run(self) -> None:
         """The thread's work."""
@@ -42,7 +48,7 @@ class Ingester(threading.Thread):
 
     def _round(self) -> float:
         """One look; how long to wait before the next."""
-        serving = self._home.catalog.serving
+        serving, started = self._home.catalog.serving, time.monotonic()
         try:
             pause = serving.pauses().get(self.table)
             if pause is not None:
@@ -61,7 +67,15 @@ class Ingester(threading.Thread):
             return self._failed("STOPPED", f"Unexpected {type(error).__name__}: {error}")
         self._backoff_s = _BACKOFF_S[0]
         self._note("INGESTING", None, report.behind if report else 0)
-        return 0 if report and report.behind > 0 else self._home.settings.ingest_interval_s
+        return self._rest_s(report, time.monotonic() - started)
+
+    def _rest_s(self, report: BatchReport | None, took_s: float) -> float:
+        """How long to wait after a batch, or after a look that found nothing."""
+        if report is not None and report.behind > 0:
+            return 0
+        flowed, self._flows = self._flows, report is not None
+        interval_s = self._home.settings.ingest_interval_s
+        return max(interval_s, min(_REST * took_s, _REST_S_MAX)) if flowed and self._flows else interval_s
 
     def _failed(self, state: str, reason: str) -> float:
         self._note(state, reason, None)

@@ -96,7 +96,7 @@ def _answer(context: Context, request: Request, sql: str, options: str | None) -
         return _json(failed_answer(error, request_id))
     took_s = time.monotonic() - started
     tables = [one.table for one in result.revision.tables]
-    context.metrics.query(tables, request.url.path, result.source, took_s)
+    context.metrics.query(tables, request.scope["path"], result.source, took_s)
     if as_arrow:
         return Response(_arrow(result), media_type=ARROW)
     return _json(query_answer(result, request_id))

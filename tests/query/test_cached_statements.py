@@ -180,6 +180,6 @@ def test_a_reader_cannot_write(cache: SteppedCache) -> None:
     import duckdb
 
     cache.step()
-    with pytest.raises(duckdb.Error, match="read-only"), cache.database.reader() as reader:
+    with pytest.raises(duckdb.Error, match="read-only"), cache.database.pinned_reader() as reader:
         reader.execute('delete from cache.main."0 1"')
     assert cache.ask("select count(*) from orders").rows == [(len(NAMES),)]  # type: ignore[union-attr]

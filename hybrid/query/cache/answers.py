@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.query.cache.cache import Cache, CachedTable
 from hybrid.query.cache.database import Gone
 from hybrid.query.cache.rows import Served
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.connection import identifier, quoted
-from hybrid.query.execution import Attempt, Limits, fetch, timeout_of, to_result
+from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
 from hybrid.query.guard import check_statement
 from hybrid.query.plan import QueryTable, Relation, Rewritten, resolve, rewrite
 from hybrid.query.result import QueryResult, QueryStats
@@ -32,9 +32,23 @@ if TYPE_CHECKING:
 
 # Values of an IN list that are looked up by an index; with more DuckDB scans.
 _LOOKED_UP_MAX = 100
+_SMALL_S = 0.02
 # Columns are looked up by values of their own kind only: others are converted, one way or the other.
 _LOOKED_UP = {DataType.INT: int, DataType.LONG: int, DataType.STRING: str}
 Running = Callable[[Callable[[], None]], None]
+
+
+Answered = tuple[Fetched, Sequence[Served]]
+
+
+class _Asked(NamedTuple):
+    """A statement over tables that are fresh, and what it may take."""
+
+    template: Template
+    values: Sequence[str]
+    tables: Sequence[CachedTable]
+    limits: Limits
+    running: Running
 
 
 class CachedAnswers:
@@ -57,22 +71,56 @@ class CachedAnswers:
         seen = [table.follower.fresh_ms for table in tables]  # before the rows are seen, never after
         if None in seen:
             return None
+        asked = _Asked(template, values, tables, limits, running)
         try:
-            with self._cache.database.reader() as reader:
-                served = _served(tables, reader)
-                if served is None:
-                    return None
-                filled = template.fill(rewritten.over(_relations(rewritten, tables, served)), values)
-                self._check(reader, template)
-                running(reader.interrupt)
-                with Attempt(reader, rewritten, timeout_of(rewritten, limits.timeout_ms)):
-                    fetched = fetch(reader, filled, limits.rows_max)
+            found = self._at_once(asked) or self._pinned(asked)
         except Gone:
             return None  # a relation was dropped under the statement, or the statement is wrong: the files know
+        if found is None:
+            return None
+        fetched, served = found
         fresh_ms = min(one for one in seen if one is not None)
         stats = _stats(served, round((time.monotonic() - started) * 1000), fresh_ms)
         revision = Revision(tuple(one.revision for one in served))
         return replace(to_result(rewritten, fetched, revision, (), stats), source="cache")
+
+    def _at_once(self, asked: _Asked) -> Answered | None:
+        """Runs it by itself; None when a commit came between, for then nobody knows of which revision the rows are.
+
+        A transaction that tells takes as long as a small statement, so it is left out for those where commits are rare.
+        """
+        if asked.template.took_s > _SMALL_S:
+            return None
+        settled = [table.follower.rows.settled() for table in asked.tables]
+        served = [one[1] for one in settled if one is not None]
+        if len(served) < len(settled) or not _are_newest(asked.tables, served):
+            return None
+        with self._cache.database.reader() as reader:
+            fetched = self._run(reader, asked, served)
+        for table, one in zip(asked.tables, settled, strict=True):
+            if one is None or not table.follower.rows.is_at(one[0]):
+                return None
+        return fetched, served
+
+    def _pinned(self, asked: _Asked) -> Answered | None:
+        """Runs it in a transaction, which sees all tables at revisions that are known; None when one is not newest."""
+        with self._cache.database.pinned_reader() as reader:
+            found = [table.follower.rows.at(reader) for table in asked.tables]
+            served = [one for one in found if one is not None]
+            if len(served) < len(found) or not _are_newest(asked.tables, served):
+                return None
+            return self._run(reader, asked, served), served
+
+    def _run(self, reader: DuckDBPyConnection, asked: _Asked, served: Sequence[Served]) -> Fetched:
+        template, rewritten = asked.template, asked.template.rewritten
+        filled = template.fill(rewritten.over(_relations(rewritten, asked.tables, served)), asked.values)
+        self._check(reader, template)
+        asked.running(reader.interrupt)
+        started = time.monotonic()
+        with Attempt(reader, rewritten, timeout_of(rewritten, asked.limits.timeout_ms)):
+            fetched = fetch(reader, filled, asked.limits.rows_max)
+        template.took_s = time.monotonic() - started
+        return fetched
 
     def _rewrite(self, sql: str, now_ms: int) -> Rewritten:
         return rewrite(resolve(parse_statement(sql), _Followed(self._cache)), now_ms)
@@ -121,15 +169,9 @@ class _Followed:
         return followed.table if followed is not None else self._cache.source.open(name)
 
 
-def _served(tables: Sequence[CachedTable], reader: DuckDBPyConnection) -> list[Served] | None:
-    """What the reader sees of each table; None when one of them is not the newest."""
-    found: list[Served] = []
-    for table in tables:
-        served = table.follower.rows.at(reader)
-        if served is None or not table.follower.is_newest(served.revision.offline):
-            return None
-        found.append(served)
-    return found
+def _are_newest(tables: Sequence[CachedTable], served: Sequence[Served]) -> bool:
+    """Whether no OFFLINE commit follows what is seen of each table."""
+    return all(table.follower.is_newest(one.revision.offline) for table, one in zip(tables, served, strict=True))
 
 
 def _relations(rewritten: Rewritten, tables: Sequence[CachedTable], served: Sequence[Served]) -> Iterator[Relation]:

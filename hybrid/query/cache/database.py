@@ -1,6 +1,6 @@
 """The one DuckDB in memory that holds a server's cached tables.
 
-Its writers are one per table; each reader works on a cursor of its thread, in a read-only transaction.
+Its writers are one per table; each reader works on a cursor of its thread.
 """
 
 from __future__ import annotations
@@ -40,26 +40,34 @@ class CacheDatabase:
 
     @contextmanager
     def reader(self) -> Iterator[DuckDBPyConnection]:
-        """This thread's cursor inside of a read-only transaction, which sees all tables at one moment."""
+        """This thread's cursor. Each statement on it sees all tables at one moment of its own."""
         import duckdb
 
         cursor: DuckDBPyConnection | None = getattr(self._local, "cursor", None)
         if cursor is None:
-            cursor = self.cursor()
-        self._local.cursor = None  # until it is known to be in order again
-        cursor.execute("BEGIN TRANSACTION READ ONLY")
+            cursor = self._local.cursor = self.cursor()
         try:
             yield cursor
         except (duckdb.CatalogException, QueryError) as error:
             if isinstance(error, duckdb.CatalogException) or isinstance(error.__cause__, duckdb.CatalogException):
                 raise Gone from error
             raise
-        finally:
+
+    @contextmanager
+    def pinned_reader(self) -> Iterator[DuckDBPyConnection]:
+        """The same inside of a read-only transaction: all its statements see all tables at one moment."""
+        import duckdb
+
+        with self.reader() as cursor:
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
             try:
-                cursor.execute("ROLLBACK")
-                self._local.cursor = cursor
-            except duckdb.Error:  # a cancel came a moment late
-                cursor.close()
+                yield cursor
+            finally:
+                try:
+                    cursor.execute("ROLLBACK")
+                except duckdb.Error:  # a cancel came a moment late
+                    cursor.close()
+                    self._local.cursor = None
 
     def close(self) -> None:
         """Gives the memory back."""

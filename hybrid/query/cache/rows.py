@@ -17,6 +17,7 @@ whole is built anew; `follow_offline` says so.
 
 from __future__ import annotations
 
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,8 @@ _KEYS_MAX = 1000
 # The writer's temporary relations: rows that come, those of them that win, rows that are laid anew.
 _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
 _REVISIONS_MAX = 10_000
+# After a commit others are likely to follow, for so long.
+_BUSY_S = 0.05
 # An index is of use where it leaves one row in this many.
 _SELECTIVE = 100
 # A text column whose ENUM was widened so often stays text.
@@ -88,6 +91,9 @@ class CachedRows:
         self._counter = relation(f"{name} revision")
         self._marks = relation(f"{name} marks")
         self._revisions: OrderedDict[int, Served] = OrderedDict()
+        # Odd while a commit goes on.
+        self._commits = 0
+        self._committed_at = 0.0
         self._rows, self._marked = 0, 0
         self._changed = 0
         self._boundary: Boundary | None = None
@@ -112,6 +118,18 @@ class CachedRows:
         """What the transaction of `reader` sees; None before the first build."""
         (number,) = reader.execute(f"SELECT number FROM {self._counter}").fetchone() or (0,)
         return self._revisions.get(number)
+
+    def settled(self) -> tuple[int, Served] | None:
+        """What a statement sees that runs now, as long as `is_at` says so afterwards; None when that is unlikely."""
+        number = self._commits
+        served = self._revisions.get(self._number)
+        if served is None or number % 2 or time.monotonic() - self._committed_at < _BUSY_S:
+            return None
+        return number, served
+
+    def is_at(self, number: int) -> bool:
+        """Whether nothing was committed since `settled` gave this number."""
+        return self._commits == number
 
     # The writer
 
@@ -179,6 +197,8 @@ class CachedRows:
         if commit.removed or not commit.is_plain or (foreign and files):
             return False
         state = commit.state if isinstance(commit.state, RealtimeState) else self.realtime
+        if any(state.topic_ids.get(topic) != known for topic, known in self.realtime.topic_ids.items()):
+            return False  # another topic of the same name: the positions are not this one's
         missing = {key: at for key, at in state.offsets.items() if at > self._positions.get(key, 0)}
         if missing:
             # All of the commit's offsets follow those of the one before it, so the positions cut its files in two.
@@ -438,12 +458,16 @@ class CachedRows:
         self._write.execute("BEGIN TRANSACTION")
         try:
             yield
+            self._commits += 1
             self._number += 1
             self._write.execute(f"UPDATE {self._counter} SET number = {self._number}")
             self._publish()  # before the commit: whoever sees the number finds what it means
             self._write.execute("COMMIT")
+            self._commits += 1
+            self._committed_at = time.monotonic()
             self.shown = self._positions
         except BaseException:
+            self._commits += self._commits % 2
             self._write.execute("ROLLBACK")
             (self._generation, self._enums, self._index, self._rows, self._marked, self._changed, self._number) = laid
             raise

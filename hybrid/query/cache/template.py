@@ -10,6 +10,7 @@ each time.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
@@ -46,11 +47,15 @@ Rewriter = Callable[[str, int], Rewritten]
 
 @dataclass
 class Template:
-    """A rewritten statement with marks in the place of its values. `checked`: DuckDB's parser has been asked."""
+    """A rewritten statement with marks in the place of its values.
+
+    `checked`: DuckDB's parser has been asked. `took_s` is how long it ran the last time, if it has run.
+    """
 
     rewritten: Rewritten
     marks: Sequence[str]
     checked: bool = False
+    took_s: float = math.inf
 
     def fill(self, sql: str, values: Sequence[str]) -> str:
         """SQL of this template's with values in the place of its marks."""
