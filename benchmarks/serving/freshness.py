@@ -13,13 +13,14 @@ from kafka import KafkaProducer
 
 from benchmarks.serving.http import Client, Endpoint
 from benchmarks.serving.measure import Json, summary
-from benchmarks.serving.stream import Feeder
+from benchmarks.serving.stream import Feeder, Flood
 from benchmarks.serving.workload import PARTITIONS, START_MS, STATUSES, message
 
 FIRST_PROBE = 1_000_000_000
 RATE = 2000
 _PATIENCE_S = 20.0
 _WARM = 50
+_PROBE_S, _SETTLE_S = 0.4, 120.0
 
 
 def arriving(n: int, keys: int) -> tuple[int, bytes]:
@@ -52,6 +53,51 @@ def freshness(endpoint: Endpoint, brokers: str, table: str, topic: str, samples:
     client.close()
     figures = summary(took) if took else {}
     return {"ms": figures, "never": never, "twice": twice, "arriving_per_s": round(rate)}
+
+
+def sustained(endpoint: Endpoint, brokers: str, table: str, topic: str, rate: int, seconds: float) -> Json:
+    """How old rows are when they are first seen while `rate` events a second arrive: a probe about every half second.
+
+    `all_seen_s` is how long after the flood every row of it was counted.
+    """
+    client = Client(endpoint)
+    producer = KafkaProducer(bootstrap_servers=brokers, acks="all", linger_ms=0)
+    ready = [arriving(n, keys=100_000) for n in range(100_000)]
+    before = _count(client, table)
+    took, never, number = [], 0, 0
+    with Flood(brokers, topic, ready, rate) as flood:
+        began = time.perf_counter()
+        while time.perf_counter() < began + seconds:
+            key = FIRST_PROBE * 2 + number
+            producer.send(topic, message(key, 1, 0, 1.0, START_MS + number), partition=key % PARTITIONS).get(timeout=30)
+            acknowledged = time.perf_counter()
+            seen = _await(client, f"select count(*) from {table} where order_id = {key}", acknowledged + _PATIENCE_S)
+            never += seen == 0
+            number += 1
+            if seen:
+                took.append((time.perf_counter() - acknowledged) * 1000)
+            time.sleep(_PROBE_S)
+        passed_s = time.perf_counter() - began
+        arrived = flood.sent / passed_s
+    ended, expected = time.perf_counter(), before + flood.sent + number
+    while _count(client, table) != expected and time.perf_counter() < ended + _SETTLE_S:
+        time.sleep(0.1)
+    settled = _count(client, table) == expected
+    producer.close()
+    client.close()
+    return {
+        "ms": summary(took) if took else {},
+        "worst_ms": round(max(took), 1) if took else None,
+        "never": never,
+        "arriving_per_s": round(arrived),
+        "seconds": round(passed_s, 1),
+        "all_seen_s": round(time.perf_counter() - ended, 1) if settled else None,
+    }
+
+
+def _count(client: Client, table: str) -> int:
+    rows = client.rows(f"select count(*) from {table}")
+    return int(rows[0][0]) if rows else 0
 
 
 def _await(client: Client, sql: str, deadline: float) -> int:

@@ -181,6 +181,20 @@ def _freshness(part: Json) -> list[str]:
         times = " | ".join(_ms(ms[key]) for key in ("median", "p90", "p99"))
         counts = f"{found['never']} | {found['twice']} | {found['arriving_per_s']:,}"
         lines.append(f"| {part['versions'][name]} | {times} | {counts} |")
+    lines += [
+        "",
+        f"While {sizes['flood']:,} events a second are sent for {sizes['flood_seconds']:g} s, a row each half second:",
+        "",
+        "| ms | arrived a second | median | worst | never seen within 20 s | all rows counted after the last one, s |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, found in systems.items():
+        flood = found["sustained"]
+        times = f"{_ms(flood['ms'].get('median'))} | {_ms(flood['worst_ms'])}"
+        after = "not within 120" if flood["all_seen_s"] is None else flood["all_seen_s"]
+        lines.append(
+            f"| {part['versions'][name]} | {flood['arriving_per_s']:,} | {times} | {flood['never']} | {after} |"
+        )
     return lines
 
 

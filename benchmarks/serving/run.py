@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.serving import pinot, report
 from benchmarks.serving.bare import Bare
-from benchmarks.serving.freshness import freshness
+from benchmarks.serving.freshness import freshness, sustained
 from benchmarks.serving.measure import Json, Oracle, latency, mixed
 from benchmarks.serving.pinot import Pinot
 from benchmarks.serving.product import Product
@@ -50,12 +50,14 @@ class Plan:
     seconds: float
     samples: int
     scene_seconds: float
+    flood: int
+    flood_seconds: float
 
     def sizes_of(self, part: str) -> Json:
         rounds = {"rounds": self.rounds, "warm_rounds": self.warm}
         sizes: dict[str, Json] = {
             "latency": {"rows": self.rows, **rounds, "mixed_seconds": self.seconds},
-            "freshness": {"samples": self.samples},
+            "freshness": {"samples": self.samples, "flood": self.flood, "flood_seconds": self.flood_seconds},
             "scenes": {"seconds": self.scene_seconds},
             "growth": {"rows": list(self.growth), **rounds},
         }
@@ -131,6 +133,11 @@ class Run:
         system.create(table)
         found = freshness(system.endpoint, self._brokers, table.name, table.topic, self.plan.samples)
         say(f"{system.name}: {found}")
+        plan = self.plan
+        found["sustained"] = sustained(
+            system.endpoint, self._brokers, table.name, table.topic, plan.flood, plan.flood_seconds
+        )
+        say(f"{system.name}: sustained: {found['sustained']}")
         system.drop(table)
         return found
 
@@ -233,6 +240,8 @@ def read_plan(words: Sequence[str] | None) -> tuple[Plan, argparse.Namespace]:
     parser.add_argument("--seconds", type=float, default=15, help="of mixed load")
     parser.add_argument("--samples", type=int, default=1000, help="of freshness")
     parser.add_argument("--scene-seconds", type=float, default=60)
+    parser.add_argument("--flood", type=int, default=90_000, help="events a second of sustained freshness")
+    parser.add_argument("--flood-seconds", type=float, default=30)
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--systems", default=",".join(report.SYSTEMS))
     parser.add_argument("--results", type=Path, default=report.RESULTS)
@@ -256,6 +265,8 @@ def read_plan(words: Sequence[str] | None) -> tuple[Plan, argparse.Namespace]:
         given.seconds,
         given.samples,
         given.scene_seconds,
+        given.flood,
+        given.flood_seconds,
     )
     return plan, given
 

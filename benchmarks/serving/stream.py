@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.sharedctypes
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.synchronize import Event
 
 from kafka import KafkaProducer
@@ -90,6 +90,60 @@ class Feeder:
     @property
     def rate_of(self) -> float:
         return self.sent / self._took_s.value if self._took_s.value else 0.0
+
+
+class Flood:
+    """Produces copies of a few ready messages as fast as `rate` a second, by librdkafka from a process of its own.
+
+    Messages bear keys from 0 to `keys`; `sent` is how many were handed to Kafka's client.
+    """
+
+    def __init__(self, brokers: str, topic: str, messages: Sequence[tuple[int, bytes]], rate: int) -> None:
+        self._stop = SPAWN.Event()
+        self._sent = SPAWN.Value("q", 0)
+        arguments = (brokers, topic, messages, rate, self._stop, self._sent)
+        self._process = SPAWN.Process(target=_flood, args=arguments, daemon=True)
+
+    def __enter__(self) -> Flood:
+        self._process.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._process.join(timeout=60)
+        if self._process.is_alive():
+            self._process.kill()
+
+    @property
+    def sent(self) -> int:
+        return int(self._sent.value)
+
+
+def _flood(
+    brokers: str,
+    topic: str,
+    messages: Sequence[tuple[int, bytes]],
+    rate: int,
+    stop: Event,
+    sent: multiprocessing.sharedctypes.Synchronized[int],
+) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "acks": "all", "compression.type": "lz4"})
+    started, number = time.perf_counter(), 0
+    while not stop.is_set():
+        due = int((time.perf_counter() - started) * rate)
+        while number < due:
+            partition, value = messages[number % len(messages)]
+            try:
+                producer.produce(topic, value, partition=partition)
+                number += 1
+            except BufferError:
+                producer.poll(0.01)
+        sent.value = number
+        producer.poll(0)
+        time.sleep(_TICK_S)
+    producer.flush(30)
 
 
 def _feed(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hybrid.query.cache import enums, rows
+from hybrid.query import tailrows
+from hybrid.query.cache import answers, enums, rows
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from tests.query.halves import Halves, ListTail
 from tests.query.stepped import SteppedCache
@@ -52,6 +54,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pays on large tables only is done on these small ones too."""
     monkeypatch.setattr(enums, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
+    monkeypatch.setattr(tailrows, "LISTED_MAX", 2)
+    # Every statement runs by itself: each commit is over when it does.
+    monkeypatch.setattr(rows, "_BUSY_S", -1.0)
+    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,8 @@ and what is gone is left to the files."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,12 @@ from typing import Any
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.query.cache import enums
+from hybrid.query.cache import answers, enums, rows
+from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.template import cut
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
-from hybrid.query.tail import NoTail
+from hybrid.query.tail import NoTail, TailMessage
 from hybrid.spec.schema import FieldKind, FieldSpec
 from hybrid.spec.types import DataType
 from tests.query.halves import KEY, Halves, Row, orders_spec
@@ -27,6 +30,7 @@ NAMES = ["ada", "it's", "x' or '1'='1", "7710000000000001", "'hybrid mark 0'", "
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
     monkeypatch.setattr(enums, "_ENUM_ROWS_MIN", 1)
+    monkeypatch.setattr(answers, "_SMALL_S", -1.0)  # every statement runs in a transaction
     at = FieldSpec("at", DataType.TIMESTAMP, FieldKind.DIMENSION)
     halves = Halves.create(tmp_path, orders_spec(upsert=True, extra=[at]))
     found = [
@@ -180,6 +184,48 @@ def test_a_reader_cannot_write(cache: SteppedCache) -> None:
     import duckdb
 
     cache.step()
-    with pytest.raises(duckdb.Error, match="read-only"), cache.database.pinned_reader() as reader:
+    pinned = cache.database.pinned_reader(lambda: None)
+    with pytest.raises(duckdb.Error, match="read-only"), pinned as (reader, _):
         reader.execute('delete from cache.main."0 1"')
     assert cache.ask("select count(*) from orders").rows == [(len(NAMES),)]  # type: ignore[union-attr]
+
+
+def test_a_commit_that_comes_between_has_the_statement_run_again(
+    cache: SteppedCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By itself a statement cannot tell of which revision its rows are; in a transaction it can."""
+    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
+    monkeypatch.setattr(rows, "_BUSY_S", -1.0)
+    sql, count = "select count(*) from orders", len(NAMES)
+    assert cache.ask(sql).revision.tables[0].tail == {KEY: count}  # type: ignore[union-attr]
+    real, ran = answers.fetch, []
+
+    def fetch(*given: Any) -> Any:
+        ran.append(given)
+        if len(ran) == 1:  # between the label and the rows
+            row = {"order_id": 77, "customer": "eve", "amount": 1.0, "ts": 7, "at": 7}
+            cache.tail.messages = [TailMessage(KEY, count, 7, json.dumps(row).encode())]
+            cache.followed.follower.step()
+        return real(*given)
+
+    monkeypatch.setattr(answers, "fetch", fetch)
+    found = cache.answers.answer(sql, NOW_MS, Limits(), lambda interrupt: None)
+    assert found is not None and len(ran) == 2
+    assert found.rows == [(count + 1,)] and found.revision.tables[0].tail == {KEY: count + 1}
+
+
+def test_a_commit_that_fails_leaves_rows_and_label_as_they_were(
+    cache: SteppedCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "_BUSY_S", -1.0)
+    cache.step()
+    before = cache.rows.settled()
+    monkeypatch.setattr(CachedRows, "_served", lambda self: 1 / 0)
+    row = {"order_id": 77, "customer": "eve", "amount": 1.0, "ts": 7, "at": 7}
+    cache.tail.messages = [TailMessage(KEY, len(NAMES), 7, json.dumps(row).encode())]
+    with pytest.raises(ZeroDivisionError):
+        cache.followed.follower.step()
+    monkeypatch.undo()
+    assert cache.rows.settled() is None or cache.rows.settled() == before
+    found = cache.answers.answer("select count(*) from orders", NOW_MS, Limits(), lambda interrupt: None)
+    assert found is not None and found.rows == [(len(NAMES),)]

@@ -95,8 +95,11 @@ class CachedAnswers:
         served = [one[1] for one in settled if one is not None]
         if len(served) < len(settled) or not _are_newest(asked.tables, served):
             return None
-        with self._cache.database.reader() as reader:
-            fetched = self._run(reader, asked, served)
+        try:
+            with self._cache.database.reader() as reader:
+                fetched = self._run(reader, asked, served)
+        except Gone:
+            return None  # its relation was laid anew
         for table, one in zip(asked.tables, settled, strict=True):
             if one is None or not table.follower.rows.is_at(one[0]):
                 return None
@@ -104,8 +107,8 @@ class CachedAnswers:
 
     def _pinned(self, asked: _Asked) -> Answered | None:
         """Runs it in a transaction, which sees all tables at revisions that are known; None when one is not newest."""
-        with self._cache.database.pinned_reader() as reader:
-            found = [table.follower.rows.at(reader) for table in asked.tables]
+        rows = [table.follower.rows for table in asked.tables]
+        with self._cache.database.pinned_reader(lambda: [one.current for one in rows]) as (reader, found):
             served = [one for one in found if one is not None]
             if len(served) < len(found) or not _are_newest(asked.tables, served):
                 return None

@@ -25,7 +25,7 @@ _LOOK_S = 0.02
 _IDLE_S = 1800.0
 # A table that did not fit is not tried again at once: to fill the memory takes a core.
 _NO_ROOM_S = 600.0
-_QUIET_S, _MEET_S_MAX = 0.1, 0.5
+_QUIET_S, _MEET_S_MAX = 0.1, 2.0
 
 
 class Stamped(TableSource, Protocol):

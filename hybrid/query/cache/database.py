@@ -6,10 +6,10 @@ Its writers are one per table; each reader works on a cursor of its thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hybrid.errors import QueryError
 from hybrid.query.connection import identifier, locked_connection
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _CATALOG = "cache"
+# A transaction sees a catalog as it is when it first reads from it.
+_PIN = f"BEGIN TRANSACTION READ ONLY; SELECT 1 FROM {_CATALOG}.main.moment LIMIT 0"
+Seen = TypeVar("Seen")
 
 
 class Gone(Exception):
@@ -31,7 +34,10 @@ class CacheDatabase:
         settings = [f"ATTACH ':memory:' AS {_CATALOG} (COMPRESS)"]
         if bytes_max is not None:
             settings.append(f"SET memory_limit = '{bytes_max} B'")
+        settings.append(f"CREATE TABLE {_CATALOG}.main.moment (nothing BOOLEAN)")
         self._connection = locked_connection([folder.absolute()], spill, settings)
+        # Held by who commits, and by who pins a reader.
+        self.commits = threading.Lock()
         self._local = threading.local()
 
     def cursor(self) -> DuckDBPyConnection:
@@ -54,14 +60,19 @@ class CacheDatabase:
             raise
 
     @contextmanager
-    def pinned_reader(self) -> Iterator[DuckDBPyConnection]:
-        """The same inside of a read-only transaction: all its statements see all tables at one moment."""
+    def pinned_reader(self, look: Callable[[], Seen]) -> Iterator[tuple[DuckDBPyConnection, Seen]]:
+        """The same inside of a read-only transaction: all its statements see all tables at one moment.
+
+        `look` is called at that moment: no writer commits meanwhile.
+        """
         import duckdb
 
         with self.reader() as cursor:
-            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            with self.commits:
+                cursor.execute(_PIN)
+                seen = look()
             try:
-                yield cursor
+                yield cursor, seen
             finally:
                 try:
                     cursor.execute("ROLLBACK")

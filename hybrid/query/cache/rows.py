@@ -4,7 +4,7 @@ One relation holds what `FROM table` shows: on an append table every visible row
 key; keys whose winner is a delete marker stand in a second relation, so that an older row that comes late stays dead.
 Rows lie newest first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index.
 
-What moves it on, each in one transaction that also counts the revision up:
+What moves it on, each in one transaction:
 
     rows of the stream     those that the boundary does not cover are added; on an upsert table those that win, in
                            place of the ones they beat
@@ -18,7 +18,7 @@ whole is built anew; `follow_offline` says so.
 from __future__ import annotations
 
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -43,14 +43,13 @@ from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import OfflineState, RealtimeState
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    pass
 
 _HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 # How many keys are looked up by the index; more are found by reading the key column once.
 _KEYS_MAX = 1000
 # The writer's temporary relations: rows that come, those of them that win, rows that are laid anew.
 _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
-_REVISIONS_MAX = 10_000
 # After a commit others are likely to follow, for so long.
 _BUSY_S = 0.05
 # An index is of use where it leaves one row in this many.
@@ -79,18 +78,17 @@ class Served:
 
 
 class CachedRows:
-    """One table's rows. All methods but `at` are its one writer's."""
+    """One table's rows. All methods but `current`, `settled` and `is_at` are its one writer's."""
 
     def __init__(self, database: CacheDatabase, table: QueryTable, name: str) -> None:
         self.table = table
         self._spec = table.spec
         self._name = name
+        self._database = database
         self._write = database.cursor()
         self._generation = 0
-        self._number = 0
-        self._counter = relation(f"{name} revision")
         self._marks = relation(f"{name} marks")
-        self._revisions: OrderedDict[int, Served] = OrderedDict()
+        self._current: Served | None = None
         # Odd while a commit goes on.
         self._commits = 0
         self._committed_at = 0.0
@@ -110,19 +108,17 @@ class CachedRows:
         self._files: dict[str, int] = {}
         self._segments: set[str] = set()
         self._docs = 0
-        self._write.execute(f"CREATE OR REPLACE TABLE {self._counter} AS SELECT 0::BIGINT AS number")
 
     # Readers
 
-    def at(self, reader: DuckDBPyConnection) -> Served | None:
-        """What the transaction of `reader` sees; None before the first build."""
-        (number,) = reader.execute(f"SELECT number FROM {self._counter}").fetchone() or (0,)
-        return self._revisions.get(number)
+    @property
+    def current(self) -> Served | None:
+        """What the last commit left; None before the first build. Who pins a reader looks at it meanwhile."""
+        return self._current
 
     def settled(self) -> tuple[int, Served] | None:
         """What a statement sees that runs now, as long as `is_at` says so afterwards; None when that is unlikely."""
-        number = self._commits
-        served = self._revisions.get(self._number)
+        number, served = self._commits, self._current
         if served is None or number % 2 or time.monotonic() - self._committed_at < _BUSY_S:
             return None
         return number, served
@@ -173,12 +169,10 @@ class CachedRows:
         self._positions = {**self._positions, **positions}
         if rows is None:
             self._publish()
-            self.shown = self._positions
             return
-        select, parameters = rows.sql()
-        hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
-        source = f"(SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden})"
-        with self._commit():
+        with rows.offered(self._write, f"{self._name} stream") as (select, parameters), self._commit():
+            hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
+            source = f"(SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden})"
             if self._spec.upsert is None:
                 self._insert(source, parameters, marks=False)
             elif len(self._key) == 1 and rows.count <= _KEYS_MAX:
@@ -248,13 +242,13 @@ class CachedRows:
 
     def forget(self) -> None:
         """Gives the memory back, until the next build."""
+        self._current = None
         for one in (self._relation, self._marks, *(self._temporary(part) for part in _TEMPORARY)):
             self._write.execute(f"DROP TABLE IF EXISTS {one}")
 
     def close(self) -> None:
         """Drops the relations."""
         self.forget()
-        self._write.execute(f"DROP TABLE IF EXISTS {self._counter}")
         self._write.close()
 
     # Parts
@@ -454,29 +448,33 @@ class CachedRows:
 
     @contextmanager
     def _commit(self) -> Iterator[None]:
-        laid = (self._generation, self._enums, self._index, self._rows, self._marked, self._changed, self._number)
+        laid = (self._generation, self._enums, self._index, self._rows, self._marked, self._changed)
         self._write.execute("BEGIN TRANSACTION")
         try:
             yield
-            self._commits += 1
-            self._number += 1
-            self._write.execute(f"UPDATE {self._counter} SET number = {self._number}")
-            self._publish()  # before the commit: whoever sees the number finds what it means
-            self._write.execute("COMMIT")
-            self._commits += 1
-            self._committed_at = time.monotonic()
-            self.shown = self._positions
+            served = self._served()
+            with self._database.commits:
+                self._commits += 1
+                self._write.execute("COMMIT")
+                self._current = served
+                self._commits += 1
         except BaseException:
             self._commits += self._commits % 2
             self._write.execute("ROLLBACK")
-            (self._generation, self._enums, self._index, self._rows, self._marked, self._changed, self._number) = laid
+            (self._generation, self._enums, self._index, self._rows, self._marked, self._changed) = laid
             raise
+        self._committed_at = time.monotonic()
+        self.shown = self._positions
 
     def _publish(self) -> None:
-        """What the newest number stands for, now."""
+        """Lets readers know of a newer revision with the same rows."""
+        self._current = self._served()
+        self.shown = self._positions
+
+    def _served(self) -> Served:
         state, effective = self._realtime, self._effective
         consuming = state.consuming_names() if state is not None else frozenset()
-        self._revisions[self._number] = Served(
+        return Served(
             self._relation,
             self._index,
             tuple(self._enums),
@@ -492,5 +490,3 @@ class CachedRows:
             len(consuming),
             self._docs,
         )
-        while len(self._revisions) > _REVISIONS_MAX:
-            self._revisions.popitem(last=False)

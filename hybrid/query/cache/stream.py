@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hybrid.errors import StreamError
 from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
@@ -18,13 +18,32 @@ from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey, partition_key, topic_key
 from hybrid.table.state import RealtimeState
 
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
 # Rows end a poll at once; an idle one costs a thread of the process that answers.
-_POLL_MS = 100
+_POLL_S = 0.1
 _POLL_RECORDS = 20_000
 _METADATA_MS = 1000
 # How often Kafka is asked where it ends, and how long a broker may take to say so.
-_ENDS_S = 0.5
+_ENDS_S, _MORE_S = 0.5, 0.1
 _SILENT_MS_MAX = 1000
+
+
+_FETCHING = {
+    # librdkafka wants a name for a group, though nothing is committed to it and nobody joins it.
+    "group.id": "hybrid-tail",
+    "enable.auto.commit": False,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "error",
+    "allow.auto.create.topics": False,
+    "enable.partition.eof": True,
+    "fetch.wait.max.ms": 100,
+    "fetch.queue.backoff.ms": 10,
+    "max.partition.fetch.bytes": 8 * 1024 * 1024,
+    "queued.max.messages.kbytes": 64 * 1024,
+}
+_SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)  # we say what is wrong ourselves, once
 
 
 @dataclass(frozen=True)
@@ -50,9 +69,14 @@ class Stream(Protocol):
 
 
 class KafkaStream:
-    """One topic from the committed offsets on."""
+    """One topic from the committed offsets on.
+
+    Messages come by librdkafka, which fetches them beside Python's threads; what the topic is and where it ends is
+    asked on a connection of its own, for a broker answers the requests of one in turn, and a fetch waits for rows.
+    """
 
     def __init__(self, spec: TableSpec, state: RealtimeState, brokers: str) -> None:
+        from confluent_kafka import Consumer
         from kafka import KafkaConsumer
 
         assert spec.stream is not None
@@ -62,28 +86,23 @@ class KafkaStream:
         self._topic = spec.stream.topic
         self._known_id = state.topic_ids.get(topic_key(self._topic))
         self._positions = dict(state.offsets)
-        options: dict[str, Any] = {
-            "bootstrap_servers": brokers,
-            "group_id": None,
-            "enable_auto_commit": False,
-            "isolation_level": "read_committed",
-            "auto_offset_reset": "none",
-            "allow_auto_create_topics": False,
-            "bootstrap_timeout_ms": int(1000 * CONNECT_S_MAX),
-            "metrics_enabled": False,
-        }
-        self._consumer = KafkaConsumer(
-            **options,
+        self._fetching = Consumer({**_FETCHING, "bootstrap.servers": brokers}, logger=_SILENT)
+        self._asking = KafkaConsumer(
+            bootstrap_servers=brokers,
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            allow_auto_create_topics=False,
+            bootstrap_timeout_ms=int(1000 * CONNECT_S_MAX),
             metadata_max_age_ms=_METADATA_MS,
-            fetch_max_wait_ms=500,
-            max_partition_fetch_bytes=8 * 1024 * 1024,
+            metrics_enabled=False,
         )
-        # A connection of its own: a broker answers the requests of one in turn, and a fetch waits until rows come.
-        self._asking = KafkaConsumer(**options)
         self._one_asks = threading.Lock()
         # It knows the topic's id, which kafka-python shows by no method of its consumer.
-        self._cluster = self._consumer._cluster
-        self._assigned: dict[object, PartitionKey] = {}
+        self._cluster = self._asking._cluster
+        self._keys: dict[int, PartitionKey] = {}
+        # The partitions that something was heard of: connecting takes a while.
+        self._met: set[int] = set()
         self._ends: Mapping[PartitionKey, int] = {}
         self._looked, self._asked = 0.0, 0.0
         try:
@@ -94,40 +113,49 @@ class KafkaStream:
 
     def poll(self) -> Polled:
         """See `Stream`."""
-        from kafka.errors import KafkaError
-
         if time.monotonic() - self._looked > _METADATA_MS / 1000:
             self._look()
-        try:
-            found = self._consumer.poll(timeout_ms=_POLL_MS, max_records=_POLL_RECORDS)
-        except KafkaError as error:
-            raise StreamError(f"Topic '{self._topic}' cannot be followed: {error}") from error
-        if found:
+        first = self._fetching.poll(_POLL_S)
+        found = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
+        messages = [one for one in map(self._taken, found) if one is not None]
+        if messages:
             self._check_identity()
-        messages = [
-            TailMessage(self._assigned[part], record.offset, record.timestamp, record.value)
-            for part, records in found.items()
-            for record in records
-        ]
-        for part, key in self._assigned.items():
-            self._positions[key] = self._consumer.position(part)
         return Polled(messages, dict(self._positions), self._is_at_the_end())
+
+    def _taken(self, message: Message) -> TailMessage | None:
+        """The message as a row's; None for librdkafka's word that a partition is at its end. StreamError."""
+        error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
+        if error is None:
+            key = self._keys[number]
+            self._positions[key] = offset + 1
+            self._met.add(number)
+            return TailMessage(key, offset, message.timestamp()[1], message.value())
+        if error.code() == error._PARTITION_EOF:
+            # Beyond what transactions leave in a log without being rows.
+            self._positions[self._keys[number]] = offset
+            self._met.add(number)
+        elif not error.retriable():
+            raise StreamError(f"Topic '{self._topic}' cannot be followed: {error.str()}")
+        return None
 
     def ends(self) -> Mapping[PartitionKey, int]:
         """See `Stream`: the last stable offsets."""
+        from kafka import TopicPartition
         from kafka.errors import KafkaError
 
-        assigned = self._assigned
+        keys = self._keys
         try:
             with self._one_asks:
-                found = self._asking.end_offsets(list(assigned), timeout_ms=_SILENT_MS_MAX)
+                found = self._asking.end_offsets(
+                    [TopicPartition(self._topic, number) for number in keys], timeout_ms=_SILENT_MS_MAX
+                )
         except (KafkaError, ValueError, OSError) as error:  # ValueError: it was closed meanwhile
             raise StreamError(f"Kafka does not answer for topic '{self._topic}': {error}") from error
-        return {assigned[part]: end for part, end in found.items()}
+        return {keys[part.partition]: end for part, end in found.items()}
 
     def close(self) -> None:
         """See `Stream`."""
-        self._consumer.close(autocommit=False)
+        self._fetching.close()
         with self._one_asks:
             self._asking.close(autocommit=False)
 
@@ -135,17 +163,27 @@ class KafkaStream:
         """Whether all that Kafka had a moment ago has been polled: its last stable offsets, asked for now and then,
         and what its newest answers told beyond them.
         """
+        from confluent_kafka import TopicPartition
+
         if time.monotonic() - self._asked > _ENDS_S:
             self._ask()
-        # An open transaction holds the position below what is written; then the stable offsets alone count.
-        if self._is_past_ends() and any(
-            self._positions[key] < (self._consumer.highwater(part) or 0) for part, key in self._assigned.items()
-        ):
-            self._ask()
+        if not self._is_past_ends():
+            return False
+        highs = (
+            (key, self._fetching.get_watermark_offsets(TopicPartition(self._topic, number), cached=True)[1])
+            for number, key in self._keys.items()
+        )
+        if all(self._positions[key] >= high for key, high in highs):
+            return True
+        # More is on its way, or an open transaction holds the position; then the stable offsets alone count.
+        if time.monotonic() - self._asked < _MORE_S:
+            return False
+        self._ask()
         return self._is_past_ends()
 
     def _is_past_ends(self) -> bool:
-        return all(self._positions[key] >= end for key, end in self._ends.items())
+        heard = len(self._met) == len(self._keys)
+        return heard and all(self._positions[key] >= end for key, end in self._ends.items())
 
     def _ask(self) -> None:
         self._ends = self.ends()
@@ -163,18 +201,21 @@ class KafkaStream:
 
     def _look(self) -> None:
         """Takes up new partitions; StreamError when the topic is another one."""
-        from kafka import TopicPartition
+        import kafka
+        from confluent_kafka import TopicPartition
 
         self._looked = time.monotonic()
-        numbers = self._consumer.partitions_for_topic(self._topic)
+        with self._one_asks:
+            numbers = self._asking.partitions_for_topic(self._topic)
         if not numbers:
             raise StreamError(f"Topic '{self._topic}' is not there.")
         self._check_identity()
-        if len(numbers) == len(self._assigned):
+        if len(numbers) == len(self._keys):
             return
-        parts = {TopicPartition(self._topic, number): partition_key(self._topic, number) for number in numbers}
-        self._consumer.assign(list(parts))
-        self._assigned = dict(parts)
-        for part, key in parts.items():
-            self._consumer.seek(part, self._positions.setdefault(key, 0))
+        self._keys = {number: partition_key(self._topic, number) for number in numbers}
+        self._met.clear()
+        starts = {number: self._positions.setdefault(key, 0) for number, key in self._keys.items()}
+        self._fetching.assign([TopicPartition(self._topic, number, start) for number, start in starts.items()])
+        # So that it keeps asking about the topic; it is never polled.
+        self._asking.assign([kafka.TopicPartition(self._topic, number) for number in numbers])
         self._ask()
