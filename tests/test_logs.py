@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ import pytest
 from hybrid import logs
 from hybrid.cli.main import run
 from hybrid.errors import SpecError
-from hybrid.logs import LogHandler, log_context, logging_to, read_logs, setup_logging, written_log
+from hybrid.logs import Later, LogHandler, log_context, logging_to, read_logs, setup_logging, written_log
 
 LOG = logging.getLogger("hybrid.test")
 WRITER = """
@@ -108,6 +110,23 @@ def test_contexts_end_and_are_of_one_thread(tmp_path: Path) -> None:
     assert [(one["message"], one.get("table")) for one in read_logs(tmp_path)] == [
         ("other", None), ("inner", "b"), ("outer", "a"), ("none", None),
     ]  # fmt: skip
+
+
+def test_records_that_are_written_later(tmp_path: Path) -> None:
+    """They bear the time and the context of when they were noted, and are in one write."""
+    setup_logging(tmp_path, "query")
+    later = Later(logging.getLogger("hybrid.later"))
+    with log_context(request_id="r1"):
+        later.info("%s of %s", 1, 2)
+    noted = time.time()
+    time.sleep(0.05)
+    later.flush()
+    later.info("second")
+    time.sleep(1.0)
+    first, second = read_logs(tmp_path)
+    assert (first["message"], first["request_id"], second["message"]) == ("1 of 2", "r1", "second")
+    assert "request_id" not in second
+    assert datetime.fromisoformat(first["ts"]).timestamp() <= noted + 0.001
 
 
 def test_what_cannot_be_logged_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from hybrid.api import Hybrid, TableDocuments
 from hybrid.progress import Silent
+from hybrid.serve import queries
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.queries import ARROW
@@ -93,3 +94,19 @@ def test_arrow(client: TestClient) -> None:
     answer = client.post("/query/sql", json={"sql": "select count(*) c from orders"}, headers={"Accept": ARROW})
     assert answer.headers["content-type"] == ARROW
     assert pa.ipc.open_stream(answer.content).read_all().to_pydict() == {"c": [0]}
+
+
+def test_what_nobody_expected_is_an_answer_too(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements pass by the layers that make one of it elsewhere."""
+    monkeypatch.setattr(queries, "_answer", lambda *given: 1 / 0)
+    answer = client.post("/query/sql", json={"sql": "select 1"})
+    assert answer.status_code == 500 and answer.json()["error"] == "Unexpected ZeroDivisionError."
+
+
+def test_other_ways_to_ask(client: TestClient) -> None:
+    assert client.get("/query/sql").status_code == 405
+    assert client.post("/query/sql/").status_code == 404
+    for body in (b"", b"{", b"[]", b'{"sql": 5}', b"\xff"):
+        answer = client.post("/query/sql", content=body)
+        assert answer.status_code == 400 and answer.json()["error"].startswith("body"), body
+    assert 'route="/query/sql",status="400"' in client.get("/metrics").text
