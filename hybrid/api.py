@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hybrid.catalog.catalog import Catalog
     from hybrid.catalog.runs import RunOutcome, RunRecord
     from hybrid.handle import Table
-    from hybrid.query.cache.cache import Cache
+    from hybrid.query.cache.answers import CachedAnswers
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.replace.report import JobReport
     from hybrid.schedules import Schedule
@@ -118,6 +118,7 @@ class Hybrid:
         self.progress = progress
         self.now_ms = now_ms
         self._task = task
+        self._cached: CachedAnswers | None = None
 
     @property
     def home(self) -> Path:
@@ -243,17 +244,20 @@ class Hybrid:
 
     def query(self, sql: str, options: QueryOptions | None = None) -> QueryResult:
         """Answers a statement from one revision, rows in Kafka that are not committed yet included."""
-        from hybrid.query.engine import run
+        from hybrid.query.engine import QueryOptions, run
 
-        return run(sql, _Source(self), options)
+        return run(sql, _Source(self), replace(options or QueryOptions(), cache=self._cached))
 
-    def serving_cache(self, bytes_max: int | None = None) -> Cache:
-        """Keeps the tables in memory for a process that answers many statements; `QueryOptions.cache` asks it."""
+    def serve_from_memory(self, bytes_max: int) -> None:
+        """Keeps the tables in memory from now on, which answers `query` in milliseconds; for a server's process."""
+        from hybrid.query.cache.answers import CachedAnswers
         from hybrid.query.cache.cache import Cache
 
         spill = self.home / "spill"
         shutil.rmtree(spill, ignore_errors=True)  # what a killed process has left
-        return Cache(_Source(self), self.settings.warehouse, bytes_max=bytes_max, spill=spill)
+        cache = Cache(_Source(self), self.settings.warehouse, bytes_max=bytes_max, spill=spill)
+        cache.follow_all()
+        self._cached = CachedAnswers(cache)
 
     def explain(self, sql: str) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from hybrid.api import Hybrid
-from hybrid.query.cache.answers import CachedAnswers
 from hybrid.serve import (
     boundaries,
     consumption,
@@ -81,7 +80,6 @@ def build_app(
     limits: Limits,
     url: str,
     hosts: frozenset[str] | None = LOOPBACK,
-    cache: CachedAnswers | None = None,
     closed: bool = False,
 ) -> Application:
     """The application over a home. `hosts` are the Host names it answers to (None: any); `url` is where it is.
@@ -89,7 +87,7 @@ def build_app(
     `closed`: without any account it answers nobody, as it must where other machines reach it.
     """
     app = Application(
-        Context(home, limits, Metrics(home), url, cache),
+        Context(home, limits, Metrics(home), url),
         hosts,
         Door(home.home, closed),
         title="hybrid",

@@ -16,7 +16,6 @@ from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.handle import Table
-from hybrid.query.cache.answers import CachedAnswers
 from hybrid.serve.door import who_asks
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import RunningQueries
@@ -56,7 +55,6 @@ class Context:
     limits: Limits
     metrics: Metrics
     url: str
-    cache: CachedAnswers | None = None
     queries: RunningQueries = field(default_factory=RunningQueries)
 
     def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:

@@ -89,7 +89,7 @@ def _answer(context: Context, request: Request, sql: str, options: str | None) -
     try:
         timeout_ms = requested_timeout(options) or context.limits.query_timeout_ms
         with context.queries.running(request_id) as running:
-            allowed = QueryOptions(timeout_ms, context.limits.query_rows, running=running, cache=context.cache)
+            allowed = QueryOptions(timeout_ms, context.limits.query_rows, running=running)
             result = context.home.query(sql, allowed)
     except HybridError as error:
         context.metrics.query_failed(error.pinot_code)

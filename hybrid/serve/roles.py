@@ -15,7 +15,6 @@ import uvicorn
 
 from hybrid.api import Hybrid
 from hybrid.errors import ConflictError
-from hybrid.query.cache.answers import CachedAnswers
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.supervisor import (
@@ -49,12 +48,10 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     _ = home.catalog, home.definitions  # made before there are threads
     # A statement's few Python steps must not wait 5 ms each for a thread that decodes rows of a stream.
     sys.setswitchinterval(_SWITCH_S)
-    cache = home.serving_cache(settings.cache_bytes) if settings.cache_bytes else None
-    if cache is not None:
-        cache.follow_all()
-    answers = CachedAnswers(cache) if cache is not None else None
+    if settings.cache_bytes:
+        home.serve_from_memory(settings.cache_bytes)
     hosts = LOOPBACK if address.is_loopback else None
-    app = build_app(home, limits, url_of(sockets[0]), hosts, answers, closed=not address.is_loopback)
+    app = build_app(home, limits, url_of(sockets[0]), hosts, closed=not address.is_loopback)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_REQUESTS_END_S)
     server = uvicorn.Server(config)
     _ignore_terminal()

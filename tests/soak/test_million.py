@@ -28,8 +28,8 @@ SECONDS_MAX = 3600.0 if ANSWERS > 500 else 2 * SECONDS + 120
 KILL_EVERY_S, KILLS_MAX = (20.0, 2) if ANSWERS <= 500 else (180.0, 100)
 READERS = 4
 ROWS_PER_S, ROWS_AT_ONCE = 200, 10_000
-# What is replaced again and again: the first hours, which rows have ceased to arrive for.
-_REPLACED_MAX, _LEFT_ALONE = 24, 4
+# What is replaced again and again: the first hours, once a move is beyond them.
+_REPLACED_MAX, _LEFT_ALONE = 24, 1
 WARNED_MAX = 0.05
 _WRONG_MAX = 20
 
@@ -94,6 +94,12 @@ class Feeder(Worker):
         time.sleep(0.1)
 
 
+class BucketMover(Mover):
+    """Schedules moves from the start, a bucket each."""
+
+    _begun = True
+
+
 class StatusReplacer(Replacer):
     """Replaces one of the first segments by the same rows with a status of the replacement's own; sometimes reverts."""
 
@@ -128,7 +134,11 @@ class Churn(Load):
 
     def begin(self, producer: Producer, shared: Shared, folder: Path) -> None:
         """Starts those who write."""
-        self._workers = [Feeder(self, producer, shared), Mover(self, "mover"), StatusReplacer(self, folder, seed=7)]
+        self._workers = [
+            Feeder(self, producer, shared),
+            BucketMover(self, "mover"),
+            StatusReplacer(self, folder, seed=7),
+        ]
         for worker in self._workers:
             worker.start()
 
