@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,10 +34,13 @@ class ListStream:
                 new.append(message)
         for message in new:
             self.positions[message.key] = max(self.positions.get(message.key, 0), message.offset + 1)
-        return Polled(new, dict(self.positions))
+        return Polled(new, dict(self.positions), time.monotonic())
 
     def ends(self) -> dict[PartitionKey, int]:
         return dict(self.positions)
+
+    def is_of(self, state: RealtimeState) -> bool:
+        return True
 
     def close(self) -> None:
         return None

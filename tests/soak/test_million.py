@@ -57,15 +57,16 @@ def test_each_of_many_answers_is_right(broker: str, tmp_path: Path) -> None:
         client = Client(server.url, patient=True)
         _create_tables(client, topic, broker)
         churn = Churn(server.url, [], {}, patient=True)
-        started = time.monotonic()
-        with Readers(server.url, shared) as readers:
-            churn.begin(producer, shared, tmp_path / "replacements")
-            try:
+        churn.begin(producer, shared, tmp_path / "replacements")
+        try:
+            _await_swap(client, churn)
+            started = time.monotonic()
+            with Readers(server.url, shared) as readers:
                 kills = _go_on(server, client, churn, shared, readers)
                 took_s = time.monotonic() - started
                 seen = readers.seen()
-            finally:
-                churn.stop()
+        finally:
+            churn.stop()
         runs = check_runs(client, churn, home)
         _check_end(client, tuple(shared.acknowledged))
         client.close()
@@ -156,9 +157,17 @@ def _create_tables(client: Client, topic: str, broker: str) -> None:
         client.ask("POST", "/tables", {**offline_config(table), "tableIndexConfig": indexes})
 
 
+def _await_swap(client: Client, churn: Churn) -> None:
+    """Until a first move and a first replacement: readers would take the cores from a pipeline that still compiles."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not _has_swapped(client, churn):
+        assert time.monotonic() < deadline, churn.accepted
+        churn.wait(1)
+
+
 def _go_on(server: Server, client: Client, churn: Churn, shared: Shared, readers: Readers) -> int:
     """Until there are enough answers, a move and a replacement, or enough is wrong; how often something was killed."""
-    started, kills = time.monotonic(), 0
+    started, kills, before = time.monotonic(), 0, len(churn.accepted)
     while (took_s := time.monotonic() - started) < SECONDS_MAX and sum(shared.wrong) < _WRONG_MAX:
         churn.wait(1)
         assert readers.are_at_work(), "a reader has ended"
@@ -166,16 +175,20 @@ def _go_on(server: Server, client: Client, churn: Churn, shared: Shared, readers
             kills += 1
             for pid in server.pids("query"):
                 os.kill(pid, signal.SIGKILL)
-        if took_s > SECONDS and sum(shared.answers) > ANSWERS and _has_swapped(client, churn):
+        if took_s > SECONDS and sum(shared.answers) > ANSWERS and _has_swapped(client, churn, before):
             break
     return kills
 
 
-def _has_swapped(client: Client, churn: Churn) -> bool:
-    """Whether a move and a replacement were done."""
-    runs = (client.ask("GET", f"/runs/{run}") for _, run in reversed(list(churn.accepted)))
-    done = set()
-    return any({MOVE, JOB} <= (done := done | {run["type"]}) for run in runs if run["state"] == "DONE")
+def _has_swapped(client: Client, churn: Churn, before: int = 0) -> bool:
+    """Whether a move and a replacement were done, of the runs after the first `before`."""
+    done: set[str] = set()
+    for _, run in churn.accepted[before:]:
+        found = client.ask("GET", f"/runs/{run}")
+        done |= {found["type"]} if found["state"] == "DONE" else set()
+        if {MOVE, JOB} <= done:
+            return True
+    return False
 
 
 def _check_end(client: Client, sent: tuple[int, ...]) -> None:

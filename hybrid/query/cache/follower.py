@@ -74,16 +74,16 @@ class Follower:
 
     def step(self) -> bool:
         """Takes in what is new; False when the rows have to be built anew by `start`."""
-        looked_at, looked_ms = time.monotonic(), self._now_ms()
-        polled = self._stream.poll() if self._stream is not None else Polled()
-        if not self._follow():
+        polled = self._stream.poll() if self._stream is not None else Polled(complete_at=time.monotonic())
+        if not self._follow() or (self._stream is not None and not self._stream.is_of(self.rows.realtime)):
             self.lose()
             return False
         if polled.messages or polled.positions:
             self._take(polled)
-        if polled.caught_up:
-            # What the logs held before this step, and the stream when it answered, is in the rows now.
-            self._seen_at, self._seen_ms = looked_at, looked_ms
+        if polled.complete_at is not None:
+            # What the stream held at that moment is in the rows now; the logs were followed further.
+            self._seen_at = polled.complete_at
+            self._seen_ms = self._now_ms() - round(1000 * (time.monotonic() - polled.complete_at))
         with self._stepped:
             self._stepped.notify_all()
         self.rows.fold()

@@ -191,8 +191,6 @@ class CachedRows:
         if commit.removed or not commit.is_plain or (foreign and files):
             return False
         state = commit.state if isinstance(commit.state, RealtimeState) else self.realtime
-        if any(state.topic_ids.get(topic) != known for topic, known in self.realtime.topic_ids.items()):
-            return False  # another topic of the same name: the positions are not this one's
         missing = {key: at for key, at in state.offsets.items() if at > self._positions.get(key, 0)}
         if missing:
             # All of the commit's offsets follow those of the one before it, so the positions cut its files in two.

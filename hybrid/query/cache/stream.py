@@ -26,7 +26,7 @@ _POLL_S = 0.1
 _POLL_RECORDS = 20_000
 _METADATA_MS = 1000
 # How often Kafka is asked where it ends, and how long a broker may take to say so.
-_ENDS_S, _MORE_S = 0.5, 0.1
+_ENDS_S, _REACHED_S_MAX = 0.3, 5.0
 _SILENT_MS_MAX = 1000
 
 
@@ -48,11 +48,14 @@ _SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)  # we say what is w
 
 @dataclass(frozen=True)
 class Polled:
-    """Messages in offset order by partition, and the positions after them. `caught_up`: there were no more."""
+    """Messages in offset order by partition, and the positions after them.
+
+    `complete_at` is a moment (monotonic clock, s) whose whole stream has been polled; None: none is known anew.
+    """
 
     messages: Sequence[TailMessage] = ()
     positions: Mapping[PartitionKey, int] = field(default_factory=dict)
-    caught_up: bool = True
+    complete_at: float | None = None
 
 
 class Stream(Protocol):
@@ -63,6 +66,9 @@ class Stream(Protocol):
 
     def ends(self) -> Mapping[PartitionKey, int]:
         """Where it ends now, by partition: the position after what is there. Any thread may ask. StreamError."""
+
+    def is_of(self, state: RealtimeState) -> bool:
+        """Whether it is the stream that a state's offsets are of, and not another one of the same name."""
 
     def close(self) -> None:
         """Lets go of it."""
@@ -120,7 +126,7 @@ class KafkaStream:
         messages = [one for one in map(self._taken, found) if one is not None]
         if messages:
             self._check_identity()
-        return Polled(messages, dict(self._positions), self._is_at_the_end())
+        return Polled(messages, dict(self._positions), self._complete_at())
 
     def _taken(self, message: Message) -> TailMessage | None:
         """The message as a row's; None for librdkafka's word that a partition is at its end. StreamError."""
@@ -153,41 +159,32 @@ class KafkaStream:
             raise StreamError(f"Kafka does not answer for topic '{self._topic}': {error}") from error
         return {keys[part.partition]: end for part, end in found.items()}
 
+    def is_of(self, state: RealtimeState) -> bool:
+        """See `Stream`, by the topic's id."""
+        return state.topic_ids.get(topic_key(self._topic), self._known_id) == self._known_id
+
     def close(self) -> None:
         """See `Stream`."""
         self._fetching.close()
         with self._one_asks:
             self._asking.close(autocommit=False)
 
-    def _is_at_the_end(self) -> bool:
-        """Whether all that Kafka had a moment ago has been polled: its last stable offsets, asked for now and then,
-        and what its newest answers told beyond them.
+    def _complete_at(self) -> float | None:
+        """The moment at which Kafka was last asked where it ends, once all that was there then has been polled.
+
+        More may have come since: where rows never stop, no moment would find all of them polled.
         """
-        from confluent_kafka import TopicPartition
-
-        if time.monotonic() - self._asked > _ENDS_S:
+        if time.monotonic() - self._asked > (_ENDS_S if self._is_reached() else _REACHED_S_MAX):
             self._ask()
-        if not self._is_past_ends():
-            return False
-        highs = (
-            (key, self._fetching.get_watermark_offsets(TopicPartition(self._topic, number), cached=True)[1])
-            for number, key in self._keys.items()
-        )
-        if all(self._positions[key] >= high for key, high in highs):
-            return True
-        # More is on its way, or an open transaction holds the position; then the stable offsets alone count.
-        if time.monotonic() - self._asked < _MORE_S:
-            return False
-        self._ask()
-        return self._is_past_ends()
+        return self._asked if self._is_reached() else None
 
-    def _is_past_ends(self) -> bool:
+    def _is_reached(self) -> bool:
         heard = len(self._met) == len(self._keys)
         return heard and all(self._positions[key] >= end for key, end in self._ends.items())
 
     def _ask(self) -> None:
-        self._ends = self.ends()
-        self._asked = time.monotonic()
+        asked = time.monotonic()
+        self._ends, self._asked = self.ends(), asked
 
     def _check_identity(self) -> None:
         """StreamError when the topic is another one of the same name."""
