@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid.query import tailrows
-from hybrid.query.cache import answers, enums, rows
+from hybrid.query.cache import answers, form, rows
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from tests.query.halves import Halves, ListTail
 from tests.query.stepped import SteppedCache
@@ -52,7 +52,7 @@ def _read_on(result: QueryResult) -> str:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pays on large tables only is done on these small ones too."""
-    monkeypatch.setattr(enums, "_ENUM_ROWS_MIN", 1)
+    monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
     monkeypatch.setattr(tailrows, "LISTED_MAX", 2)
     # Every statement runs by itself: each commit is over when it does.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.query.cache import answers, enums, rows
+from hybrid.query.cache import answers, form, rows
 from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.template import cut
 from hybrid.query.engine import QueryOptions, run
@@ -29,7 +29,7 @@ NAMES = ["ada", "it's", "x' or '1'='1", "7710000000000001", "'hybrid mark 0'", "
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
-    monkeypatch.setattr(enums, "_ENUM_ROWS_MIN", 1)
+    monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(answers, "_SMALL_S", -1.0)  # every statement runs in a transaction
     at = FieldSpec("at", DataType.TIMESTAMP, FieldKind.DIMENSION)
     halves = Halves.create(tmp_path, orders_spec(upsert=True, extra=[at]))

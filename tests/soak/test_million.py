@@ -59,7 +59,7 @@ def test_each_of_many_answers_is_right(broker: str, tmp_path: Path) -> None:
         churn = Churn(server.url, [], {}, patient=True)
         churn.begin(producer, shared, tmp_path / "replacements")
         try:
-            _await_swap(client, churn)
+            _await_a_move(client, churn)
             started = time.monotonic()
             with Readers(server.url, shared) as readers:
                 kills = _go_on(server, client, churn, shared, readers)
@@ -157,10 +157,10 @@ def _create_tables(client: Client, topic: str, broker: str) -> None:
         client.ask("POST", "/tables", {**offline_config(table), "tableIndexConfig": indexes})
 
 
-def _await_swap(client: Client, churn: Churn) -> None:
-    """Until a first move and a first replacement: readers would take the cores from a pipeline that still compiles."""
+def _await_a_move(client: Client, churn: Churn) -> None:
+    """Until a first move was done: readers would take the cores from a pipeline that has yet to compile itself."""
     deadline = time.monotonic() + SECONDS_MAX
-    while not _has_swapped(client, churn):
+    while not _are_done(client, churn, {MOVE}):
         assert time.monotonic() < deadline, churn.accepted
         churn.wait(1)
 
@@ -175,18 +175,18 @@ def _go_on(server: Server, client: Client, churn: Churn, shared: Shared, readers
             kills += 1
             for pid in server.pids("query"):
                 os.kill(pid, signal.SIGKILL)
-        if took_s > SECONDS and sum(shared.answers) > ANSWERS and _has_swapped(client, churn, before):
+        if took_s > SECONDS and sum(shared.answers) > ANSWERS and _are_done(client, churn, {MOVE, JOB}, before):
             break
     return kills
 
 
-def _has_swapped(client: Client, churn: Churn, before: int = 0) -> bool:
-    """Whether a move and a replacement were done, of the runs after the first `before`."""
+def _are_done(client: Client, churn: Churn, types: set[str], before: int = 0) -> bool:
+    """Whether a run of each of these types was done, of the runs after the first `before`."""
     done: set[str] = set()
     for _, run in churn.accepted[before:]:
         found = client.ask("GET", f"/runs/{run}")
         done |= {found["type"]} if found["state"] == "DONE" else set()
-        if {MOVE, JOB} <= done:
+        if types <= done:
             return True
     return False
 

@@ -31,6 +31,7 @@ class CacheDatabase:
     """`folder` is below which tables lie; `bytes_max` bounds the memory, beyond it rows go to files below `spill`."""
 
     def __init__(self, folder: Path, bytes_max: int | None = None, spill: Path | None = None) -> None:
+        self.bytes_max = bytes_max
         settings = [f"ATTACH ':memory:' AS {_CATALOG} (COMPRESS)"]
         if bytes_max is not None:
             settings.append(f"SET memory_limit = '{bytes_max} B'")

@@ -18,8 +18,9 @@ from hybrid.spec.table_config import Half
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import RealtimeState
 
-# How long rows stay fresh after a look that saw everything: a look takes milliseconds, a stuck one must not go unseen.
-FRESH_S = 1.0
+# How old the moment may be up to which everything is in the rows. It is milliseconds but under a flood of rows; then
+# statements say how old, for reading so many from Kafka for each of them would only hold the flood up.
+FRESH_S = 3.0
 _LOGS_S = 1.0
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
 from hybrid.query.cache.database import CacheDatabase, relation
-from hybrid.query.cache.enums import few_texts, laid_columns
+from hybrid.query.cache.form import definitions, few_texts, fits_plain
 from hybrid.query.connection import identifier
 from hybrid.query.failures import is_evolution
 from hybrid.query.plan import QueryTable
@@ -346,17 +346,16 @@ class CachedRows:
         self._enums = few_texts(self._write, self._spec, source, more or {}, plain)
         order = f"{TIME} DESC, {OFFSET} DESC" if self._spec.time_column else f"{PARTITION}, {OFFSET}"
         self._write.execute(f"DROP TABLE IF EXISTS {before}")
-        columns = ", ".join([*laid_columns(self._spec, self._enums), *_HIDDEN, FILE])
-        self._write.execute(
-            f"CREATE TABLE {self._relation} AS SELECT {columns} FROM {source} "
-            f"WHERE {OP} <> '{OP_DELETE}' ORDER BY {order}"
-        )
+        alive = f"FROM {source} WHERE {OP} <> '{OP_DELETE}'"
+        self._rows = self._count(f"SELECT count(*) {alive}")
+        columns = definitions(self._spec, self._enums, fits_plain(self._spec, self._rows, self._database.bytes_max))
+        self._write.execute(f"CREATE TABLE {self._relation} ({columns}, {FILE} BIGINT)")
+        self._write.execute(f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} {alive} ORDER BY {order}")
         self._write.execute(
             f"CREATE OR REPLACE TABLE {self._marks} AS SELECT {self._columns(OP, FILE)} FROM {source} "
             f"WHERE {OP} = '{OP_DELETE}'"
         )
         self._write.execute(f"DROP TABLE {source}")
-        self._rows = self._count(f"SELECT count(*) FROM {self._relation}")
         self._marked = self._count(f"SELECT count(*) FROM {self._marks}")
         self._changed = 0
         self._index = self._indexed()

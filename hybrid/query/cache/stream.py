@@ -10,16 +10,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from hybrid.errors import StreamError
 from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey, partition_key, topic_key
 from hybrid.table.state import RealtimeState
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message
 
 # Rows end a poll at once; an idle one costs a thread of the process that answers.
 _POLL_S = 0.1
@@ -123,26 +120,23 @@ class KafkaStream:
             self._look()
         first = self._fetching.poll(_POLL_S)
         found = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
-        messages = [one for one in map(self._taken, found) if one is not None]
+        keys, positions, messages = self._keys, self._positions, []
+        for message in found:
+            error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
+            if error is None:
+                key = keys[number]
+                positions[key] = offset + 1
+                messages.append(TailMessage(key, offset, message.timestamp()[1], message.value()))
+            elif error.code() == error._PARTITION_EOF:
+                positions[keys[number]] = offset  # beyond what transactions leave in a log without being rows
+            elif error.retriable():
+                continue
+            else:
+                raise StreamError(f"Topic '{self._topic}' cannot be followed: {error.str()}")
+            self._met.add(number)
         if messages:
             self._check_identity()
-        return Polled(messages, dict(self._positions), self._complete_at())
-
-    def _taken(self, message: Message) -> TailMessage | None:
-        """The message as a row's; None for librdkafka's word that a partition is at its end. StreamError."""
-        error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
-        if error is None:
-            key = self._keys[number]
-            self._positions[key] = offset + 1
-            self._met.add(number)
-            return TailMessage(key, offset, message.timestamp()[1], message.value())
-        if error.code() == error._PARTITION_EOF:
-            # Beyond what transactions leave in a log without being rows.
-            self._positions[self._keys[number]] = offset
-            self._met.add(number)
-        elif not error.retriable():
-            raise StreamError(f"Topic '{self._topic}' cannot be followed: {error.str()}")
-        return None
+        return Polled(messages, dict(positions), self._complete_at())
 
     def ends(self) -> Mapping[PartitionKey, int]:
         """See `Stream`: the last stable offsets."""
