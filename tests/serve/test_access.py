@@ -28,6 +28,7 @@ from hybrid.cli.main import run
 from hybrid.logs import read_logs, setup_logging
 from hybrid.progress import Silent
 from hybrid.serve import door as door_module
+from hybrid.serve import gate
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.rights import OPEN_PATHS, PATH_RIGHTS, VERB_RIGHTS, right_for
@@ -244,6 +245,7 @@ def test_records_name_the_account_and_no_secret(hy: Hybrid, client: TestClient) 
     queued = client.post("/jobs", json=wanted, headers=headers).json()
     kept = hy.run(queued["id"])
     assert kept.source == "http:ada" and kept.arguments["user"] == "ada"
+    gate._LOG.flush()
     records = [one for one in read_logs(hy.settings.logs) if "/query/sql" in one["message"]]
     assert [one.get("account") for one in records] == ["ada", None]
     written = b"".join(path.read_bytes() for path in hy.home.rglob("*") if path.is_file())
