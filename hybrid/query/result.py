@@ -65,10 +65,7 @@ class QueryResult:
         import pyarrow as pa
 
         columns = list(zip(*self.rows, strict=True)) if self.rows else [() for _ in self.column_names]
-        arrays = [
-            pa.array(list(values), _arrow_type(kind, values))
-            for kind, values in zip(self.column_types, columns, strict=True)
-        ]
+        arrays = [_arrow_array(kind, values) for kind, values in zip(self.column_types, columns, strict=True)]
         return pa.Table.from_arrays(arrays, names=list(self.column_names))
 
     def df(self) -> pd.DataFrame:
@@ -86,12 +83,22 @@ class QueryResult:
         return polars.from_arrow(self.arrow())
 
 
-def _arrow_type(wire: str, values: Sequence[object]) -> pa.DataType | None:
-    """The Arrow type of a wire type; decimals as wide as their values ask for."""
+def _arrow_array(wire: str, values: Sequence[object]) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        return pa.array(list(values), _arrow_type(wire))
+    except pa.ArrowInvalid:
+        if wire != "BIG_DECIMAL":
+            raise
+        return pa.array(list(values))  # more digits before the point than the columns of tables can have
+
+
+def _arrow_type(wire: str) -> pa.DataType:
     import pyarrow as pa
 
     if wire.endswith("_ARRAY"):
-        return pa.list_(_arrow_type(wire.removesuffix("_ARRAY"), ()))
+        return pa.list_(_arrow_type(wire.removesuffix("_ARRAY")))
     return {
         "INT": pa.int32(),
         "LONG": pa.int64(),
@@ -100,5 +107,5 @@ def _arrow_type(wire: str, values: Sequence[object]) -> pa.DataType | None:
         "BOOLEAN": pa.bool_(),
         "TIMESTAMP": pa.timestamp("us"),
         "BYTES": pa.binary(),
-        "BIG_DECIMAL": None if any(value is not None for value in values) else pa.decimal128(38, 18),
+        "BIG_DECIMAL": pa.decimal128(38, 18),
     }.get(wire, pa.string())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from hybrid.spec.schema import FieldSpec
@@ -28,9 +28,10 @@ _DUCKDB = {
 _HIDDEN = {"string": "VARCHAR", "int": "INTEGER", "bigint": "BIGINT"}
 # The hidden columns of a stored row, in physical order.
 HIDDEN_TYPES = {name: _HIDDEN[kind] for name, kind in HIDDEN}
+_DIGITS = Context(prec=76)  # Python's own context has 28, DuckDB's decimals 38
 _WIRE = {
     "TINYINT": "INT", "SMALLINT": "INT", "INTEGER": "INT", "UTINYINT": "INT", "USMALLINT": "INT", "UINTEGER": "LONG",
-    "BIGINT": "LONG", "UBIGINT": "LONG", "HUGEINT": "DOUBLE", "UHUGEINT": "DOUBLE", "FLOAT": "FLOAT",
+    "BIGINT": "LONG", "UBIGINT": "DOUBLE", "HUGEINT": "DOUBLE", "UHUGEINT": "DOUBLE", "FLOAT": "FLOAT",
     "DOUBLE": "DOUBLE", "BOOLEAN": "BOOLEAN", "VARCHAR": "STRING", "JSON": "JSON", "BLOB": "BYTES",
     "TIMESTAMP": "TIMESTAMP", "TIMESTAMP_NS": "TIMESTAMP", "TIMESTAMP_MS": "TIMESTAMP", "TIMESTAMP_S": "TIMESTAMP",
     "TIMESTAMP WITH TIME ZONE": "TIMESTAMP",
@@ -94,8 +95,8 @@ def convert_rows(rows: Sequence[tuple[Any, ...]], converters: Sequence[Callable[
 
 
 def _plain_decimal(value: Decimal) -> Decimal:
-    plain = value.normalize()
-    return plain.quantize(Decimal(1)) if int(plain.as_tuple().exponent) > 0 else plain
+    plain = value.normalize(_DIGITS)
+    return plain.quantize(Decimal(1), context=_DIGITS) if int(plain.as_tuple().exponent) > 0 else plain
 
 
 def _without_zone(value: datetime) -> datetime:

@@ -33,7 +33,7 @@ _GRACE_S = {"query": 1.0, "pipeline": 4.0}
 _REQUESTS_END_S = 3
 _SWITCH_S = 0.0005
 # People wait for answers, nobody for a batch: while both want the processors, the pipeline gets about a quarter.
-_PIPELINE_NICE = 10
+_PIPELINE_NICE = 5
 
 
 def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
