@@ -47,7 +47,13 @@ SCHEMA: dict[str, Any] = {
 }
 _COLUMNS = ("order_id", "customer_id", "order_status", "amount", "ts")
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(int(SECONDS_MAX) + 600)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.timeout(int(SECONDS_MAX) + 600),
+    pytest.mark.skipif("HYBRID_MILLION" not in os.environ, reason="takes long: HYBRID_MILLION is how many answers"),
+]
 
 
 def test_each_of_many_answers_is_right(broker: str, tmp_path: Path) -> None:
@@ -108,6 +114,7 @@ class StatusReplacer(Replacer):
         sql = f"select $segmentName, min(ts) from {table}_OFFLINE group by $segmentName order by 2 limit 10000"
         segments = [name for name, _ in self.client.rows(sql)]
         if len(segments) <= _LEFT_ALONE:
+            time.sleep(1)  # files answer this: to ask again and again takes the cores from the move it waits for
             return None
         segment = self.chance.choice(segments[:-_LEFT_ALONE][:_REPLACED_MAX])
         sql = f"select {', '.join(_COLUMNS)} from {table}_OFFLINE where $segmentName = '{segment}' limit 1000000"
