@@ -28,9 +28,12 @@ def create_orders(home: Path, broker: str, topic: str, *more: str) -> None:
 
 
 def kill(server: Server, *roles: str) -> None:
-    pids = [pid for role in roles for pid in server.pids(role)]
-    assert len(pids) >= len(roles), (roles, server.logged())
-    for pid in pids:
+    """Kills what plays `roles`, once all of it is there: a pipeline is ready before its JVM is."""
+    deadline = time.monotonic() + HEALTHY_S
+    while not all(server.pids(role) for role in roles):
+        assert time.monotonic() < deadline, (roles, server.logged())
+        time.sleep(0.1)
+    for pid in [pid for role in roles for pid in server.pids(role)]:
         os.kill(pid, signal.SIGKILL)
 
 
