@@ -24,7 +24,7 @@ from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
 from hybrid.progress import Progress
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.table_config import CONFIGURED, Half, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, topic_key
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
 
@@ -97,9 +97,11 @@ def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> N
 
 def first_realtime_state(spec: TableSpec, view: TopicView | None, now_ms: int) -> RealtimeState:
     """Act 0 of a REALTIME half: where each partition starts, and which topic that is."""
-    assert spec.stream is not None
-    known = {topic_key(view.topic): view.topic_id} if view else {}
-    return RealtimeState(_act_zero(spec, now_ms), offsets=start_offsets(spec.stream, view), topic_ids=known)
+    act = _act_zero(spec, now_ms)
+    if spec.stream is None or view is None:
+        return RealtimeState(act)
+    known = {topic_key(spec.stream): view.topic_id}
+    return RealtimeState(act, offsets=start_offsets(spec.stream, view), topic_ids=known)
 
 
 def first_offline_state(spec: TableSpec, now_ms: int) -> OfflineState:
@@ -109,7 +111,10 @@ def first_offline_state(spec: TableSpec, now_ms: int) -> OfflineState:
 
 
 def _view(spec: TableSpec) -> TopicView | None:
-    return view_topic(spec.stream.brokers, spec.stream.topic) if spec.stream else None
+    """The topic that is read from the creation on; a connector looks at its own when it starts."""
+    if spec.stream is None or spec.stream.connector != CONFIGURED:
+        return None
+    return view_topic(spec.stream.brokers, spec.stream.topic)
 
 
 def _act_zero(spec: TableSpec, now_ms: int) -> Act:

@@ -192,7 +192,7 @@ class Table:
             return False
         while True:
             offsets = self.half(Half.REALTIME).realtime.offsets
-            if all(offsets.get(partition_key(stream.topic, number), 0) >= end for number, end in ends.items()):
+            if all(offsets.get(partition_key(stream, number), 0) >= end for number, end in ends.items()):
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -290,7 +290,7 @@ class Table:
         consuming = snapshot.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()
         by_name: dict[str, list[DataFile]] = defaultdict(list)
         for file in snapshot.files:
-            if file.segment != columns.rejected_segment(self.name):
+            if file.segment not in columns.bookkeeping(self.name):
                 by_name[file.segment].append(file)
         return [_segment(name, half, name in consuming, files) for name, files in sorted(by_name.items())]
 

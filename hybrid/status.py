@@ -80,6 +80,8 @@ def _lag(table: Table) -> tuple[int | None, str]:
         return None, "OK"
     try:
         state = table.half(Half.REALTIME).realtime
+        if not state.reads(stream):
+            return None, "OK"
         plan = plan_batch(table.name, stream, state, require_topic(stream, _KAFKA_TIMEOUT_MS), _NO_BOUND)
     except HybridError as error:
         return None, str(error)

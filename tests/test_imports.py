@@ -16,7 +16,7 @@ LAYERS = [
     {"spec"},
     {"table", "jvm"},
     {"lake", "catalog", "sql"},
-    {"ingest", "move", "replace", "query"},
+    {"ingest", "move", "replace", "query", "flow"},
     {"api"},
     {"cli", "demo", "serve"},
 ]
@@ -25,8 +25,8 @@ RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 ALLOWED_SIBLINGS = {("cli", "demo"), ("cli", "serve")}
 
 ENGINES = {
-    "pyspark": {"ingest", "move", "replace", "lake"},
-    "delta": {"ingest", "move", "replace", "lake"},
+    "pyspark": {"ingest", "move", "replace", "flow", "lake"},
+    "delta": {"ingest", "move", "replace", "flow", "lake"},
     "duckdb": {"query"},
     "kafka": {"ingest", "query", "jvm"},
 }

@@ -13,7 +13,7 @@ from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import HybridError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import partition_key
 from hybrid.table.state import OfflineState, RealtimeState
@@ -139,19 +139,19 @@ def contradictions_of_realtime(spec: TableSpec, state: RealtimeState, files: Seq
             stored = rows[segment.name]
             yield f"Consuming segment {segment.name} has {segment.rows} rows by its state and {stored} by its files."
     if spec.stream is not None:
-        yield from _uncommitted(spec.stream.topic, state, [file for file in files if not _holds_rejected(spec, file)])
+        yield from _uncommitted(spec.stream, state, [file for file in files if _holds_rows(spec, file)])
 
 
-def _uncommitted(topic: str, state: RealtimeState, files: Sequence[DataFile]) -> Iterator[str]:
+def _uncommitted(stream: StreamConfig, state: RealtimeState, files: Sequence[DataFile]) -> Iterator[str]:
     """Rows at offsets that are to be read yet: they would come twice. A segment holds rows of one partition."""
     for file in files:
         partition, offset = file.high.get(columns.PARTITION), file.high.get(columns.OFFSET)
         if isinstance(partition, int) and isinstance(offset, int):
-            key = partition_key(topic, partition)
+            key = partition_key(stream, partition)
             committed = state.offsets.get(key, 0)
             if offset >= committed:
                 yield f"Segment {file.segment} holds offset {offset} of {key}, and {committed} is the next one to read."
 
 
-def _holds_rejected(spec: TableSpec, file: DataFile) -> bool:
-    return file.segment == columns.rejected_segment(spec.name)
+def _holds_rows(spec: TableSpec, file: DataFile) -> bool:
+    return file.segment not in columns.bookkeeping(spec.name)

@@ -27,7 +27,7 @@ class StreamChecks:
             message = f"{count} could not be read so far; they are kept with their reasons."
             hint = f"hybrid rejected list {spec.name}"
             self._checkup.found(Severity.NOTE, "rejected", message, table=spec.name, hint=hint)
-        if spec.stream is None:
+        if spec.stream is None or not state.reads(spec.stream):
             return
         try:
             view = self._view(spec.stream)

@@ -64,10 +64,11 @@ def run_batch(
     The whole batch is done under the half's lock: what is read depends on the offsets, and nothing but ingestion
     writes here. Raises StreamError when the stream is not as it was, NotFoundError when the topic is missing.
     """
-    stream_of(spec)
-    path = layout.half(Half.REALTIME)
+    stream, path = stream_of(spec), layout.half(Half.REALTIME)
     # Fails early, before a JVM is started. The half is read before Kafka, so that no position is beyond the ends.
     early = open_half(path)
+    if not early.realtime.reads(stream):
+        return None  # its connector waits
     if not _plan(spec, early, batch_offsets_max).ranges and not _aged(spec, early.realtime, bench.now_ms()):
         return None
     with bench.lock(layout, Half.REALTIME):
@@ -99,7 +100,8 @@ def _commit_batch(
     frame = decode_frame(messages, spec, assigners, plan.ranges[0].key).persist()
     try:
         pieces = _pieces(frame, plan.ranges[0].key)
-        good = [piece for piece in pieces if piece.segment not in (None, columns.rejected_segment(spec.name))]
+        kept = columns.bookkeeping(spec.name)
+        good = [piece for piece in pieces if piece.segment is not None and piece.segment not in kept]
         filtered = sum(piece.rows for piece in pieces if piece.segment is None)
         rows = sum(piece.rows for piece in good)
         rejected = sum(piece.rows for piece in pieces) - rows - filtered
@@ -109,7 +111,7 @@ def _commit_batch(
             _after(state, good, limits, now_ms),
             act=next_act(state, act_id, "ingest", bench.now_iso(), detail),
             offsets=advance(state.offsets, list(plan.ranges)),
-            topic_ids={**state.topic_ids, topic_key(stream.topic): plan.topic_id},
+            topic_ids={**state.topic_ids, topic_key(stream): plan.topic_id},
             timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces)),
             rejected=state.rejected + rejected,
             filtered=state.filtered + filtered,
@@ -124,7 +126,8 @@ def _commit_batch(
 
 def _check_still_the_topic(spec: TableSpec, after: RealtimeState) -> None:
     """StreamError when the topic was recreated while it was read: the rows in hand may be the new one's."""
-    check_identity(spec.name, after, require_topic(stream_of(spec)))
+    stream = stream_of(spec)
+    check_identity(spec.name, stream, after, require_topic(stream))
 
 
 def _seal_aged(bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot) -> BatchReport | None:

@@ -30,8 +30,8 @@ def plan_batch(
     StreamError when the topic was recreated, was refilled past our position, or no longer holds the offset to read
     next: ingestion stops and a person decides, because going on would skip or repeat rows without a word.
     """
-    check_identity(table, state, view)
-    ends = {partition_key(stream.topic, partition): end for partition, end in view.ends.items()}
+    check_identity(table, stream, state, view)
+    ends = {partition_key(stream, partition): end for partition, end in view.ends.items()}
     for key, end in ends.items():
         _check_position(table, key, state.offsets.get(key, 0), view.starts[key.partition], end)
     ranges = plan_ranges(state.offsets, ends, batch_offsets_max)
@@ -39,9 +39,9 @@ def plan_batch(
     return BatchPlan(view.topic_id, tuple(ranges), wanted - sum(piece.end - piece.start for piece in ranges))
 
 
-def check_identity(table: str, state: RealtimeState, view: TopicView) -> None:
+def check_identity(table: str, stream: StreamConfig, state: RealtimeState, view: TopicView) -> None:
     """StreamError when the topic is not the one the table has read so far."""
-    known = state.topic_ids.get(topic_key(view.topic))
+    known = state.topic_ids.get(topic_key(stream))
     if known is not None and known != view.topic_id:
         raise StreamError(
             f"Topic '{view.topic}' was recreated: table '{table}' has read topic id {known}, "
@@ -72,4 +72,4 @@ def start_offsets(stream: StreamConfig, view: TopicView | None) -> Mapping[Parti
     if view is None:
         return {}
     chosen = view.ends if stream.offset_reset == "largest" else view.starts
-    return {partition_key(stream.topic, partition): offset for partition, offset in chosen.items()}
+    return {partition_key(stream, partition): offset for partition, offset in chosen.items()}

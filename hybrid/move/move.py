@@ -99,7 +99,7 @@ def _attempt(
 ) -> MoveReport:
     offline, realtime = open_half(layout.half(Half.OFFLINE)), open_half(layout.half(Half.REALTIME))
     before, now_ms = offline.offline.boundary, bench.now_ms()
-    if not any(file.segment != columns.rejected_segment(spec.name) for file in realtime.files):
+    if all(file.segment in columns.bookkeeping(spec.name) for file in realtime.files):
         return _nothing(before, f"Nothing to move: table '{spec.name}' has no realtime rows yet.", dry_run)
     bench.progress.say(f"Counting what waits in '{spec.name}'.")
     rows = with_bucket(_rows(bench, layout, spec, realtime, f"NOT {covered_sql(before)}"), config)
@@ -120,8 +120,7 @@ def _rows(bench: Workbench, layout: TableLayout, spec: TableSpec, realtime: Half
     frame = (
         bench.spark.read.format("delta").option("versionAsOf", realtime.version).load(str(layout.half(Half.REALTIME)))
     )
-    rejected = columns.rejected_segment(spec.name)
-    return frame.where(f"{columns.SEGMENT} <> '{rejected}'").where(where)
+    return frame.where(columns.rows_sql(spec.name)).where(where)
 
 
 def _waiting(rows: DataFrame, before: Boundary) -> list[Waiting]:

@@ -30,7 +30,7 @@ from hybrid.sql.statement import Statement
 from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
 from hybrid.sql.times import Context
 from hybrid.sql.usage import only_shown
-from hybrid.table.columns import rejected_segment
+from hybrid.table.columns import bookkeeping
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.state import RealtimeState
 
@@ -122,8 +122,8 @@ class RefPlan:
         offline, realtime = self.pinned.halves.offline, self.pinned.halves.realtime
         found = list(offline.files) if offline and self.reads_offline else []
         if realtime and self.reads_realtime:
-            rejected = rejected_segment(self.pinned.table.spec.name)
-            found += [file for file in realtime.files if file.segment != rejected]
+            others = bookkeeping(self.pinned.table.spec.name)
+            found += [file for file in realtime.files if file.segment not in others]
         return found
 
     def consuming(self) -> set[str]:

@@ -11,10 +11,10 @@ from hybrid.spec.table_config import TableSpec
 from hybrid.spec.types import DataType
 from hybrid.sql.predicates import Comparison
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.columns import EPOCH, OFFSET, PARTITION, TIME, rejected_segment
+from hybrid.table.columns import EPOCH, OFFSET, PARTITION, TIME, bookkeeping
 from hybrid.table.effective import EffectiveBoundary
 
-REJECTED = "rejected rows"
+BOOKKEEPING = "rejected rows"
 COVERED = "covered by the boundary"
 PAST = "past the boundary"
 RULED_OUT = "ruled out by WHERE"
@@ -66,8 +66,8 @@ def choose_realtime(
     """The realtime files. `boundary` None shows the half as it is stored; `known` are all partitions it has read."""
 
     def reason(file: DataFile) -> str | None:
-        if file.segment == rejected_segment(spec.name):
-            return REJECTED
+        if file.segment in bookkeeping(spec.name):
+            return BOOKKEEPING
         if boundary is not None and _covered(spec, file, boundary, known):
             return COVERED
         return RULED_OUT if not _possible(file, comparisons) else None

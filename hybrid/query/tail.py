@@ -70,7 +70,7 @@ class KafkaTail:
     def read(self, spec: TableSpec, state: RealtimeState, brokers: str | None) -> Tail:
         """Everything beyond `state`'s offsets; a warning and nothing when the topic is another one or Kafka is down."""
         stream = spec.stream
-        if stream is None:
+        if stream is None or not state.reads(stream):
             return Tail()
         address = brokers or stream.brokers
         if not broker_answers(address):
@@ -84,13 +84,13 @@ class KafkaTail:
 
     def _read(self, stream: StreamConfig, state: RealtimeState, brokers: str) -> Tail:
         view = _view(brokers, stream.topic)
-        known = state.topic_ids.get(topic_key(stream.topic))
+        known = state.topic_ids.get(topic_key(stream))
         if view is None:
             return Tail(warnings=() if known is None else (_gone(stream.topic),))
         topic_id, ends = view
         if known is not None and known != topic_id:
             return Tail(warnings=(_recreated(stream.topic, known, topic_id),))
-        keys = {partition_key(stream.topic, partition): end for partition, end in ends.items()}
+        keys = {partition_key(stream, partition): end for partition, end in ends.items()}
         wanted = {key: (state.offsets.get(key, 0), end) for key, end in keys.items()}
         reader = _Reader(wanted, self._rows_max, time.monotonic() + self._read_s_max)
         return reader.read(brokers)

@@ -146,10 +146,10 @@ def _refuse_unmoved(
 
 def _may_hold(spec: TableSpec, realtime: HalfSnapshot, low: int, high: int) -> bool:
     """Whether the files' statistics allow a good row with a time in [low, high]."""
-    rejected = columns.rejected_segment(spec.name)
+    others = columns.bookkeeping(spec.name)
     for file in realtime.files:
         first, last = file.low.get(columns.TIME), file.high.get(columns.TIME)
         known = isinstance(first, int) and isinstance(last, int)
-        if file.segment != rejected and (not known or (first <= high and low <= last)):  # type: ignore[operator]
+        if file.segment not in others and (not known or (first <= high and low <= last)):  # type: ignore[operator]
             return True
     return False

@@ -78,8 +78,7 @@ def rows_as_of(bench: Workbench, half: HalfSnapshot) -> DataFrame:
 
 def good_realtime_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:
     """The rows of REALTIME that are not rejected."""
-    rejected = columns.rejected_segment(spec.name)
-    return newest_rows(bench, realtime).where(f"{columns.SEGMENT} <> '{rejected}'")
+    return newest_rows(bench, realtime).where(columns.rows_sql(spec.name))
 
 
 def unmoved_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:

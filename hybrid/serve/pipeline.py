@@ -21,7 +21,6 @@ from hybrid.jvm.process import Process
 from hybrid.lake.spark import jvm_pid
 from hybrid.serve.ingester import Ingester
 from hybrid.serve.scheduler import Scheduler
-from hybrid.spec.table_config import Half
 from hybrid.verbs import INGEST, SEAL
 from hybrid.workqueue import PipelineLost, carry_out
 
@@ -98,7 +97,7 @@ class Pipeline:
 
     def _has_stream(self, name: str) -> bool:
         try:
-            return Half.REALTIME in self._home.spec(name).halves
+            return self._home.spec(name).stream is not None
         except HybridError as error:
             _LOG.warning("Table '%s' cannot be read: %s", name, error)
             return False

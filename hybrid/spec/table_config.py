@@ -33,12 +33,23 @@ class MergeType(StrEnum):
     LATEST = "latest"
 
 
+# The connector of a stream that a table config's streamConfigs name; connectors of a DDL have names of their own.
+CONFIGURED = "kafka"
+
+
+class MessageFormat(StrEnum):
+    """What a message is: a record, or as Feldera's `insert_delete` one `{"insert": record}` or `{"delete": record}`."""
+
+    RECORD = "raw"
+    CHANGE = "insert_delete"
+
+
 @dataclass(frozen=True)
 class StreamConfig:
     """Where live rows come from and when a consuming segment is sealed.
 
     `brokers` is a bootstrap list; `offset_reset` is `smallest` or `largest` (Pinot's default); thresholds are in
-    rows, bytes (of the message values) and milliseconds since the segment's first commit.
+    rows, bytes (of the message values) and milliseconds since the segment's first commit. `connector` is who reads it.
     """
 
     topic: str
@@ -47,6 +58,8 @@ class StreamConfig:
     flush_rows: int = 5_000_000
     flush_bytes: int = 200 * 1024 * 1024
     flush_ms: int = 6 * 3_600_000
+    connector: str = CONFIGURED
+    message: MessageFormat = MessageFormat.RECORD
 
 
 @dataclass(frozen=True)
@@ -78,7 +91,8 @@ class TableSpec:
     `index_columns` are Pinot's inverted indexes: columns that queries look rows up by.
     `ingestion` says what happens to records on their way in: REALTIME's to messages, OFFLINE's to the files of jobs.
     `boundary_mode` is what the configs ask for (None: nothing; what the table has stands in its OFFLINE half);
-    `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time.
+    `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time. `by_flows`: flows bring its rows, so
+    that REALTIME has no stream of its own.
     """
 
     name: str
@@ -94,6 +108,7 @@ class TableSpec:
     ingestion: Mapping[Half, IngestionConfig] = field(default_factory=dict)
     boundary_mode: BoundaryMode | None = None
     boundary_lag_ms: int = 86_400_000
+    by_flows: bool = False
     schema_doc: dict[str, object] | None = None
     realtime_doc: dict[str, object] | None = None
     offline_doc: dict[str, object] | None = None
@@ -117,5 +132,5 @@ class TableSpec:
         """
         if self.boundary_mode is not None:
             return self.boundary_mode
-        pushed = self.move is None and len(self.halves) == len(Half)
+        pushed = self.move is None and not self.by_flows and len(self.halves) == len(Half)
         return BoundaryMode.PINOT if pushed else BoundaryMode.EXACT

@@ -22,7 +22,7 @@ from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
-_BOUNDARY = "hybrid.boundary"
+_BOUNDARY, _FLOWS = "hybrid.boundary", "hybrid.flows"
 _LAG_MS = {"HOURLY": 3_600_000}  # of mode `pinot`, by ingestion frequency
 _LAG_DEFAULT_MS = 86_400_000
 
@@ -51,7 +51,7 @@ def parse_table(
         schema=schema,
         halves=frozenset(halves),
         time_column=time_column,
-        stream=parse_stream(find_stream(realtime), brokers) if realtime else None,
+        stream=parse_stream(find_stream(realtime), brokers) if realtime and not _by_flows(realtime) else None,
         move=parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None,
         upsert=upsert,
         sort_columns=_sort_columns(halves, schema),
@@ -60,6 +60,7 @@ def parse_table(
         ingestion={half: parse_ingestion(top, schema) for half, top in halves.items()},
         boundary_mode=_boundary_mode(halves),
         boundary_lag_ms=_boundary_lag_ms(halves),
+        by_flows=realtime is not None and _by_flows(realtime),
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
         offline_doc=halves[Half.OFFLINE].doc if Half.OFFLINE in halves else None,
@@ -176,6 +177,10 @@ def _null_handling(halves: Halves, schema: Schema) -> bool:
     return schema.null_handling or True in given
 
 
+def _by_flows(realtime: Section) -> bool:
+    return realtime.section("metadata").section("customConfigs").boolean(_FLOWS)
+
+
 def _boundary_mode(halves: Halves) -> BoundaryMode | None:
     found: dict[BoundaryMode, Section] = {}
     for top in halves.values():
@@ -217,7 +222,7 @@ def _warnings(halves: Halves) -> Iterator[str]:
         yield from _custom_warnings(top.section("metadata").section("customConfigs"))
         yield from upsert_warnings(top.section("upsertConfig"))
         yield from _task_warnings(top.section("task").section("taskTypeConfigsMap"))
-        if half is Half.REALTIME:
+        if half is Half.REALTIME and not _by_flows(top):
             yield from stream_warnings(find_stream(top))
 
 
@@ -229,7 +234,7 @@ def _retention_warning(section: Section) -> Iterator[str]:
 
 def _custom_warnings(section: Section) -> Iterator[str]:
     own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
-    yield from Section(own, section.source, section.path).unknown({_BOUNDARY})
+    yield from Section(own, section.source, section.path).unknown({_BOUNDARY, _FLOWS})
 
 
 def _task_warnings(section: Section) -> Iterator[str]:

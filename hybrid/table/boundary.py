@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from hybrid.spec.table_config import BoundaryMode
+from hybrid.spec.table_config import BoundaryMode, StreamConfig
 
 # T of a table without a time column: every row lies before it, so the frontier alone decides.
 INFINITE = 2**63 - 1
@@ -36,18 +36,17 @@ class PartitionKey(NamedTuple):
         return cls(connector, topic, int(epoch), int(partition))
 
 
-# A table config names one stream; tables by DDL will name their connectors.
-_STREAM_CONNECTOR, _STREAM_EPOCH = "kafka", 0
+_EPOCH = 0
 
 
-def partition_key(topic: str, partition: int) -> PartitionKey:
-    """The key of a partition of the one stream that a table config names."""
-    return PartitionKey(_STREAM_CONNECTOR, topic, _STREAM_EPOCH, partition)
+def partition_key(stream: StreamConfig, partition: int) -> PartitionKey:
+    """The key of a partition of a table's stream."""
+    return PartitionKey(stream.connector, stream.topic, _EPOCH, partition)
 
 
-def topic_key(topic: str) -> str:
-    """The key under which the REALTIME half's state keeps the topic's id."""
-    return f"{_STREAM_CONNECTOR}/{topic}"
+def topic_key(stream: StreamConfig) -> str:
+    """The key under which the REALTIME half's state keeps the id of a stream's topic."""
+    return f"{stream.connector}/{stream.topic}"
 
 
 Offsets = Mapping[PartitionKey, int]

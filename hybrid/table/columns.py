@@ -43,3 +43,19 @@ REJECTED_ONLY: tuple[tuple[str, str], ...] = ((REASON, "string"), (RAW, "binary"
 def rejected_segment(table: str) -> str:
     """The partition of REALTIME that holds rejected rows."""
     return f"{table}__rejected"
+
+
+def files_segment(table: str) -> str:
+    """The partition of REALTIME that tells which files flows have read, each by its path in REASON."""
+    return f"{table}__files"
+
+
+def bookkeeping(table: str) -> tuple[str, ...]:
+    """The partitions of REALTIME that hold no rows of the table."""
+    return (rejected_segment(table), files_segment(table))
+
+
+def rows_sql(table: str) -> str:
+    """The predicate over SEGMENT that leaves the rows of the table."""
+    names = ", ".join(f"'{name}'" for name in bookkeeping(table))
+    return f"{SEGMENT} NOT IN ({names})"

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hybrid.spec.table_config import CONFIGURED, StreamConfig
 from hybrid.table.boundary import Boundary, Offsets, PartitionKey, offsets_from_json, offsets_to_json
 
 MARK = "hybrid"  # the key whose presence makes a commit one of ours
 FORMAT = 1
+Progress = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class RealtimeState:
 
     `topic_ids` maps `connector/topic` to Kafka's topic id; `sequences` is the next unused segment sequence;
     `timestamp_max` the highest Kafka timestamp committed (ms); `rejected` counts rejected rows so far,
-    `filtered` messages that the table's filter dropped.
+    `filtered` messages that the table's filter dropped. `progress`: see `HalfState`.
     """
 
     act: Act
@@ -56,6 +58,11 @@ class RealtimeState:
     timestamp_max: int | None = None
     rejected: int = 0
     filtered: int = 0
+    progress: Progress = field(default_factory=dict)
+
+    def reads(self, stream: StreamConfig) -> bool:
+        """Whether a stream is read: one of a connector is not, before the connector has started."""
+        return stream.connector == CONFIGURED or stream.connector in self.progress
 
     def consuming_names(self) -> frozenset[str]:
         """Names of the segments that are still consuming; every other one is sealed."""
@@ -75,7 +82,7 @@ class LineagePointer:
 
 @dataclass(frozen=True)
 class OfflineState:
-    """The OFFLINE half: the boundary, and where the newest lineage entry lies.
+    """The OFFLINE half: the boundary, and where the newest lineage entry lies. `progress`: see `HalfState`.
 
     Lineage entries form a list through the log: each entry's `previous` points to the one before it.
     """
@@ -83,8 +90,11 @@ class OfflineState:
     act: Act
     boundary: Boundary = field(default_factory=Boundary)
     last_lineage: LineagePointer | None = None
+    progress: Progress = field(default_factory=dict)
 
 
+# Both carry `progress`: what each connector or flow has brought to the half so far, by its name. It is committed with
+# the rows that it speaks of, so that what was brought is neither forgotten nor brought again.
 HalfState = RealtimeState | OfflineState
 
 
@@ -127,6 +137,7 @@ def _realtime_json(state: RealtimeState) -> dict[str, object]:
         "timestamp_max": state.timestamp_max,
         "rejected": state.rejected,
         "filtered": state.filtered,
+        **_progress_json(state.progress),
     }
 
 
@@ -140,14 +151,20 @@ def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
         timestamp_max=doc["timestamp_max"],
         rejected=doc["rejected"],
         filtered=doc.get("filtered", 0),  # halves that were written before filters have none
+        progress=doc.get("progress", {}),
     )
 
 
 def _offline_json(state: OfflineState) -> dict[str, object]:
     last = vars(state.last_lineage) if state.last_lineage else None
-    return {"boundary": state.boundary.to_json(), "last_lineage": last}
+    return {"boundary": state.boundary.to_json(), "last_lineage": last, **_progress_json(state.progress)}
+
+
+def _progress_json(progress: Progress) -> dict[str, object]:
+    return {"progress": {name: dict(progress[name]) for name in sorted(progress)}} if progress else {}
 
 
 def _offline_state(act: Act, doc: dict[str, Any]) -> OfflineState:
     last = LineagePointer(**doc["last_lineage"]) if doc["last_lineage"] else None
-    return OfflineState(act=act, boundary=Boundary.from_json(doc["boundary"]), last_lineage=last)
+    boundary = Boundary.from_json(doc["boundary"])
+    return OfflineState(act=act, boundary=boundary, last_lineage=last, progress=doc.get("progress", {}))

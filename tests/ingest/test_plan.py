@@ -12,11 +12,11 @@ from hybrid.table.state import Act, RealtimeState
 
 ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
 STREAM = StreamConfig("orders", "localhost:9092")
-KEYS = [partition_key("orders", number) for number in range(3)]
+KEYS = [partition_key(STREAM, number) for number in range(3)]
 
 
 def state(offsets=(), topic_id="id-1"):
-    known = {topic_key("orders"): topic_id} if topic_id else {}
+    known = {topic_key(STREAM): topic_id} if topic_id else {}
     return RealtimeState(ACT, dict(zip(KEYS, offsets, strict=False)), known)
 
 
@@ -64,7 +64,7 @@ def test_nothing_is_skipped_without_a_person(known, seen, words):
 
 
 def test_a_topic_whose_id_nobody_knows_yet_may_have_any():
-    check_identity("orders", state(topic_id=None), view([0], [0], "id-9"))
+    check_identity("orders", STREAM, state(topic_id=None), view([0], [0], "id-9"))
 
 
 def test_where_a_table_starts():

@@ -37,7 +37,7 @@ from hybrid.query.tailrows import TailRows
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary, PartitionKey
-from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME, rejected_segment
+from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME, bookkeeping
 from hybrid.table.coverage_sql import frontier_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import OfflineState, RealtimeState
@@ -262,7 +262,7 @@ class CachedRows:
         self._positions = dict(self._realtime.offsets) if self._realtime else {}
 
     def _is_data(self, file: DataFile) -> bool:
-        return file.segment != rejected_segment(self._spec.name)
+        return file.segment not in bookkeeping(self._spec.name)
 
     def _is_onward(self, commit: Commit) -> bool:
         """Whether a commit only adds rows and brings the boundary forward, by rows that it brings back."""

@@ -86,8 +86,8 @@ class KafkaStream:
         if not broker_answers(brokers):  # asked first: a consumer that finds none leaves its sockets behind
             raise StreamError(f"Kafka at {brokers} does not answer.", hint="hybrid kafka status")
         logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
-        self._topic = spec.stream.topic
-        self._known_id = state.topic_ids.get(topic_key(self._topic))
+        self._stream, self._topic = spec.stream, spec.stream.topic
+        self._known_id = state.topic_ids.get(topic_key(self._stream))
         self._positions = dict(state.offsets)
         self._fetching = Consumer({**_FETCHING, "bootstrap.servers": brokers}, logger=_SILENT)
         self._asking = KafkaConsumer(
@@ -155,7 +155,7 @@ class KafkaStream:
 
     def is_of(self, state: RealtimeState) -> bool:
         """See `Stream`, by the topic's id."""
-        return state.topic_ids.get(topic_key(self._topic), self._known_id) == self._known_id
+        return state.topic_ids.get(topic_key(self._stream), self._known_id) == self._known_id
 
     def close(self) -> None:
         """See `Stream`."""
@@ -203,7 +203,7 @@ class KafkaStream:
         self._check_identity()
         if len(numbers) == len(self._keys):
             return
-        self._keys = {number: partition_key(self._topic, number) for number in numbers}
+        self._keys = {number: partition_key(self._stream, number) for number in numbers}
         self._met.clear()
         starts = {number: self._positions.setdefault(key, 0) for number, key in self._keys.items()}
         self._fetching.assign([TopicPartition(self._topic, number, start) for number, start in starts.items()])
