@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.catalog.definitions import Definition, Definitions
 from hybrid.errors import ConflictError, NotFoundError
@@ -70,6 +70,23 @@ class TableDocuments:
         )
 
     @classmethod
+    def from_ddl(cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = ()) -> list[DdlDocuments]:
+        """The documents of every table in a file of CREATE TABLE statements, changed by `overrides`, with warnings."""
+        from hybrid.spec.ddl import parse_ddl
+        from hybrid.spec.overrides import apply_sets, read_text
+
+        tables = parse_ddl(read_text(path), str(path), kafka)
+        documents = [(config, f"{path}: {table.name}") for table in tables for config in table.configs]
+        changed = iter(apply_sets(documents, list(overrides)))
+        return [
+            DdlDocuments(
+                cls((table.schema_doc, f"{path}: {table.name}"), [next(changed) for _ in table.configs], kafka),
+                table.warnings,
+            )
+            for table in tables
+        ]
+
+    @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> TableDocuments:
         """The inverse of `to_json`."""
         schema, configs = doc["schema"], [(one, source) for one, source in doc["configs"]]
@@ -83,6 +100,13 @@ class TableDocuments:
             "kafka": self.kafka,
             "overrides": list(self.overrides),
         }
+
+
+class DdlDocuments(NamedTuple):
+    """A table of a DDL file, and what the file says without effect."""
+
+    documents: TableDocuments
+    warnings: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -157,14 +181,18 @@ class Hybrid:
         """A table by its name; NotFoundError, with a suggestion, when there is none."""
         from hybrid.handle import Table
 
-        return Table(self, self.spec(name), self.layout(name))
+        spec = self.spec(name)
+        return Table(self, spec, self.layout(spec.name))
 
     def spec(self, name: str) -> TableSpec:
         """What a table's definition says."""
         definition = self.definitions.find(name)
-        if definition is None:
-            raise NotFoundError.named("Table", name, self.table_names())
-        return self.spec_of(definition)
+        if definition is not None:
+            return self.spec_of(definition)
+        for known in self.table_names():  # names of tables by DDL match whatever their case
+            if known.lower() == name.lower() and self.spec(known).ignores_case:
+                return self.spec(known)
+        raise NotFoundError.named("Table", name, self.table_names())
 
     def spec_of(self, definition: Definition) -> TableSpec:
         """What a definition says, stored or not."""
@@ -348,18 +376,31 @@ class _Source:
 
     def __init__(self, home: Hybrid) -> None:
         self._home = home
+        self._connected: dict[str, bool] = {}
 
     def names(self) -> list[str]:
         return self._home.table_names()
 
     def stamp(self, name: str) -> Any:
-        return self._home.definitions.stamp(name)
+        stamp = self._home.definitions.stamp(name)
+        if stamp is None or not self._connected.get(name, True):
+            return stamp
+        # A pause changes what is shown; only tables with connectors are asked for one each time.
+        held = self._stop_at(name, self._home.spec(name))
+        return stamp, None if held is None else tuple(sorted(held.items()))
 
     def open(self, name: str) -> Any:
         from hybrid.query.engine import QueryTable
 
         spec = self._home.spec(name)
-        return QueryTable(spec, self._home.layout(name), spec.stream.brokers if spec.stream else None)
+        brokers = spec.stream.brokers if spec.stream else None
+        return QueryTable(spec, self._home.layout(name), brokers, self._stop_at(name, spec))
+
+    def _stop_at(self, name: str, spec: TableSpec) -> Mapping[int, int] | None:
+        from hybrid.connectors import stop_at
+
+        self._connected[name] = bool(spec.connectors)
+        return stop_at(self._home, name, spec.connectors)
 
 
 def _definition(spec: TableSpec) -> Definition:
@@ -374,6 +415,9 @@ def _definition(spec: TableSpec) -> Definition:
 
 
 def _start_words(spec: TableSpec, starts: Mapping[str, int]) -> str:
+    if spec.connectors:
+        names = ", ".join(one.name for one in spec.connectors)
+        return f"; its connectors ({names}) run by `hybrid serve` or `hybrid ingest {spec.name}`"
     if spec.stream is None:
         return ""
     if not starts:

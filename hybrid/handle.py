@@ -20,6 +20,7 @@ from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
+    from hybrid.connectors import TableConnectors
     from hybrid.consumption import ConsumingInfo, PauseStatus
     from hybrid.ingest.batch import BatchReport
     from hybrid.ingest.loop import IngestReport
@@ -79,24 +80,34 @@ class Table:
         """The table's name."""
         return self.spec.name
 
+    @property
+    def connectors(self) -> TableConnectors:
+        """What brings its rows, where a DDL or a config names connectors."""
+        from hybrid.connectors import TableConnectors
+
+        return TableConnectors(self._home, self)
+
     # Acts
 
     def ingest_batch(self) -> BatchReport | None:
         """Commits one batch of what Kafka holds; None when there is nothing new. No run is recorded."""
         from hybrid.ingest.batch import run_batch
 
-        return run_batch(self._home.bench, self.spec, self.layout)
+        return run_batch(self._home.bench, self.spec, self.layout, stop_at=self.connectors.stop_at())
 
     def ingest(self, stop: Callable[[], bool] | None = None) -> IngestReport:
         """Ingests until caught up; with `stop`, until it returns true."""
         from hybrid.ingest.loop import ingest_forever, ingest_until_caught_up
 
         bench = self._home.bench
+        for sentence in self.connectors.run_due(stop or _never):
+            bench.progress.say(sentence)
         with self._home.recorded(self.name, "ingest") as run:
+            held = self.connectors.stop_at()
             if stop is None:
-                report = ingest_until_caught_up(bench, self.spec, self.layout)
+                report = ingest_until_caught_up(bench, self.spec, self.layout, stop_at=held)
             else:
-                report = ingest_forever(bench, self.spec, self.layout, stop)
+                report = ingest_forever(bench, self.spec, self.layout, stop, stop_at=held)
             run.ended(report.sentence, did_something=report.batches > 0)
         return report
 
@@ -293,6 +304,10 @@ class Table:
             if file.segment not in columns.bookkeeping(self.name):
                 by_name[file.segment].append(file)
         return [_segment(name, half, name in consuming, files) for name, files in sorted(by_name.items())]
+
+
+def _never() -> bool:
+    return False
 
 
 def _segment(name: str, half: Half, consuming: bool, files: list[DataFile]) -> Segment:

@@ -152,7 +152,22 @@ def schedules(home: Hybrid, *, table: str | None = None) -> Json:
     return [views.schedule_view(found) for found in home.schedules(table)]
 
 
+def connectors(home: Hybrid, *, table: str) -> Json:
+    """How a table's connectors stand."""
+    return views.connector_views(home.table(table).connectors.statuses())
+
+
 # Work
+
+
+def connector_start(home: Hybrid, *, table: str, name: str | None = None) -> Json:
+    """Lets a connector, or all of a table, go on."""
+    return views.connector_views(home.table(table).connectors.start(name))
+
+
+def connector_pause(home: Hybrid, *, table: str, name: str | None = None) -> Json:
+    """Pauses a connector, or all of a table."""
+    return views.connector_views(home.table(table).connectors.pause(name))
 
 
 def pause(home: Hybrid, *, table: str, comment: str | None = None) -> Json:
@@ -255,6 +270,9 @@ VERBS: Mapping[str, Verb] = {
     "replacements": Verb(replacements),
     "replacement": Verb(replacement),
     "rejected": Verb(rejected),
+    "connectors": Verb(connectors),
+    "connector_start": Verb(connector_start),
+    "connector_pause": Verb(connector_pause),
     "pause": Verb(pause),
     "resume": Verb(resume),
     "pause_status": Verb(pause_status),

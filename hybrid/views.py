@@ -5,7 +5,7 @@ Keys are documented in docs/reference.md and do not change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import NotFoundError
@@ -16,6 +16,7 @@ from hybrid.table.boundary import INFINITE
 if TYPE_CHECKING:
     from hybrid.api import Creation
     from hybrid.catalog.runs import RunRecord
+    from hybrid.connectors import ConnectorStatus
     from hybrid.handle import Segment, Table
     from hybrid.move.explicit import BoundaryReport
     from hybrid.move.move import MoveReport
@@ -45,6 +46,11 @@ def table_details(spec: TableSpec) -> Json:
     move = spec.move
     task = {"bucket_ms": move.bucket_ms, "buffer_ms": move.buffer_ms, "merge": move.merge_type.value} if move else None
     return {**table_view(spec), "columns": columns, "move": task}
+
+
+def connector_views(found: Iterable[ConnectorStatus]) -> list[Json]:
+    """How a table's connectors stand."""
+    return [_plain(vars(one)) for one in found]
 
 
 def creation_view(made: Creation) -> Json:

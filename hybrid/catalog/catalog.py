@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from hybrid.catalog import schema
+from hybrid.catalog.connectors import Connectors
 from hybrid.catalog.runs import Runs
 from hybrid.catalog.serving import Serving
 
@@ -41,6 +42,11 @@ class Catalog:
     def serving(self) -> Serving:
         """The server's processes, ingestion by table, and which tables are paused."""
         return Serving(self._engine)
+
+    @cached_property
+    def connectors(self) -> Connectors:
+        """What users want of connectors, and how these stand."""
+        return Connectors(self._engine)
 
     def close(self) -> None:
         """Gives up the connections."""

@@ -63,6 +63,20 @@ PAUSES = sa.Table(
     sa.Column("comment", sa.String),
 )
 
+# What a user wants of a connector (`paused`; `stop_at` is where its stream ends for now, as JSON), and how it stands.
+CONNECTORS = sa.Table(
+    "connectors",
+    METADATA,
+    sa.Column("table_name", sa.String, primary_key=True),
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("paused", sa.Boolean),
+    sa.Column("stop_at", sa.String),
+    sa.Column("state", sa.String),
+    sa.Column("error", sa.String),
+    sa.Column("errors", sa.Integer),
+    sa.Column("at_ms", sa.BigInteger),
+)
+
 
 def prepare(engine: sa.Engine) -> None:
     """Makes what is missing: tables, indexes, and columns that were added since the catalog was made."""

@@ -37,6 +37,7 @@ NOUNS = {
     "replacement": Noun("hybrid.cli.replacement:replacement", "What replaced what, and back."),
     "access": Noun("hybrid.cli.access:access", "Who may use the server, and what for."),
     "admin": Noun("hybrid.cli.admin:admin", "Pinot's own command lines."),
+    "connector": Noun("hybrid.cli.connector:connector", "What brings a table's rows."),
     "rejected": Noun("hybrid.cli.rejected:rejected", "Messages that could not be read."),
     "logs": Noun("hybrid.cli.logs:logs", "What was written down."),
 }

@@ -10,6 +10,7 @@ import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.opened import ask, confirm
+from hybrid.errors import UsageError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -18,10 +19,9 @@ def _file_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--set", "overrides", multiple=True, metavar="POINTER=VALUE", help="Change one key of a config."),
         click.option("--kafka", metavar="ADDR", help="Brokers, host:port, instead of the config's."),
-        click.option(
-            "--config", "configs", multiple=True, required=True, type=_FILE, help="A table config (Pinot's JSON)."
-        ),
-        click.option("--schema", required=True, type=_FILE, help="The schema (Pinot's JSON)."),
+        click.option("-f", "--file", "ddl", type=_FILE, help="CREATE TABLE statements, instead of schema and config."),
+        click.option("--config", "configs", multiple=True, type=_FILE, help="A table config (Pinot's JSON)."),
+        click.option("--schema", type=_FILE, help="The schema (Pinot's JSON)."),
     ):
         command = option(command)
     return command
@@ -36,8 +36,9 @@ def table() -> None:
 @_file_options
 @pass_cli
 def create(cli: Cli, /, **given: Any) -> None:
-    """Create a table from a schema and its REALTIME and OFFLINE table configs."""
-    tell_creation(cli, ask(cli, "table_create", documents=_documents(cli, given)))
+    """Create a table from a schema and its REALTIME and OFFLINE table configs, or tables from DDL."""
+    for documents in _documents(cli, given):
+        tell_creation(cli, ask(cli, "table_create", documents=documents))
 
 
 @table.command()
@@ -45,7 +46,8 @@ def create(cli: Cli, /, **given: Any) -> None:
 @pass_cli
 def apply(cli: Cli, /, **given: Any) -> None:
     """Create a table, or change the one there is; shows the difference."""
-    tell_creation(cli, ask(cli, "table_apply", documents=_documents(cli, given)))
+    for documents in _documents(cli, given):
+        tell_creation(cli, ask(cli, "table_apply", documents=documents))
 
 
 @table.command()
@@ -53,12 +55,13 @@ def apply(cli: Cli, /, **given: Any) -> None:
 @pass_cli
 def validate(cli: Cli, /, **given: Any) -> None:
     """Check the files of a table. Nothing is written, nobody is asked."""
-    found = ask(cli, "table_validate", documents=_documents(cli, given))
-    for warning in found["warnings"]:
-        cli.say(f"warning: {warning}")
-    cli.say(f"Table '{found['table']['name']}' is valid.")
-    if cli.is_machine_read:
-        cli.emit(found["table"])
+    for documents in _documents(cli, given):
+        found = ask(cli, "table_validate", documents=documents)
+        for warning in found["warnings"]:
+            cli.say(f"warning: {warning}")
+        cli.say(f"Table '{found['table']['name']}' is valid.")
+        if cli.is_machine_read:
+            cli.emit(found["table"])
 
 
 @table.command("list")
@@ -97,11 +100,22 @@ def undrop(cli: Cli, name: str) -> None:
     cli.say(ask(cli, "table_undrop", table=name)["sentence"])
 
 
-def _documents(cli: Cli, given: dict[str, Any]) -> dict[str, Any]:
+def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
+    """The documents of each table that was given."""
     from hybrid.api import TableDocuments
 
-    kafka = given["kafka"] or cli.settings.kafka
-    return TableDocuments.read(given["schema"], given["configs"], kafka, given["overrides"]).to_json()
+    kafka, overrides = given["kafka"] or cli.settings.kafka, given["overrides"]
+    ddl, schema, configs = given["ddl"], given["schema"], given["configs"]
+    if ddl is not None and (schema is not None or configs):
+        raise UsageError("-f describes tables whole: leave --schema and --config out.")
+    if ddl is None and (schema is None or not configs):
+        raise UsageError("A table is described by --schema FILE and --config FILE, or by -f DDL.sql.")
+    if ddl is None:
+        return [TableDocuments.read(schema, configs, kafka, overrides).to_json()]
+    found = TableDocuments.from_ddl(ddl, kafka, overrides)
+    for warning in (warning for one in found for warning in one.warnings):
+        cli.say(f"warning: {warning}")
+    return [one.documents.to_json() for one in found]
 
 
 def tell_creation(cli: Cli, made: dict[str, Any]) -> None:

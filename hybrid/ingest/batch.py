@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -54,34 +54,44 @@ class _Piece:
     bytes: int
     start: int
     timestamp_max: int
+    deletes: int
 
 
 def run_batch(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, batch_offsets_max: int = BATCH_OFFSETS_MAX
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    batch_offsets_max: int = BATCH_OFFSETS_MAX,
+    stop_at: Mapping[int, int] | None = None,
 ) -> BatchReport | None:
     """Reads what Kafka holds beyond the committed offsets and commits it; None when there is nothing new.
 
     The whole batch is done under the half's lock: what is read depends on the offsets, and nothing but ingestion
-    writes here. Raises StreamError when the stream is not as it was, NotFoundError when the topic is missing.
+    writes here. `stop_at` are offsets by partition that nothing is read beyond.
+
+    StreamError when the stream is not as it was, NotFoundError when the topic is missing.
     """
     stream, path = stream_of(spec), layout.half(Half.REALTIME)
     # Fails early, before a JVM is started. The half is read before Kafka, so that no position is beyond the ends.
     early = open_half(path)
     if not early.realtime.reads(stream):
         return None  # its connector waits
-    if not _plan(spec, early, batch_offsets_max).ranges and not _aged(spec, early.realtime, bench.now_ms()):
+    if not _plan(spec, early, batch_offsets_max, stop_at).ranges and not _aged(spec, early.realtime, bench.now_ms()):
         return None
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)
-        plan = _plan(spec, snapshot, batch_offsets_max)
+        plan = _plan(spec, snapshot, batch_offsets_max, stop_at)
         if plan.ranges:
             return _commit_batch(bench, spec, layout, snapshot, plan)
         return _seal_aged(bench, spec, layout, snapshot)
 
 
-def _plan(spec: TableSpec, snapshot: HalfSnapshot, batch_offsets_max: int) -> BatchPlan:
+def _plan(
+    spec: TableSpec, snapshot: HalfSnapshot, batch_offsets_max: int, stop_at: Mapping[int, int] | None
+) -> BatchPlan:
     stream = stream_of(spec)
-    return plan_batch(spec.name, stream, snapshot.realtime, require_topic(stream), batch_offsets_max)
+    view = require_topic(stream)
+    return plan_batch(spec.name, stream, snapshot.realtime, view, batch_offsets_max, stop_at)
 
 
 def stream_of(spec: TableSpec) -> StreamConfig:
@@ -115,6 +125,7 @@ def _commit_batch(
             timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces)),
             rejected=state.rejected + rejected,
             filtered=state.filtered + filtered,
+            deletes=state.deletes + sum(piece.deletes for piece in good),
         )
         _check_still_the_topic(spec, after)
         stored = frame.where(f"{columns.SEGMENT} IS NOT NULL") if filtered else frame
@@ -159,9 +170,10 @@ def _pieces(frame: DataFrame, topic: PartitionKey) -> list[_Piece]:
     """Rows, bytes, first offset and highest timestamp of each segment in the batch; decodes it into the cache."""
     from pyspark.sql import functions as F
 
+    deleted = F.col(columns.OP) == columns.OP_DELETE
     found = (
         frame.groupBy(columns.PARTITION, columns.SEGMENT)
-        .agg(F.count("*"), F.sum(VALUE_BYTES), F.min(columns.OFFSET), F.max(columns.TIMESTAMP))
+        .agg(F.count("*"), F.sum(VALUE_BYTES), F.min(columns.OFFSET), F.max(columns.TIMESTAMP), F.count_if(deleted))
         .collect()
     )
     return [_Piece(topic._replace(partition=row[0]), row[1], *row[2:]) for row in found]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from hybrid.errors import NotFoundError
 from hybrid.ingest.batch import BatchReport, run_batch, stream_of
@@ -29,17 +30,19 @@ class IngestReport:
     filtered: int = 0
 
 
-def ingest_until_caught_up(bench: Workbench, spec: TableSpec, layout: TableLayout, **options: int) -> IngestReport:
+def ingest_until_caught_up(bench: Workbench, spec: TableSpec, layout: TableLayout, **options: Any) -> IngestReport:
     """Ingests until nothing is left beyond the committed offsets."""
     return _ingest(bench, spec, layout, lambda report: report is None or report.behind <= 0, **options)
 
 
-def ingest_forever(bench: Workbench, spec: TableSpec, layout: TableLayout, stop: Callable[[], bool]) -> IngestReport:
+def ingest_forever(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, stop: Callable[[], bool], **options: Any
+) -> IngestReport:
     """Ingests until `stop()` is true, asked between batches. A topic that is not there yet is waited for."""
     told = False
     while not stop():
         try:
-            return _ingest(bench, spec, layout, lambda report: _pause_or_stop(report, stop))
+            return _ingest(bench, spec, layout, lambda report: _pause_or_stop(report, stop), **options)
         except NotFoundError as missing:
             if not told:
                 bench.progress.say(f"{missing} Waiting for it.")
@@ -59,7 +62,7 @@ def _ingest(
     spec: TableSpec,
     layout: TableLayout,
     finished: Callable[[BatchReport | None], bool],
-    **options: int,
+    **options: Any,
 ) -> IngestReport:
     rows = rejected = batches = sealed = filtered = 0
     while True:

@@ -23,9 +23,14 @@ class BatchPlan:
 
 
 def plan_batch(
-    table: str, stream: StreamConfig, state: RealtimeState, view: TopicView, batch_offsets_max: int
+    table: str,
+    stream: StreamConfig,
+    state: RealtimeState,
+    view: TopicView,
+    batch_offsets_max: int,
+    stop_at: Mapping[int, int] | None = None,
 ) -> BatchPlan:
-    """The next batch.
+    """The next batch. `stop_at` are offsets by partition that nothing is read beyond; one it does not name is not read.
 
     StreamError when the topic was recreated, was refilled past our position, or no longer holds the offset to read
     next: ingestion stops and a person decides, because going on would skip or repeat rows without a word.
@@ -34,6 +39,8 @@ def plan_batch(
     ends = {partition_key(stream, partition): end for partition, end in view.ends.items()}
     for key, end in ends.items():
         _check_position(table, key, state.offsets.get(key, 0), view.starts[key.partition], end)
+    if stop_at is not None:
+        ends = {key: min(end, stop_at.get(key.partition, 0)) for key, end in ends.items()}
     ranges = plan_ranges(state.offsets, ends, batch_offsets_max)
     wanted = sum(max(0, end - state.offsets.get(key, 0)) for key, end in ends.items())
     return BatchPlan(view.topic_id, tuple(ranges), wanted - sum(piece.end - piece.start for piece in ranges))

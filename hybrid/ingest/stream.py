@@ -57,6 +57,26 @@ def view_topic(brokers: str, topic: str, timeout_ms: int = _TIMEOUT_MS) -> Topic
     )
 
 
+def offsets_at(brokers: str, view: TopicView, time_ms: int) -> dict[int, int]:
+    """The first offset of each partition whose message is not older than `time_ms`; not of one that has none.
+
+    StreamError when the cluster does not answer.
+    """
+    from kafka import KafkaConsumer, TopicPartition
+    from kafka.errors import KafkaError
+
+    parts = [TopicPartition(view.topic, number) for number in view.ends]
+    try:
+        consumer = KafkaConsumer(bootstrap_servers=brokers, isolation_level="read_committed", group_id=None)
+        try:
+            found = consumer.offsets_for_times(dict.fromkeys(parts, time_ms))
+        finally:
+            consumer.close()
+    except (KafkaError, OSError) as error:
+        raise unreachable(brokers, error) from error
+    return {part.partition: one.offset for part, one in found.items() if one is not None}
+
+
 def require_topic(stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS) -> TopicView:
     """The topic of a table's stream. NotFoundError when it is not there (yet); else as `view_topic`."""
     view = view_topic(stream.brokers, stream.topic, timeout_ms)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # Every kind of act that commits. A test holds this list to the kinds the code commits.
-ACT_KINDS = ("create", "ingest", "seal", "move", "replace", "revert", "boundary")
+ACT_KINDS = ("create", "ingest", "seal", "move", "replace", "revert", "boundary", "history", "start")
 POSITIONS = ("before", "inside", "after")
 
 _passed: dict[str, int] = {}

@@ -30,6 +30,7 @@ from hybrid.sql.statement import Statement
 from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
 from hybrid.sql.times import Context
 from hybrid.sql.usage import only_shown
+from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import bookkeeping
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.state import RealtimeState
@@ -37,11 +38,19 @@ from hybrid.table.state import RealtimeState
 
 @dataclass(frozen=True)
 class QueryTable:
-    """A table as a query needs it: its definition, its folders, and where its broker is (None: as configured)."""
+    """A table as a query needs it: its definition, its folders, and where its broker is (None: as configured).
+
+    `stop_at`: the offsets, by partition, at which a pause holds its stream; None: nothing does.
+    """
 
     spec: TableSpec
     layout: TableLayout
     brokers: str | None = None
+    stop_at: Mapping[int, int] | None = None
+
+    def is_read(self, key: PartitionKey, offset: int) -> bool:
+        """Whether the row of the stream at this offset may be shown."""
+        return self.stop_at is None or offset < self.stop_at.get(key.partition, 0)
 
 
 class TableSource(Protocol):
@@ -70,6 +79,14 @@ class PinnedTable:
         if self.halves.offline is None or self.halves.realtime is None:
             return None
         return self.halves.offline.effective_boundary(self.table.spec.boundary_lag_ms)
+
+    @property
+    def may_hold_deletes(self) -> bool:
+        """Whether deletes have come that take equal rows away."""
+        if not self.table.spec.nets_deletes or self.halves.realtime is None:
+            return False
+        in_tail = self.tail_rows is not None and self.tail_rows.has_deletes
+        return in_tail or self.halves.realtime.realtime.deletes > 0
 
     @property
     def revision(self) -> TableRevision:
@@ -326,7 +343,8 @@ class _Pinning:
 
     def _read(self, source: TailSource, state: RealtimeState) -> None:
         try:
-            self._tail = source.read(self._table.spec, state, self._table.brokers)
+            found = source.read(self._table.spec, state, self._table.brokers)
+            self._tail = found if self._table.stop_at is None else _held(found, self._table)
         except BaseException as error:  # raised again where the tail is waited for
             self._tail = error
 
@@ -335,6 +353,14 @@ class _Pinning:
         if realtime is None or isinstance(self._tail, BaseException) or not self._tail.messages:
             return None
         return tail_rows(self._table.spec, realtime.realtime, self._tail.messages, self._now_ms)
+
+
+def _held(tail: Tail, table: QueryTable) -> Tail:
+    """The tail up to where a pause holds the stream."""
+    messages = [one for one in tail.messages if table.is_read(one.key, one.offset)]
+    stop = table.stop_at or {}
+    positions = {key: min(at, stop.get(key.partition, 0)) for key, at in tail.positions.items()}
+    return replace(tail, messages=messages, positions=positions)
 
 
 def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
@@ -347,7 +373,7 @@ def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
         known = sorted({*halves.realtime.realtime.offsets, *halves.boundary.frontier})
         realtime = choose_realtime(spec, halves.realtime.files, boundary, known, comparisons)
     tail = pinned.tail_name if pinned.tail_rows is not None and ref.half is not Half.OFFLINE else None
-    scan = Scan(spec, ref.half, offline.read, realtime.read, tail, boundary, ref.virtual)
+    scan = Scan(spec, ref.half, offline.read, realtime.read, tail, boundary, ref.virtual, nets=pinned.may_hold_deletes)
     return RefPlan(ref, pinned, offline, realtime, comparisons, scan)
 
 

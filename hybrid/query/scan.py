@@ -2,6 +2,7 @@
 
 OFFLINE files that the boundary shows   UNION ALL   REALTIME files and tail that it does not cover
 then, on an upsert table: the winner of each key, and not the delete markers among the winners
+      on a table without a key whose stream deletes: of equal rows as many as are inserted more often than deleted
 then: the user's columns in Pinot's order, and the virtual columns that are used
 """
 
@@ -17,7 +18,7 @@ from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
-from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
+from hybrid.table.columns import ARRIVAL, OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
 from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.liveness import winning_order
@@ -27,7 +28,8 @@ from hybrid.table.liveness import winning_order
 class Scan:
     """What one reference reads. `boundary` None: the rows as they are stored; `tail` names a relation.
 
-    `evolved`: some files may lack columns that were added to the table later.
+    `evolved`: some files may lack columns that were added to the table later. `nets`: there may be deletes among the
+    rows, each of which takes an equal row away.
     """
 
     spec: TableSpec
@@ -38,6 +40,7 @@ class Scan:
     boundary: EffectiveBoundary | None
     virtual: Collection[str]
     evolved: bool = False
+    nets: bool = False
 
 
 # Which of `Scan.offline` a row is from, counted from 1; 0 for a realtime row.
@@ -62,6 +65,8 @@ def relation_sql(scan: Scan) -> str:
     rows = " UNION ALL ".join(_parts(scan)) or _nothing(scan.spec)
     columns = ", ".join(identifier(name) for name in sorted(scan.spec.schema.column_names))
     virtual = "".join(f", {_virtual_sql(name)} AS {identifier(name)}" for name in sorted(scan.virtual))
+    if scan.nets:
+        return _net_sql(scan, rows, columns, virtual)
     if scan.spec.upsert is None:
         return f"SELECT {columns}{virtual} FROM ({rows})"
     if scan.half is Half.OFFLINE:
@@ -70,6 +75,25 @@ def relation_sql(scan: Scan) -> str:
     # Liveness before every filter (R5): the window stands inside, so nothing but the key can be filtered before it.
     return (
         f"SELECT {columns}{kept} FROM (SELECT *{virtual} FROM ({rows}){winners_sql(scan.spec)}) WHERE {_not_deleted()}"
+    )
+
+
+def _net_sql(scan: Scan, rows: str, columns: str, virtual: str) -> str:
+    """Rows that no delete is equal to, by a hash of them; and of the others what is left, counted exactly.
+
+    Filters on the user's columns may be applied before: equal rows pass them alike.
+    """
+    deleted = f"SELECT hash({columns}) FROM ({rows}) WHERE {OP} = '{OP_DELETE}'"
+    arrived = ", ".join(ARRIVAL)
+    left = (
+        f"{_not_deleted()} AND row_number() OVER (PARTITION BY {columns}, {OP} ORDER BY {arrived}) > "
+        f"count(*) FILTER (WHERE {OP} = '{OP_DELETE}') OVER (PARTITION BY {columns})"
+    )
+    kept = "".join(f", {identifier(name)}" for name in sorted(scan.virtual))
+    return (
+        f"SELECT {columns}{virtual} FROM ({rows}) WHERE {_not_deleted()} AND hash({columns}) NOT IN ({deleted}) "
+        f"UNION ALL SELECT {columns}{kept} FROM (SELECT *{virtual} FROM ({rows}) "
+        f"WHERE hash({columns}) IN ({deleted}) QUALIFY {left})"
     )
 
 

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from hybrid.api import Hybrid
 from hybrid.serve import (
     boundaries,
+    connectors,
     consumption,
     health,
     ingest_files,
@@ -36,8 +37,8 @@ from hybrid.serve.metrics import Metrics
 _ROUTERS = tuple(
     noun.router
     for noun in (
-        queries, health, schemas, consumption, tables, sizes, boundaries, segments, tasks, jobs, ingest_files,
-        replacements, verbs, openapi,
+        queries, health, schemas, consumption, connectors, tables, sizes, boundaries, segments, tasks, jobs,
+        ingest_files, replacements, verbs, openapi,
     )
 )  # fmt: skip
 # What people wait for goes to its endpoint at once: the layers between take as long as a small statement.

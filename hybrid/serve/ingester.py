@@ -3,7 +3,7 @@
 Its states, as the catalog shows them:
   INGESTING   batches are committed as rows arrive
   PAUSED      a user paused it; nothing is read until it is resumed
-  WAITING     the topic is not there yet
+  WAITING     the topic is not there yet, or the stream's connector waits for others
   STOPPED     Kafka does not answer, or the topic is not as it was: the reason stands beside it, and it looks again
 """
 
@@ -54,7 +54,12 @@ class Ingester(threading.Thread):
             if pause is not None:
                 self._note("PAUSED", pause.comment, None)
                 return _PAUSED_POLL_S
-            report = self._home.table(self.table).ingest_batch()
+            table = self._home.table(self.table)
+            waits = table.connectors.waits()
+            if waits is not None:
+                self._note("WAITING", waits, None)
+                return _PAUSED_POLL_S
+            report = table.ingest_batch()
         except NotFoundError as error:
             return self._failed("WAITING", str(error))
         except HybridError as error:

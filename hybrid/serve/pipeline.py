@@ -20,6 +20,7 @@ from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
 from hybrid.lake.spark import jvm_pid
 from hybrid.serve.ingester import Ingester
+from hybrid.serve.loader import Loader
 from hybrid.serve.scheduler import Scheduler
 from hybrid.verbs import INGEST, SEAL
 from hybrid.workqueue import PipelineLost, carry_out
@@ -46,6 +47,7 @@ class Pipeline:
         self._ending = False
         self._jvm: Process | None = None
         self._ingesters: dict[str, Ingester] = {}
+        self._loaders: dict[str, Loader] = {}
         self._workers: dict[str, threading.Thread] = {}
         self._lanes: dict[str, tuple[str, bool]] = {}
         self._scheduler = Scheduler(home)
@@ -81,9 +83,25 @@ class Pipeline:
         """Sees to it that every table with a stream has its thread, and that scheduled tasks are queued."""
         try:
             self._keep_ingesters()
+            self._keep_loaders()
             self._scheduler.look()
         except (HybridError, OSError):
             _LOG.exception("The tables cannot be looked at")
+
+    def _keep_loaders(self) -> None:
+        wanted = {name for name in self._home.table_names() if self._has_connectors(name)}
+        for name in set(self._loaders) - wanted:
+            self._loaders.pop(name).stop.set()
+        for name in wanted:
+            if name not in self._loaders or not self._loaders[name].is_alive():
+                self._loaders[name] = Loader(self._home, name, lambda: not self._works())
+                self._loaders[name].start()
+
+    def _has_connectors(self, name: str) -> bool:
+        try:
+            return bool(self._home.spec(name).connectors)
+        except HybridError:
+            return False  # said where ingesters are kept
 
     def _keep_ingesters(self) -> None:
         wanted = {name for name in self._home.table_names() if self._has_stream(name)}
@@ -146,10 +164,11 @@ class Pipeline:
 
     def _end(self) -> None:
         """Waits for what is under way, a few seconds; what still goes on then dies between two commits."""
-        for ingester in self._ingesters.values():
-            ingester.stop.set()
+        keepers: list[Ingester | Loader] = [*self._ingesters.values(), *self._loaders.values()]
+        for keeper in keepers:
+            keeper.stop.set()
         deadline = time.monotonic() + (0 if self._lost else _END_S)
-        for thread in [*self._ingesters.values(), *self._workers.values()]:
+        for thread in [*keepers, *self._workers.values()]:
             thread.join(max(0.0, deadline - time.monotonic()))
         self._ending = True
         if self._jvm is not None:

@@ -24,7 +24,7 @@ def load_json(path: str | Path) -> dict[str, object]:
 
     NotFoundError for a missing file; SpecError with line and column for broken JSON, and for a key that stands twice.
     """
-    return parse_document(_read(Path(path)), str(path))
+    return parse_document(read_text(Path(path)), str(path))
 
 
 def parse_document(text: str, source: str) -> dict[str, object]:
@@ -78,7 +78,8 @@ def pointers(node: object, path: str = "") -> Iterator[str]:
         yield from pointers(item, below)
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """A user's file. NotFoundError when there is none, SpecError when it is no text."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:

@@ -29,6 +29,8 @@ class FieldSpec:
     """One column. `default_null` is the stored (already typed) value that stands for a missing one.
 
     Of a multi-value field it is the one element. `not_null`: a null becomes the default though the schema keeps nulls.
+    `sql_type` is the type that a DDL gave it; a null in a `not_null` column is refused then. `missing`: the stored
+    value for a record that has no such field, in a tuple of one; empty: null.
     """
 
     name: str
@@ -38,6 +40,13 @@ class FieldSpec:
     default_null: object = None
     time_format: TimeFormat | None = None
     not_null: bool = False
+    sql_type: str | None = None
+    missing: tuple[object, ...] = ()
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a record without a value for it is refused."""
+        return self.not_null and self.sql_type is not None and not self.missing
 
     @property
     def spark_type(self) -> str:

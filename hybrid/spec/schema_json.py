@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import cast
 
 from hybrid.errors import SpecError, suggestion
 from hybrid.spec.document import Section, shown
 from hybrid.spec.ingestion import Transform
 from hybrid.spec.ingestion_json import expression_fields
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
+from hybrid.spec.sqlvalues import sql_column
 from hybrid.spec.time_field import old_time_field
 from hybrid.spec.timeformat import TimeFormat
 from hybrid.spec.types import DataType
@@ -22,8 +24,11 @@ _LISTS = {
 }
 # Read and not used: they describe, or say the same again.
 _QUIET = {"description", "tags", "fieldType", "granularity", "sampleValue", "delimiter", "allowTrailingZeros"}
+# What a DDL says of a column, and Pinot has no word for.
+_SQL_TYPE, _MISSING = "hybrid.sqlType", "hybrid.default"
 _FIELD_KEYS = {
-    "name", "dataType", "singleValueField", "defaultNullValue", "format", "notNull", "transformFunction", *_QUIET,
+    "name", "dataType", "singleValueField", "defaultNullValue", "format", "notNull", "transformFunction", _SQL_TYPE,
+    _MISSING, *_QUIET,
 }  # fmt: skip
 _SCHEMA_KEYS = {
     "schemaName", "primaryKeyColumns", "enableColumnBasedNullHandling", "timeFieldSpec", "complexFieldSpecs",
@@ -103,6 +108,7 @@ def _field(section: Section, kind: FieldKind, null_handling: bool) -> FieldSpec:
     data_type = DataType(section.choice("dataType", tuple(DataType), any_case=False))
     single_value = section.boolean("singleValueField", default=True)
     _check_kind(section, kind, data_type, single_value)
+    sql_type = section.text(_SQL_TYPE) if section.has(_SQL_TYPE) else None
     return FieldSpec(
         name=name,
         data_type=data_type,
@@ -111,7 +117,23 @@ def _field(section: Section, kind: FieldKind, null_handling: bool) -> FieldSpec:
         default_null=_default(section, kind, data_type),
         time_format=_time_format(section, data_type) if kind is FieldKind.DATE_TIME else None,
         not_null=section.boolean("notNull") and null_handling,
+        sql_type=sql_type,
+        missing=_missing(section, sql_type, data_type, single_value),
     )
+
+
+def _missing(section: Section, sql_type: str | None, data_type: DataType, single_value: bool) -> tuple[object, ...]:
+    """The DEFAULT of a DDL's column, stored."""
+    if _MISSING not in section.doc:
+        return ()
+    value = section.doc[_MISSING]
+    if value is None:
+        return (None,)
+    convert, expected = sql_column(sql_type, data_type) if sql_type else (CONVERTERS[data_type], EXPECTED[data_type])
+    try:
+        return (convert(value),) if single_value else ([convert(one) for one in cast("list[object]", value)],)
+    except (ValueError, ArithmeticError, TypeError, LookupError):
+        section.fail(_MISSING, f"{shown(value)} is not {expected}.")
 
 
 def _transform(section: Section, field: FieldSpec) -> Iterator[Transform]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hybrid.spec.connectors import Connector
 from hybrid.spec.cron import Cron
 from hybrid.spec.ingestion import IngestionConfig
 from hybrid.spec.schema import FieldSpec, Schema
@@ -33,6 +34,8 @@ class MergeType(StrEnum):
     LATEST = "latest"
 
 
+# The comparison column of a table whose rows are newer when they arrive later: Kafka's timestamp, which every row has.
+ARRIVED = "_hy_timestamp"
 # The connector of a stream that a table config's streamConfigs name; connectors of a DDL have names of their own.
 CONFIGURED = "kafka"
 
@@ -92,7 +95,8 @@ class TableSpec:
     `ingestion` says what happens to records on their way in: REALTIME's to messages, OFFLINE's to the files of jobs.
     `boundary_mode` is what the configs ask for (None: nothing; what the table has stands in its OFFLINE half);
     `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time. `by_flows`: flows bring its rows, so
-    that REALTIME has no stream of its own.
+    that REALTIME has no stream of its own. `connectors` bring its rows: the one of Kafka is its stream.
+    `ignores_case`: fields of records are columns whatever their case.
     """
 
     name: str
@@ -109,6 +113,8 @@ class TableSpec:
     boundary_mode: BoundaryMode | None = None
     boundary_lag_ms: int = 86_400_000
     by_flows: bool = False
+    connectors: tuple[Connector, ...] = ()
+    ignores_case: bool = False
     schema_doc: dict[str, object] | None = None
     realtime_doc: dict[str, object] | None = None
     offline_doc: dict[str, object] | None = None
@@ -125,6 +131,11 @@ class TableSpec:
         return self.schema.primary_key if self.upsert else ()
 
     @property
+    def nets_deletes(self) -> bool:
+        """Whether each delete takes one equal row away: rows without a key, from a stream of inserts and deletes."""
+        return self.stream is not None and self.stream.message is MessageFormat.CHANGE and not self.primary_key
+
+    @property
     def first_boundary_mode(self) -> BoundaryMode:
         """The mode that a table of this definition is created with.
 
@@ -132,5 +143,5 @@ class TableSpec:
         """
         if self.boundary_mode is not None:
             return self.boundary_mode
-        pushed = self.move is None and not self.by_flows and len(self.halves) == len(Half)
+        pushed = self.move is None and not (self.by_flows or self.connectors) and len(self.halves) == len(Half)
         return BoundaryMode.PINOT if pushed else BoundaryMode.EXACT

@@ -10,19 +10,22 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hybrid.errors import SpecError
+from hybrid.spec.connector_stream import stream_of
+from hybrid.spec.connectors import Connector
+from hybrid.spec.connectors_json import connector_warnings, parse_connectors
 from hybrid.spec.document import Section, shown
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.schema import FieldKind, Schema
 from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
-from hybrid.spec.table_config import BoundaryMode, Half, TableSpec, UpsertConfig
+from hybrid.spec.table_config import BoundaryMode, Half, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
 from hybrid.spec.types import DataType
 from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move, parse_upsert, upsert_warnings
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
-_BOUNDARY, _FLOWS = "hybrid.boundary", "hybrid.flows"
+_BOUNDARY, _FLOWS, _DDL = "hybrid.boundary", "hybrid.flows", "hybrid.ddl"
 _LAG_MS = {"HOURLY": 3_600_000}  # of mode `pinot`, by ingestion frequency
 _LAG_DEFAULT_MS = 86_400_000
 
@@ -45,13 +48,14 @@ def parse_table(
     time_column = _time_column(halves, schema)
     upsert = _upsert(halves, schema, time_column)
     realtime = halves.get(Half.REALTIME)
+    connectors = parse_connectors(realtime, brokers=brokers) if realtime else ()
     task = realtime.section("task").section("taskTypeConfigsMap") if realtime else None
     return TableSpec(
         name=_table_name(halves),
         schema=schema,
         halves=frozenset(halves),
         time_column=time_column,
-        stream=parse_stream(find_stream(realtime), brokers) if realtime and not _by_flows(realtime) else None,
+        stream=_stream(realtime, connectors, brokers) if realtime else None,
         move=parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None,
         upsert=upsert,
         sort_columns=_sort_columns(halves, schema),
@@ -61,6 +65,8 @@ def parse_table(
         boundary_mode=_boundary_mode(halves),
         boundary_lag_ms=_boundary_lag_ms(halves),
         by_flows=realtime is not None and _by_flows(realtime),
+        connectors=connectors,
+        ignores_case=realtime is not None and _custom(realtime).boolean(_DDL),
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
         offline_doc=halves[Half.OFFLINE].doc if Half.OFFLINE in halves else None,
@@ -177,8 +183,25 @@ def _null_handling(halves: Halves, schema: Schema) -> bool:
     return schema.null_handling or True in given
 
 
+def _stream(realtime: Section, connectors: tuple[Connector, ...], brokers: str | None) -> StreamConfig | None:
+    """A table by DDL need not have one, nor one that flows fill."""
+    if connectors:
+        return stream_of(realtime, connectors)
+    if _by_flows(realtime) or _custom(realtime).boolean(_DDL):
+        return None
+    return parse_stream(find_stream(realtime), brokers)
+
+
+def _custom(top: Section) -> Section:
+    return top.section("metadata").section("customConfigs")
+
+
 def _by_flows(realtime: Section) -> bool:
-    return realtime.section("metadata").section("customConfigs").boolean(_FLOWS)
+    return _custom(realtime).boolean(_FLOWS)
+
+
+def _has_stream_configs(realtime: Section) -> bool:
+    return not (realtime.has("connectors") or _by_flows(realtime) or _custom(realtime).boolean(_DDL))
 
 
 def _boundary_mode(halves: Halves) -> BoundaryMode | None:
@@ -222,7 +245,8 @@ def _warnings(halves: Halves) -> Iterator[str]:
         yield from _custom_warnings(top.section("metadata").section("customConfigs"))
         yield from upsert_warnings(top.section("upsertConfig"))
         yield from _task_warnings(top.section("task").section("taskTypeConfigsMap"))
-        if half is Half.REALTIME and not _by_flows(top):
+        yield from connector_warnings(top)
+        if half is Half.REALTIME and _has_stream_configs(top):
             yield from stream_warnings(find_stream(top))
 
 
@@ -234,7 +258,7 @@ def _retention_warning(section: Section) -> Iterator[str]:
 
 def _custom_warnings(section: Section) -> Iterator[str]:
     own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
-    yield from Section(own, section.source, section.path).unknown({_BOUNDARY, _FLOWS})
+    yield from Section(own, section.source, section.path).unknown({_BOUNDARY, _FLOWS, _DDL, "hybrid.columns"})
 
 
 def _task_warnings(section: Section) -> Iterator[str]:

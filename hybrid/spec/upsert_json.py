@@ -9,7 +9,7 @@ from hybrid.spec.cron import Cron
 from hybrid.spec.document import Section, shown
 from hybrid.spec.period import parse_period
 from hybrid.spec.schema import FieldSpec, Schema
-from hybrid.spec.table_config import MergeType, MoveConfig, UpsertConfig
+from hybrid.spec.table_config import ARRIVED, MergeType, MoveConfig, UpsertConfig
 from hybrid.spec.types import DataType
 
 MOVE_TASK = "RealtimeToOfflineSegmentsTask"
@@ -94,6 +94,8 @@ def _comparison_column(section: Section, schema: Schema, time_column: str | None
     names = section.texts(key) or ((time_column,) if time_column else ())
     if not names:
         section.fail(key, "is missing: without a time column, upsert needs to know which row is newer.")
+    if names == (ARRIVED,):
+        return ARRIVED
     if len(names) > 1:
         section.fail(key, f"{shown(list(names))}: several comparison columns are not built yet. Name one.")
     field = column(section, key, names[0], schema)

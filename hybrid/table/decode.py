@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from hybrid.errors import DataError
 from hybrid.spec.jsontext import compact, parse_json
 from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.sqlvalues import sql_column
+from hybrid.spec.table_config import Half, MessageFormat, TableSpec
 from hybrid.spec.timeformat import MAX_MS, MIN_MS
 from hybrid.spec.types import DataType
 from hybrid.spec.values import CONVERTERS, EXPECTED, millis_of, to_timestamp
@@ -30,16 +31,22 @@ VALUE_SHOWN_MAX = 100
 # What a converter raises when a value does not fit; RecursionError comes from records that were not parsed here.
 _UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
 _NEVER_NULL = "a row whose time is null is rejected"
+_CHANGES = ("insert", "delete")
+_CHANGES_WORDS = 'one of {"insert": {...}} and {"delete": {...}}'
 
 
 class _Column(NamedTuple):
-    """What decoding one field takes, looked up once. `required` is why a null is not taken, or None."""
+    """What decoding one field takes, looked up once. `required` is why a null is not taken, or None.
+
+    `missing` holds the value for a record without the field, where that is another one than for a null.
+    """
 
     name: str
     convert: Callable[[object], object]
     multiple: bool
     null: object
     required: str | None
+    missing: tuple[object, ...]
 
 
 class Decoder:
@@ -57,6 +64,11 @@ class Decoder:
         self._to_millis = _time_reader(spec)
         delete = spec.upsert.delete_column if spec.upsert else None
         self._delete = names.index(delete) if delete else None
+        self._changes = (
+            half is Half.REALTIME and spec.stream is not None and spec.stream.message is MessageFormat.CHANGE
+        )
+        self._marker = _marker_columns(spec, self._columns)
+        self._is_plain = self._transforms is None and not self._changes and not spec.ignores_case
 
     def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec, Half]]:
         return Decoder, (self._spec, self._half)
@@ -78,10 +90,37 @@ class Decoder:
             return Rejected(f"The message is not one JSON object: {error}.")
         if type(record) is not dict:
             return Rejected(f"The message is not one JSON object but {_shown(record)}.")
-        return self.store(record) if self._transforms is None else self.convert(record, now_ms)
+        if self._is_plain:
+            return self.store(record)
+        return self._change(record, now_ms) if self._changes else self.convert(record, now_ms)
+
+    def _change(self, change: Mapping[str, object], now_ms: int | None) -> Outcome:
+        """The row that is inserted or deleted. A delete by key has the time of its message where it names none."""
+        (verb, record), *more = change.items() or ((None, None),)
+        if more or verb not in _CHANGES or not isinstance(record, dict):
+            return Rejected(f"The message is {_shown(change)}; it must be {_CHANGES_WORDS}.")
+        if verb == "insert":
+            return self.convert(record, now_ms)
+        if not self._spec.primary_key:
+            found = self.convert(record, now_ms)
+            return found._replace(is_delete=True) if isinstance(found, Decoded) else found
+        found = self.store(self._named(record), self._marker)
+        if not isinstance(found, Decoded) or found.time_ms is not None or self._time is None:
+            return found._replace(is_delete=True) if isinstance(found, Decoded) else found
+        return Decoded(found.values, now_ms, True)
+
+    def _named(self, record: Mapping[str, object]) -> Mapping[str, object]:
+        """The record by the names of the columns, where a DDL says that their case does not count."""
+        if not self._spec.ignores_case:
+            return record
+        named = {name: record[name] for name in self._known if name in record}
+        for name, value in record.items():
+            named.setdefault(name.lower(), value)
+        return named
 
     def convert(self, record: Mapping[str, object], now_ms: int | None = None) -> Outcome:
         """The row of a record that is already parsed: from JSON, CSV (texts) or Parquet (Python values)."""
+        record = self._named(record)
         if self._transforms is None:
             return self.store(record)
         shaped = self.shape(record, now_ms)
@@ -99,12 +138,15 @@ class Decoder:
             return Rejected(str(error))
         return Filtered() if shaped is None else shaped
 
-    def store(self, record: Mapping[str, object]) -> Decoded | Rejected:
+    def store(self, record: Mapping[str, object], columns: Sequence[_Column] | None = None) -> Decoded | Rejected:
         """The row of a record that has its shape."""
         values: list[object] = []
-        for name, convert, multiple, null, required in self._columns:
+        for name, convert, multiple, null, required, missing in columns or self._columns:
             value = record.get(name)
             if value is None:
+                if missing and name not in record:
+                    values.append(missing[0])
+                    continue
                 if required:
                     return Rejected(f"Column '{name}' is missing or null: {required}.")
                 values.append(null)
@@ -132,7 +174,7 @@ class Decoder:
     def _finish(self, values: list[object]) -> Decoded | Rejected:
         row = tuple(values)
         is_delete = self._delete is not None and row[self._delete] is True
-        if self._time is None:
+        if self._time is None or row[self._time] is None:  # a delete by key
             return Decoded(row, None, is_delete)
         try:
             return Decoded(row, self._to_millis(row[self._time]), is_delete)
@@ -147,7 +189,8 @@ class Decoder:
         if field.time_format and isinstance(value, date):
             return Rejected(f"Column '{name}': {_shown(value)} does not fit the format '{field.time_format.text}'.")
         each = "Every element must be " if multiple else "It must be "
-        return Rejected(f"Column '{name}': {_shown(value)} does not fit. {each}{EXPECTED[field.data_type]}.")
+        expected = sql_column(field.sql_type, field.data_type).expected if field.sql_type else EXPECTED[field.data_type]
+        return Rejected(f"Column '{name}': {_shown(value)} does not fit. {each}{expected}.")
 
 
 def arrow_schema(spec: TableSpec) -> pa.Schema:
@@ -181,21 +224,31 @@ def _column(spec: TableSpec, field: FieldSpec) -> _Column:
     default = [field.default_null] if multiple else field.default_null
     one = _one_value(field)
     convert = _many_values(one, field.default_null, keeps_null) if multiple else one
-    return _Column(field.name, convert, multiple, None if keeps_null else default, _why_required(spec, field.name))
+    null = None if keeps_null or field.sql_type is not None else default
+    return _Column(field.name, convert, multiple, null, _why_required(spec, field), field.missing)
 
 
-def _why_required(spec: TableSpec, name: str) -> str | None:
+def _marker_columns(spec: TableSpec, columns: Sequence[_Column]) -> tuple[_Column, ...]:
+    """What a delete by key takes: the key; everything else may be null."""
+    key = spec.primary_key
+    return tuple(
+        column if column.name in key else column._replace(null=None, required=None, missing=()) for column in columns
+    )
+
+
+def _why_required(spec: TableSpec, field: FieldSpec) -> str | None:
+    name = field.name
     if name == spec.time_column:
         return _NEVER_NULL
     if name in spec.primary_key:
         return "it is part of the primary key"
     if spec.upsert and name == spec.upsert.comparison_column:
         return "it decides which row of a key is newest"
-    return None
+    return "it is NOT NULL" if field.is_required else None
 
 
 def _one_value(field: FieldSpec) -> Callable[[object], object]:
-    convert = CONVERTERS[field.data_type]
+    convert = sql_column(field.sql_type, field.data_type).convert if field.sql_type else CONVERTERS[field.data_type]
     form = field.time_format
     if form is None:
         return convert

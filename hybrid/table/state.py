@@ -47,7 +47,7 @@ class RealtimeState:
 
     `topic_ids` maps `connector/topic` to Kafka's topic id; `sequences` is the next unused segment sequence;
     `timestamp_max` the highest Kafka timestamp committed (ms); `rejected` counts rejected rows so far,
-    `filtered` messages that the table's filter dropped. `progress`: see `HalfState`.
+    `filtered` messages that the table's filter dropped, `deletes` delete markers. `progress`: see `HalfState`.
     """
 
     act: Act
@@ -58,6 +58,7 @@ class RealtimeState:
     timestamp_max: int | None = None
     rejected: int = 0
     filtered: int = 0
+    deletes: int = 0
     progress: Progress = field(default_factory=dict)
 
     def reads(self, stream: StreamConfig) -> bool:
@@ -137,6 +138,7 @@ def _realtime_json(state: RealtimeState) -> dict[str, object]:
         "timestamp_max": state.timestamp_max,
         "rejected": state.rejected,
         "filtered": state.filtered,
+        "deletes": state.deletes,
         **_progress_json(state.progress),
     }
 
@@ -151,6 +153,7 @@ def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
         timestamp_max=doc["timestamp_max"],
         rejected=doc["rejected"],
         filtered=doc.get("filtered", 0),  # halves that were written before filters have none
+        deletes=doc.get("deletes", 0),
         progress=doc.get("progress", {}),
     )
 

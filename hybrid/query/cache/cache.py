@@ -67,7 +67,7 @@ class CachedTable(threading.Thread):
                 _LOG.info("Table '%s' is in memory after %.1f s", self.table.spec.name, took_s)
                 wait_s = _BACKOFF_S[0]
                 while not self._is_over() and self.follower.step():
-                    if self.table.spec.stream is None:
+                    if not self.follower.has_stream:
                         self.stop.wait(_LOOK_S)
             except HybridError as error:
                 _LOG.warning("Table '%s' is answered from its files: %s", self.table.spec.name, error)
@@ -112,7 +112,7 @@ class Cache:
         self._names = count()
 
     def table(self, name: str) -> CachedTable | None:
-        """A table that is followed, from now on if it was not; None when there is none of that name."""
+        """A table that is followed, from now on if it was not; None when there is none, or when it is not for this."""
         stamp, known = self.source.stamp(name), self._tables.get(name)
         if known is None or known.stamp != stamp or known.stop.is_set():
             known = self._follow(name, stamp)
@@ -144,6 +144,8 @@ class Cache:
             if stamp is None:
                 return None
             table = self.source.open(name)
+            if table.spec.nets_deletes:
+                return None  # which rows are left is counted over the files
             rows = CachedRows(self.database, table, f"{next(self._names)}")
             followed = CachedTable(table, stamp, Follower(rows, self._open_stream, _now_ms))
             self._tables[name] = followed

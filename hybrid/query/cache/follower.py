@@ -59,6 +59,11 @@ class Follower:
         """An instant up to which everything is in the rows, epoch ms; None when that is too long ago."""
         return self._seen_ms if time.monotonic() - self._seen_at < FRESH_S else None
 
+    @property
+    def has_stream(self) -> bool:
+        """Whether rows of a stream wake it."""
+        return self._stream is not None
+
     def is_newest(self, offline: int | None) -> bool:
         """Whether no commit to OFFLINE follows version `offline`. One look at the file system."""
         return offline is None or not is_followed(self._layout.half(Half.OFFLINE), offline)
@@ -69,14 +74,15 @@ class Follower:
         """Builds the rows from the files and begins to follow."""
         self.lose()
         halves = pin_halves(self.rows.table.spec, self._layout)
-        if halves.realtime is not None and self.rows.table.spec.stream is not None:
+        stream = self.rows.table.spec.stream
+        if halves.realtime is not None and stream is not None and halves.realtime.realtime.reads(stream):
             self._stream = self._open_stream(self.rows.table, halves.realtime.realtime)
         self.rows.build(halves)
 
     def step(self) -> bool:
         """Takes in what is new; False when the rows have to be built anew by `start`."""
         polled = self._stream.poll() if self._stream is not None else Polled(complete_at=time.monotonic())
-        if not self._follow() or (self._stream is not None and not self._stream.is_of(self.rows.realtime)):
+        if not self._follow() or not self._has_its_stream():
             self.lose()
             return False
         if polled.messages or polled.positions:
@@ -89,6 +95,13 @@ class Follower:
             self._stepped.notify_all()
         self.rows.fold()
         return True
+
+    def _has_its_stream(self) -> bool:
+        """Whether the stream is the one that the rows are of; a connector's begins when it has started."""
+        if self._stream is not None:
+            return self._stream.is_of(self.rows.realtime)
+        stream = self.rows.table.spec.stream
+        return stream is None or not self.rows.realtime.reads(stream)
 
     def close(self) -> None:
         """Ends it; the rows are dropped."""
@@ -107,9 +120,11 @@ class Follower:
     def _take(self, polled: Polled) -> None:
         known = self.rows.positions
         # The commits that were just followed may have brought some of these already.
-        new = [message for message in polled.messages if message.offset >= known.get(message.key, 0)]
+        read = self.rows.table.is_read
+        new = [one for one in polled.messages if one.offset >= known.get(one.key, 0) and read(one.key, one.offset)]
         found = tail_rows(self.rows.table.spec, self.rows.realtime, new, self._now_ms()) if new else None
-        ahead = {key: at for key, at in polled.positions.items() if at > known.get(key, 0)}
+        shown = {key: at if read(key, at - 1) else known.get(key, 0) for key, at in polled.positions.items()}
+        ahead = {key: at for key, at in shown.items() if at > known.get(key, 0)}
         if found is not None or ahead:
             self.rows.take(found, ahead)
 

@@ -1,0 +1,75 @@
+"""Connectors in the catalog: what their users want of them, and how they stood when somebody last looked."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from hybrid.catalog.schema import CONNECTORS
+
+
+@dataclass(frozen=True)
+class ConnectorRecord:
+    """`paused` None: nobody has said, so that its definition holds. `stop_at`: offsets that a pause holds it at.
+
+    `state` is what was last told of it, `error` the latest one until it works again, `errors` how many there were.
+    """
+
+    paused: bool | None = None
+    stop_at: Mapping[int, int] | None = None
+    state: str | None = None
+    error: str | None = None
+    errors: int = 0
+    at_ms: int | None = None
+
+
+class Connectors:
+    """The connectors of all tables."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def of(self, table: str) -> dict[str, ConnectorRecord]:
+        """What is known of a table's connectors, by name; one that nobody spoke of is not there."""
+        wanted = sa.select(CONNECTORS).where(CONNECTORS.c.table_name == table)
+        with self._engine.connect() as connection:
+            return {row.name: _record(row) for row in connection.execute(wanted)}
+
+    def pause(self, table: str, name: str, stop_at: Mapping[int, int] | None) -> None:
+        """Notes that a user pauses it; its stream is read up to `stop_at` (by partition) meanwhile."""
+        text = json.dumps(stop_at) if stop_at is not None else None
+        self._put(table, name, {"paused": True, "stop_at": text})
+
+    def start(self, table: str, name: str) -> None:
+        """Notes that a user lets it go on, and forgets its error."""
+        self._put(table, name, {"paused": False, "stop_at": None, "error": None})
+
+    def note(self, table: str, name: str, state: str, error: str | None) -> bool:
+        """Notes how it stands; whether that is news."""
+        known = self.of(table).get(name, ConnectorRecord())
+        if (known.state, known.error) == (state, error):
+            return False
+        errors = known.errors + (error is not None)
+        self._put(table, name, {"state": state, "error": error, "errors": errors})
+        return True
+
+    def _put(self, table: str, name: str, values: Mapping[str, object]) -> None:
+        changed = {**values, "at_ms": time.time_ns() // 1_000_000}
+        here = (CONNECTORS.c.table_name == table) & (CONNECTORS.c.name == name)
+        with self._engine.begin() as connection:
+            if not connection.execute(CONNECTORS.update().where(here).values(**changed)).rowcount:
+                connection.execute(CONNECTORS.insert().values(table_name=table, name=name, **changed))
+
+
+def _record(row: sa.Row[tuple[object, ...]]) -> ConnectorRecord:
+    found = row._mapping
+    stop_at = (
+        {int(key): int(value) for key, value in json.loads(found["stop_at"]).items()} if found["stop_at"] else None
+    )
+    return ConnectorRecord(
+        found["paused"], stop_at, found["state"], found["error"], found["errors"] or 0, found["at_ms"]
+    )

@@ -1,0 +1,54 @@
+"""`hybrid connector`: what brings a table's rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.opened import ask
+
+_SHOWN = ["name", "state", "detail", "transport", "records", "lag", "errors"]
+
+
+@click.group(cls=HybridGroup)
+def connector() -> None:
+    """What brings a table's rows: history, then a stream."""
+
+
+@connector.command("list")
+@click.argument("table", metavar="TABLE")
+@pass_cli
+def list_(cli: Cli, table: str) -> None:
+    """All connectors of a table, and how each stands."""
+    cli.emit(ask(cli, "connectors", table=table), _SHOWN)
+
+
+@connector.command()
+@click.argument("table", metavar="TABLE")
+@click.argument("name", required=False)
+@pass_cli
+def start(cli: Cli, table: str, name: str | None) -> None:
+    """Let a connector (or all) go on: at once, or when what it waits for has ended."""
+    _tell(cli, ask(cli, "connector_start", table=table, name=name))
+
+
+@connector.command()
+@click.argument("table", metavar="TABLE")
+@click.argument("name", required=False)
+@pass_cli
+def pause(cli: Cli, table: str, name: str | None) -> None:
+    """Pause a connector (or all) until it is started. What Kafka holds now still comes."""
+    _tell(cli, ask(cli, "connector_pause", table=table, name=name))
+
+
+connector.add_command(start, "resume")
+
+
+def _tell(cli: Cli, found: list[dict[str, Any]]) -> None:
+    for one in found:
+        detail = f": {one['detail']}" if one["detail"] else ""
+        cli.say(f"Connector '{one['name']}' is {one['state']}{detail}.")
+    if cli.is_machine_read:
+        cli.emit(found, _SHOWN)

@@ -1,0 +1,363 @@
+"""A table's connectors: how each stands, what a user wants of it, and running what is due. Part of the API's layer.
+
+A user's pause and the wait for others are two things: what a connector waits for never starts one that is paused, and
+starting it by hand never makes it overtake what it waits for.
+
+  COMPLETED   it came to its end
+  PAUSED      a user paused it, or its definition says so
+  FAILED      it stopped at an error, and is tried again
+  WAITING     others that it starts after have not ended: they are named, with the error where one failed
+  RUNNING     its rows come
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hybrid.catalog.connectors import ConnectorRecord
+from hybrid.errors import HybridError, NotFoundError
+from hybrid.spec.connectors import Connector, DeltaInput, KafkaInput, StartKind, waits_for
+from hybrid.spec.table_config import Half
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+    from hybrid.flow.connectors.history import HistoryProgress
+    from hybrid.flow.connectors.source import Source
+    from hybrid.handle import Table
+
+_LOG = logging.getLogger(__name__)
+_KAFKA_TIMEOUT_MS = 3000
+_TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input"}
+
+
+@dataclass(frozen=True)
+class ConnectorStatus:
+    """How a connector stands. `detail` says why in words; `waits_for` are the connectors it starts after.
+
+    `records` and `bytes` were brought to the table so far, `errors` counts failures and rejected records. `lag` counts
+    offsets that Kafka holds beyond them (None: Kafka does not answer, or it reads none).
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    transport: str
+    state: str
+    detail: str | None
+    waits_for: tuple[str, ...]
+    records: int
+    bytes: int
+    errors: int
+    end_of_input: bool
+    lag: int | None
+    latest_error: str | None
+
+
+class TableConnectors:
+    """The connectors of one table."""
+
+    def __init__(self, home: Hybrid, table: Table) -> None:
+        self._home, self._table, self._spec = home, table, table.spec
+        self._waits = waits_for(self._spec.connectors)
+        self._known = home.catalog.connectors
+
+    # What can be seen
+
+    def statuses(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
+        """All of them, as the definition names them."""
+        view = self._view()
+        found = [self._status(one, view, ask_kafka) for one in self._spec.connectors]
+        for one in found:
+            self._tell(one)
+        return found
+
+    def status(self, name: str) -> ConnectorStatus:
+        """How one stands, by its name or a label of its own."""
+        found = self.find(name)
+        return next(one for one in self.statuses() if one.name == found.name)
+
+    def find(self, name: str) -> Connector:
+        """A connector by its name or a label of its own; NotFoundError, with a suggestion."""
+        for one in self._spec.connectors:
+            if name == one.name or name in one.labels:
+                return one
+        raise NotFoundError.named("Connector", name, [one.name for one in self._spec.connectors])
+
+    # What a user wants
+
+    def pause(self, name: str | None) -> list[ConnectorStatus]:
+        """Pauses one, or all. What Kafka holds at this moment still comes, and nothing after it."""
+        for one in self._chosen(name):
+            self._known.pause(
+                self._spec.name, one.name, self._ends() if isinstance(one.transport, KafkaInput) else None
+            )
+        return self.statuses()
+
+    def start(self, name: str | None) -> list[ConnectorStatus]:
+        """Lets one, or all, go on: at once, or when what it waits for has ended."""
+        for one in self._chosen(name):
+            self._known.start(self._spec.name, one.name)
+        return self.statuses()
+
+    def _chosen(self, name: str | None) -> list[Connector]:
+        return [self.find(name)] if name is not None else list(self._spec.connectors)
+
+    # Work
+
+    def stop_at(self) -> Mapping[int, int] | None:
+        """The offsets, by partition, at which a pause holds the table's stream; None when nothing does."""
+        return stop_at(self._home, self._spec.name, self._spec.connectors)
+
+    def waits(self) -> str | None:
+        """Why the table's stream is not read yet, in words; None when it is, or when no connector brings it."""
+        view = self._view() if self._spec.connectors else None
+        for one in self._spec.connectors if view is not None else ():
+            if view is not None and isinstance(one.transport, KafkaInput) and not view.is_started(one):
+                state, detail = self._state(one, view, view.open_before(self._waits[one.name]))
+                return f"connector '{one.name}' is {state}: {detail}" if detail else f"connector '{one.name}' starts"
+        return None
+
+    def run_due(self, stop: Callable[[], bool]) -> list[str]:
+        """Loads all history whose turn it is and starts the stream when it is its turn; sentences of what was done.
+
+        A connector that fails is noted as FAILED, with its error; the others go on.
+        """
+        said: list[str] = []
+        tried: set[str] = set()
+        while not stop():
+            due = self._next_due(tried)
+            if due is None:
+                return said
+            tried.add(due.name)
+            try:
+                said.append(self._run(due, stop))
+                self._known.note(self._spec.name, due.name, "RUNNING", None)
+            except HybridError as error:
+                said.append(f"Connector '{due.name}' failed: {error}")
+                self._known.note(self._spec.name, due.name, "FAILED", str(error))
+                _LOG.warning("Connector '%s' of '%s' is FAILED: %s", due.name, self._spec.name, error)
+            self.statuses(ask_kafka=False)
+        return said
+
+    def _next_due(self, tried: set[str]) -> Connector | None:
+        view = self._view()
+        for one in self._spec.connectors:
+            if one.name in tried or view.is_done(one) or view.is_started(one):
+                continue
+            if not view.is_paused(one) and not view.open_before(self._waits[one.name]):
+                return one
+        return None
+
+    def _run(self, one: Connector, stop: Callable[[], bool]) -> str:
+        return self._start_live(one) if isinstance(one.transport, KafkaInput) else self._load(one, stop)
+
+    def _load(self, one: Connector, stop: Callable[[], bool]) -> str:
+        from hybrid.flow.connectors.history import load_history
+
+        home, table = self._home, self._table
+
+        def is_over() -> bool:
+            return stop() or self._view().is_paused(one)
+
+        with home.recorded(self._spec.name, "connector") as run:
+            report = load_history(
+                home.bench, self._spec, table.layout, one.name, lambda pinned: self._open(one, pinned), is_over
+            )
+            run.ended(report.sentence, did_something=report.commits > 0)
+        return report.sentence
+
+    def _open(self, one: Connector, pinned: Mapping[str, Any] | None) -> Source:
+        """The source of a load that begins (`pinned` None) or goes on."""
+        from hybrid.flow.connectors.delta_source import open_delta
+
+        assert isinstance(one.transport, DeltaInput)
+        source = open_delta(one.transport, int(pinned["version"]) if pinned is not None else None)
+        if pinned is None:
+            self._check_handover(one, source)
+        return source
+
+    def _check_handover(self, one: Connector, source: Source) -> None:
+        """Before anything is loaded: whether what follows can start where it says."""
+        from hybrid.flow.connectors.convert import highest_offsets
+        from hybrid.ingest.stream import view_topic
+
+        stream = self._spec.stream
+        after = next((other for other in self._spec.connectors if one.name in self._waits[other.name]), None)
+        if stream is None or after is None or not isinstance(after.transport, KafkaInput):
+            return
+        if after.transport.start.kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
+            return
+        view = view_topic(stream.brokers, stream.topic, _KAFKA_TIMEOUT_MS)
+        if view is not None:
+            self._starts(after, view, highest_offsets(self._home.bench.spark, source))
+
+    def _start_live(self, one: Connector) -> str:
+        from hybrid.ingest.start import start_stream
+        from hybrid.ingest.stream import require_topic
+
+        stream, table = self._spec.stream, self._table
+        assert stream is not None
+        view = require_topic(stream)
+        starts = self._starts(one, view, self._loaded_offsets(one))
+        start_stream(self._home.bench, self._spec, table.layout, view, starts)
+        offsets = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(starts.items()))
+        return f"Connector '{one.name}' reads topic '{stream.topic}' from offset (by partition) {offsets}."
+
+    def _starts(self, one: Connector, view: Any, loaded: Mapping[str, int] | None) -> dict[int, int]:
+        from hybrid.flow.connectors.handover import Topic, start_offsets
+        from hybrid.ingest.stream import offsets_at
+
+        assert isinstance(one.transport, KafkaInput)
+        start, at_time = one.transport.start, None
+        if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
+            at_time = offsets_at(one.transport.brokers, view, start.timestamp_ms)
+        topic = Topic(view.topic, view.starts, view.ends)
+        return start_offsets(one.name, start, topic, loaded, at_time)
+
+    def _loaded_offsets(self, one: Connector) -> Mapping[str, int] | None:
+        """Kafka's highest offsets in the history that came before a connector; None when it tells none."""
+        view, found = self._view(), dict[str, int]()
+        for name in self._waits[one.name]:
+            progress = view.progress(name)
+            for key, offset in (progress.offsets or {}).items() if progress is not None else ():
+                found[key] = max(offset, found.get(key, offset))
+        return found or None
+
+    # How they stand
+
+    def _view(self) -> _View:
+        return _View(self._table, self._known.of(self._spec.name))
+
+    def _ends(self) -> Mapping[int, int] | None:
+        """Where Kafka ends now, by partition; what is committed when it does not answer."""
+        from hybrid.ingest.stream import require_topic
+
+        stream = self._spec.stream
+        assert stream is not None
+        state = self._table.half(Half.REALTIME).realtime
+        committed = {key.partition: offset for key, offset in state.offsets.items()}
+        if not state.reads(stream):
+            return None
+        try:
+            return dict(require_topic(stream, _KAFKA_TIMEOUT_MS).ends)
+        except HybridError:
+            return committed
+
+    def _status(self, one: Connector, view: _View, ask_kafka: bool) -> ConnectorStatus:
+        waiting = view.open_before(self._waits[one.name])
+        state, detail = self._state(one, view, waiting)
+        progress, known = view.progress(one.name), view.known(one.name)
+        records, size, errors, lag = 0, 0, known.errors, None
+        if isinstance(one.transport, KafkaInput):
+            realtime = self._table.half(Half.REALTIME)
+            records, errors = view.live_rows(realtime), errors + realtime.realtime.rejected
+            size = sum(file.bytes for file in realtime.files)
+            lag = self._lag() if ask_kafka and view.is_started(one) else None
+        elif progress is not None:
+            records, size = progress.rows, progress.bytes
+        return ConnectorStatus(
+            name=one.name,
+            labels=one.labels,
+            transport=_TRANSPORTS.get(type(one.transport), type(one.transport).__name__),
+            state=state,
+            detail=detail,
+            waits_for=tuple(sorted(self._waits[one.name])),
+            records=records,
+            bytes=size,
+            errors=errors,
+            end_of_input=view.is_done(one),
+            lag=lag,
+            latest_error=known.error,
+        )
+
+    def _state(self, one: Connector, view: _View, waiting: list[str]) -> tuple[str, str | None]:
+        known, progress = view.known(one.name), view.progress(one.name)
+        if view.is_done(one) and progress is not None:
+            return "COMPLETED", f"{progress.rows} records from {progress.pieces} files"
+        if view.is_paused(one):
+            also = f"; it also waits for {_named(waiting)}" if waiting and not view.is_started(one) else ""
+            return "PAUSED", f"until: hybrid connector start {self._spec.name} {one.name}{also}"
+        if waiting and not view.is_started(one):
+            failed = [f"'{name}' failed: {view.known(name).error}" for name in waiting if view.known(name).error]
+            return "WAITING", "; ".join(failed) or f"starts after {_named(waiting)}"
+        if known.error is not None:
+            return "FAILED", known.error
+        if progress is not None and progress.pieces_all:
+            return "RUNNING", f"{progress.pieces} of {progress.pieces_all} files"
+        return "RUNNING", None
+
+    def _tell(self, one: ConnectorStatus) -> None:
+        """A line in the log for every change of state."""
+        if self._known.note(self._spec.name, one.name, one.state, one.latest_error):
+            _LOG.info("Connector '%s' of '%s' is %s: %s", one.name, self._spec.name, one.state, one.detail or "")
+
+    def _lag(self) -> int | None:
+        from hybrid.ingest.stream import require_topic
+        from hybrid.table.boundary import partition_key
+
+        stream = self._spec.stream
+        assert stream is not None
+        try:
+            ends = require_topic(stream, _KAFKA_TIMEOUT_MS).ends
+        except HybridError:
+            return None
+        offsets = self._table.half(Half.REALTIME).realtime.offsets
+        return sum(max(0, end - offsets.get(partition_key(stream, number), 0)) for number, end in ends.items())
+
+
+class _View:
+    """What the halves and the catalog say of a table's connectors at one moment."""
+
+    def __init__(self, table: Table, records: Mapping[str, ConnectorRecord]) -> None:
+        self._offline, self._spec = table.half(Half.OFFLINE), table.spec
+        self._realtime = table.half(Half.REALTIME)
+        self._records = records
+
+    def known(self, name: str) -> ConnectorRecord:
+        return self._records.get(name, ConnectorRecord())
+
+    def progress(self, name: str) -> HistoryProgress | None:
+        from hybrid.flow.connectors.history import HistoryProgress
+
+        return HistoryProgress.of(self._offline, name)
+
+    def is_paused(self, one: Connector) -> bool:
+        return _is_paused(one, self.known(one.name))
+
+    def is_done(self, one: Connector) -> bool:
+        progress = self.progress(one.name)
+        return progress is not None and progress.done
+
+    def is_started(self, one: Connector) -> bool:
+        """Whether it is the stream, and is read."""
+        stream = self._spec.stream
+        return stream is not None and stream.connector == one.name and self._realtime.realtime.reads(stream)
+
+    def open_before(self, names: frozenset[str]) -> list[str]:
+        """Those of `names` that have not ended."""
+        return [one.name for one in self._spec.connectors if one.name in names and not self.is_done(one)]
+
+    def live_rows(self, realtime: Any) -> int:
+        from hybrid.table.columns import bookkeeping
+
+        others = bookkeeping(self._spec.name)
+        return sum(file.rows for file in realtime.files if file.segment not in others)
+
+
+def stop_at(home: Hybrid, table: str, connectors: tuple[Connector, ...]) -> Mapping[int, int] | None:
+    """The offsets, by partition, at which a pause holds a table's stream; None when nothing does."""
+    live = next((one for one in connectors if isinstance(one.transport, KafkaInput)), None)
+    if live is None:
+        return None
+    record = home.catalog.connectors.of(table).get(live.name, ConnectorRecord())
+    return (record.stop_at or {}) if _is_paused(live, record) else None
+
+
+def _is_paused(one: Connector, record: ConnectorRecord) -> bool:
+    return one.paused if record.paused is None else record.paused
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

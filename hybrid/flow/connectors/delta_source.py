@@ -1,0 +1,194 @@
+"""A version of a Delta table as a source of history: local or on an object store, read in Spark's workers by delta-rs.
+
+Spark would want a library of its own for each kind of store; delta-rs has them all, and takes the storage options that
+Feldera's `delta_table_input` hands on (https://docs.feldera.com/connectors/sources/delta).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from hybrid.errors import DataError, NotFoundError, SpecError
+from hybrid.flow.connectors.source import PIECE, PLACE, Piece
+from hybrid.spec.connectors import DeltaInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame, SparkSession
+
+_BATCH_ROWS = 8192
+_TASKS_PER_CORE = 2
+
+
+@dataclass(frozen=True)
+class _File:
+    """A data file: `partition` are the columns that its path holds, `kept` says which rows are not deleted."""
+
+    path: str
+    partition: Mapping[str, object]
+    kept: tuple[bool, ...] | None
+
+
+class DeltaSource:
+    """One version of a Delta table."""
+
+    def __init__(self, config: DeltaInput, version: int, table: DeltaTable) -> None:
+        self._config, self._version = config, version
+        self._uri, self._options = table.table_uri, dict(config.storage_options)
+        self._schema = json.loads(table.schema().to_json())
+        _refuse_mapping(config.uri, table)
+        self._files, self._pieces = _files_of(table)
+
+    @property
+    def pinned(self) -> Mapping[str, object]:
+        """See `Source`."""
+        return {"version": self._version}
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """See `Source`: the files, by their paths."""
+        return self._pieces
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """See `Source`."""
+        return [str(field["name"]) for field in self._schema["fields"]]
+
+    def frame(self, spark: SparkSession, numbers: Sequence[int], only: Sequence[str] | None = None) -> DataFrame:
+        """See `Source`. Filters of the connector hold. DataError when one of them cannot be applied."""
+        from pyspark.sql.types import IntegerType, LongType, StructType
+
+        schema = StructType.fromJson(self._schema).add(PIECE, IntegerType()).add(PLACE, LongType())
+        tasks = max(1, min(len(numbers), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
+        chosen = {number: self._files[number] for number in numbers}
+        ids = spark.createDataFrame([(number,) for number in numbers], "number int").repartition(tasks)
+        frame = ids.mapInArrow(_reader(self._uri, self._options, chosen, schema), schema)
+        for condition in filter(None, (self._config.snapshot_filter, self._config.filter)):
+            frame = _filtered(frame, condition)
+        return frame if only is None else frame.select(*only)
+
+
+def open_delta(config: DeltaInput, version: int | None) -> DeltaSource:
+    """The table at `version`, else as its connector says, else its newest version.
+
+    NotFoundError when there is none, DataError when it cannot be read.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
+    wanted = version if version is not None else config.version
+    try:
+        table = DeltaTable(config.uri, version=wanted, storage_options=dict(config.storage_options) or None)
+        if wanted is None and config.datetime_ms is not None:
+            table.load_as_version(datetime.fromtimestamp(config.datetime_ms / 1000, UTC))
+    except TableNotFoundError as error:
+        raise NotFoundError(
+            f"There is no Delta table at {config.uri}.",
+            hint="Set another: --set /connectors/NAME/transport/config/uri=URI",
+        ) from error
+    except (DeltaError, OSError, ValueError) as error:
+        at = "" if wanted is None else f" at version {wanted}"
+        raise DataError(f"The Delta table at {config.uri} cannot be read{at}: {error}") from error
+    return DeltaSource(config, table.version(), table)
+
+
+def _refuse_mapping(uri: str, table: DeltaTable) -> None:
+    mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+    if mode != "none":
+        raise SpecError(
+            f"The Delta table at {uri} has column mapping ('{mode}'), which is not built yet: its files do not hold "
+            "the columns by their names.",
+            hint="Write a copy of it without column mapping.",
+        )
+
+
+def _files_of(table: DeltaTable) -> tuple[list[_File], list[Piece]]:
+    """The data files in the order of their paths."""
+    batch = table.get_add_actions(flatten=True)
+    rows = {str(name): batch.column(name).to_pylist() for name in batch.schema.names}
+    kept = _kept_rows(table)
+    parts = {name.removeprefix("partition."): values for name, values in rows.items() if name.startswith("partition.")}
+    order = sorted(range(len(rows["path"])), key=lambda number: str(rows["path"][number]))
+    files, pieces = [], []
+    for number in order:
+        path = unquote(str(rows["path"][number]))
+        mask = next((mask for uri, mask in kept.items() if unquote(uri).endswith(path)), None)
+        files.append(_File(path, {name: values[number] for name, values in parts.items()}, mask))
+        count = rows["num_records"][number] if "num_records" in rows else None
+        pieces.append(Piece(path, count, int(rows["size_bytes"][number])))
+    return files, pieces
+
+
+def _kept_rows(table: DeltaTable) -> dict[str, tuple[bool, ...]]:
+    """By file: which rows its deletion vector leaves."""
+    found: dict[str, tuple[bool, ...]] = {}
+    for batch in table.deletion_vectors():
+        for uri, mask in zip(batch["filepath"].to_pylist(), batch["selection_vector"].to_pylist(), strict=True):
+            found[str(uri)] = tuple(mask)
+    return found
+
+
+def _filtered(frame: DataFrame, condition: str) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    try:
+        return frame.where(condition)
+    except PySparkException as error:
+        raise DataError(f"The filter '{condition}' cannot be applied: {str(error).splitlines()[0]}") from error
+
+
+def _reader(
+    uri: str, options: Mapping[str, str], files: Mapping[int, _File], schema: Any
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs in its workers, on the numbers of the files."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    arrow = to_arrow_schema(schema, prefers_large_types=False)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow.fs as pafs
+        from deltalake.fs import DeltaStorageHandler
+
+        store = pafs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _read_file(store, files[number], number, arrow)
+
+    return read
+
+
+def _read_file(store: Any, file: _File, number: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a file as the table's schema has them: a column that came later is null."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    place = 0
+    for batch in pq.ParquetFile(store.open_input_file(file.path)).iter_batches(_BATCH_ROWS):
+        places = pa.array(range(place, place + batch.num_rows), pa.int64())
+        columns = [_column(batch, file, field, number, places) for field in schema]
+        found = pa.RecordBatch.from_arrays(columns, schema=schema)
+        if file.kept is not None:
+            found = found.filter(pa.array(file.kept[place : place + batch.num_rows]))
+        place += batch.num_rows
+        yield found
+
+
+def _column(batch: pa.RecordBatch, file: _File, field: pa.Field, number: int, places: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    rows = batch.num_rows
+    if field.name == PLACE:
+        return places
+    if field.name == PIECE:
+        return pa.repeat(pa.scalar(number, field.type), rows)
+    if field.name in file.partition:
+        value = file.partition[field.name]
+        return pa.repeat(pa.scalar(value), rows).cast(field.type) if value is not None else pa.nulls(rows, field.type)
+    position = batch.schema.get_field_index(field.name)
+    return batch.column(position).cast(field.type) if position >= 0 else pa.nulls(rows, field.type)

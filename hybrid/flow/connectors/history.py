@@ -1,0 +1,212 @@
+"""Loads history into the OFFLINE half: some files of the source in one commit, with how far the load has come (R2).
+
+The sequence, and what a death in between leaves:
+  read the half's state: how far did the load come?       nothing done
+  stage the rows of the next files beside the halves      staged files, swept by the next act
+  take the OFFLINE lock; did the load go on meanwhile?    nothing done; the next round goes on from there
+  one Delta commit: segments and the progress             these files are loaded, or not
+
+The version of the source stands in the first commit, so that a load that goes on reads what it began to read. Moves and
+replacements may commit in between: they keep the progress, and history only adds rows (R3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hybrid.errors import OvertakenError
+from hybrid.flow.connectors.convert import Converted, convert
+from hybrid.flow.connectors.source import Piece, Source, check_columns
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.spec.table_config import Half, MoveConfig, TableSpec
+from hybrid.table import columns
+from hybrid.table.names import offline_segment
+from hybrid.table.state import next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CHUNK_ROWS_MAX = 1_000_000
+_BYTES_PER_ROW = 50  # of a file whose rows nobody has counted
+_BUCKET = f"{columns.PREFIX}bucket"
+_ACT = "history"
+
+
+@dataclass(frozen=True)
+class HistoryReport:
+    """What a load did: `rows` in `commits`, in one sentence. `done`: the source is loaded whole."""
+
+    rows: int
+    commits: int
+    done: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class HistoryProgress:
+    """How far a load has come, as the OFFLINE half says it.
+
+    `source` is what names the version of the source; `pieces` of `pieces_all` are loaded; `offsets` are the highest of
+    Kafka among the rows, by `topic/partition`.
+    """
+
+    source: Mapping[str, Any]
+    pieces: int = 0
+    pieces_all: int = 0
+    rows: int = 0
+    bytes: int = 0
+    offsets: Mapping[str, int] | None = None
+    done: bool = False
+
+    @classmethod
+    def of(cls, half: HalfSnapshot, connector: str) -> HistoryProgress | None:
+        """That of a connector; None before its first commit."""
+        found = half.offline.progress.get(connector)
+        return cls(**found) if found is not None else None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the commit carries it."""
+        return {**vars(self), "source": dict(self.source), "offsets": dict(self.offsets or {})}
+
+
+def load_history(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    connector: str,
+    open_source: Callable[[Mapping[str, Any] | None], Source],
+    stop: Callable[[], bool] = lambda: False,
+    chunk_rows_max: int = CHUNK_ROWS_MAX,
+) -> HistoryReport:
+    """Loads what is left of a source; `stop` is asked between commits. `open_source` is given what a load has pinned.
+
+    DataError when a record is no row of the table: what was committed before stays, and the load goes on there.
+    """
+    path, rows, commits = layout.half(Half.OFFLINE), 0, 0
+    progress = HistoryProgress.of(open_half(path), connector)
+    if progress is not None and progress.done:
+        return HistoryReport(0, 0, True, f"Nothing to load: '{connector}' is complete, {_loaded(progress)}.")
+    source = open_source(progress.source if progress else None)
+    check_columns(spec, source, connector)
+    while not (progress is not None and progress.done) and not stop():
+        before = progress.rows if progress is not None else 0
+        try:
+            progress = _load_chunk(bench, spec, layout, connector, source, progress, chunk_rows_max)
+        except OvertakenError:
+            progress = HistoryProgress.of(open_half(path), connector)  # somebody else loads it too, or acted here
+            continue
+        rows, commits = rows + progress.rows - before, commits + 1
+        bench.progress.step(f"loading '{connector}' into '{spec.name}' (files)", progress.pieces, progress.pieces_all)
+    done = progress is not None and progress.done
+    end = "" if done else "; stopped before its end"
+    return HistoryReport(rows, commits, done, f"Loaded {rows} rows of '{connector}' into '{spec.name}'{end}.")
+
+
+def _load_chunk(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    connector: str,
+    source: Source,
+    before: HistoryProgress | None,
+    chunk_rows_max: int,
+) -> HistoryProgress:
+    known = before or HistoryProgress(dict(source.pinned), pieces_all=len(source.pieces))
+    numbers = next_chunk(source.pieces, known.pieces, chunk_rows_max)
+    act_id = new_act_id(_ACT)
+    with bench.staging(layout, act_id) as folder:
+        if numbers:
+            records = source.frame(bench.spark, numbers)
+            staged: Converted | None = convert(records, spec, connector, source.pieces, folder)
+        else:
+            staged = None
+        with bench.lock(layout, Half.OFFLINE):
+            current = open_half(layout.half(Half.OFFLINE))
+            if HistoryProgress.of(current, connector) != before:
+                raise OvertakenError(f"Another process loads '{connector}' of '{spec.name}' too.")
+            after = _after(known, source, numbers, staged)
+            frame, names = _segments(bench, spec, current, staged)
+            detail = {"connector": connector, "rows": after.rows - known.rows, "segments": names, **after.source}
+            act = next_act(current.offline, act_id, _ACT, bench.now_iso(), detail)
+            kept = {**current.offline.progress, connector: after.to_json()}
+            state = replace(current.offline, act=act, progress=kept)
+            commit_act(frame, layout.half(Half.OFFLINE), state, planned=current.version)
+    return after
+
+
+def next_chunk(pieces: Sequence[Piece], first: int, rows_max: int) -> list[int]:
+    """The numbers of the pieces that the next commit loads: at least one, then as many as `rows_max` allows."""
+    chosen: list[int] = []
+    rows = 0
+    for number in range(first, len(pieces)):
+        piece = pieces[number]
+        rows += piece.rows if piece.rows is not None else piece.bytes // _BYTES_PER_ROW
+        if chosen and rows > rows_max:
+            break
+        chosen.append(number)
+    return chosen
+
+
+def _after(known: HistoryProgress, source: Source, numbers: Sequence[int], staged: Converted | None) -> HistoryProgress:
+    offsets = dict(known.offsets or {})
+    for key, offset in (staged.offsets if staged else {}).items():
+        offsets[key] = max(offset, offsets.get(key, offset))
+    return replace(
+        known,
+        pieces=known.pieces + len(numbers),
+        rows=known.rows + (staged.rows if staged else 0),
+        bytes=known.bytes + sum(source.pieces[number].bytes for number in numbers),
+        offsets=offsets,
+        done=known.pieces + len(numbers) == len(source.pieces),
+    )
+
+
+def _segments(
+    bench: Workbench, spec: TableSpec, offline: HalfSnapshot, staged: Converted | None
+) -> tuple[DataFrame, list[str]]:
+    """The staged rows under the names of their segments, one for each bucket of time."""
+    from pyspark.sql import functions as F
+
+    wanted = [_quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    if staged is None:
+        nothing = bench.spark.read.format("delta").load(str(offline.path)).limit(0)
+        return nothing.select(*wanted), []
+    time, length = F.col(columns.TIME), (spec.move or MoveConfig()).bucket_ms
+    rows = staged.frame.withColumn(_BUCKET, time - F.pmod(time, F.lit(length)))
+    found = rows.groupBy(_BUCKET).agg(F.min(columns.TIME), F.max(columns.TIME)).collect()
+    taken = {file.segment for file in offline.files} | segments_in_lineage(offline)
+    pairs: list[tuple[int | None, str]] = []
+    for bucket, low, high in sorted((tuple(row) for row in found), key=lambda row: (row[0] is not None, row[0])):
+        name = offline_segment(spec.name, _value(spec, low), _value(spec, high), taken)
+        taken.add(name)
+        pairs.append((bucket, name))
+    named, key = bench.spark.createDataFrame(pairs, f"{_BUCKET}_of bigint, {columns.SEGMENT} string"), f"{_BUCKET}_of"
+    joined = rows.drop(columns.SEGMENT).join(F.broadcast(named), F.col(_BUCKET).eqNullSafe(F.col(key)))
+    order = [columns.SEGMENT, *spec.sort_columns, columns.TIME, columns.OFFSET]
+    frame = joined.select(*wanted).repartition(columns.SEGMENT).sortWithinPartitions(*(_quoted(name) for name in order))
+    return frame, [name for _, name in pairs]
+
+
+def _value(spec: TableSpec, time_ms: int | None) -> object:
+    """A time as the time column itself writes it, as segment names have it."""
+    field = spec.time_field
+    return (
+        time_ms
+        if time_ms is None or field is None or field.time_format is None
+        else field.time_format.from_millis(time_ms)
+    )
+
+
+def _quoted(name: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _loaded(progress: HistoryProgress) -> str:
+    return f"{progress.rows} rows from {progress.pieces} files"

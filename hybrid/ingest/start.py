@@ -1,0 +1,52 @@
+"""Starts a connector's stream: an act of its own, which says from which offsets on the topic is read (R2).
+
+Before it nothing of the topic is read, neither by ingestion nor by queries: rows come into sight only after the
+connectors that it waits for are complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hybrid.ingest.batch import stream_of
+from hybrid.ingest.stream import TopicView
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import open_half
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.boundary import partition_key, topic_key
+from hybrid.table.state import next_act
+
+_ACT = "start"
+
+
+def is_started(spec: TableSpec, layout: TableLayout) -> bool:
+    """Whether the table's stream is read."""
+    return open_half(layout.half(Half.REALTIME)).realtime.reads(stream_of(spec))
+
+
+def start_stream(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, view: TopicView, starts: Mapping[int, int]
+) -> bool:
+    """Commits the offsets to start from, by partition. False when it was started already: nothing changes then."""
+    stream, path = stream_of(spec), layout.half(Half.REALTIME)
+    with bench.lock(layout, Half.REALTIME):
+        snapshot = open_half(path)
+        state = snapshot.realtime
+        if state.reads(stream):
+            return False
+        offsets = {partition_key(stream, partition): offset for partition, offset in starts.items()}
+        detail = {"connector": stream.connector, "offsets": {str(key): offset for key, offset in offsets.items()}}
+        act = next_act(state, new_act_id(_ACT), _ACT, bench.now_iso(), detail)
+        after = replace(
+            state,
+            act=act,
+            offsets={**state.offsets, **offsets},
+            topic_ids={**state.topic_ids, topic_key(stream): view.topic_id},
+            progress={**state.progress, stream.connector: {"started_at": act.at}},
+        )
+        nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
+        commit_act(nothing, path, after, planned=snapshot.version)
+    return True

@@ -1,0 +1,53 @@
+"""One thread per table with connectors in the pipeline process: loads history, and starts the stream after it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from hybrid.api import Hybrid
+from hybrid.errors import HybridError
+from hybrid.logs import log_context
+
+_LOG = logging.getLogger(__name__)
+_LOOK_S = 0.5
+_BACKOFF_S = (2.0, 60.0)
+
+
+class Loader(threading.Thread):
+    """Runs what is due of `table`'s connectors until `stop` is set. `lost` is called when the JVM is gone under it."""
+
+    def __init__(self, home: Hybrid, table: str, lost: Callable[[], bool]) -> None:
+        super().__init__(name=f"load-{table}", daemon=True)
+        self.table = table
+        self.stop = threading.Event()
+        self._home, self._lost = home, lost
+
+    def run(self) -> None:
+        """The thread's work."""
+        wait_s = _BACKOFF_S[0]
+        with log_context(table=self.table):
+            while not self.stop.is_set():
+                if self._round():
+                    wait_s = _BACKOFF_S[0]
+                    self.stop.wait(_LOOK_S)
+                else:
+                    self.stop.wait(wait_s)
+                    wait_s = min(2 * wait_s, _BACKOFF_S[1])
+
+    def _round(self) -> bool:
+        """One look; whether nothing failed."""
+        try:
+            connectors = self._home.table(self.table).connectors
+            for sentence in connectors.run_due(self.stop.is_set):
+                _LOG.info("%s", sentence)
+            return not any(one.state == "FAILED" for one in connectors.statuses(ask_kafka=False))
+        except HybridError as error:
+            _LOG.warning("The connectors of '%s' cannot be run: %s", self.table, error)
+        except Exception:  # whatever it is, this table's connectors are tried again; the others go on
+            if self._lost():
+                self.stop.set()
+                return True
+            _LOG.exception("Unexpected error while connectors of '%s' ran", self.table)
+        return False

@@ -1,0 +1,51 @@
+"""The stream among a table's connectors: the one of Kafka, as a table config's streamConfigs would say it."""
+
+from __future__ import annotations
+
+from hybrid.spec.connectors import Connector, DeltaInput, FileInput, JsonFormat, KafkaInput, UpdateFormat
+from hybrid.spec.document import Section
+from hybrid.spec.table_config import MessageFormat, StreamConfig
+
+
+def stream_of(top: Section, connectors: tuple[Connector, ...]) -> StreamConfig | None:
+    """The stream of `connectors`; None when none of them reads Kafka. SpecError for what is not built yet."""
+    found: StreamConfig | None = None
+    for position, one in enumerate(connectors):
+        place = f"connectors[{position}]"
+        _check_built(top, place, one)
+        if isinstance(one.transport, KafkaInput):
+            if found is not None:
+                top.fail(place, f"'{one.name}' is the second one of Kafka; a table reads one stream. Keep one.")
+            found = _stream(top, place, one, one.transport)
+    return found
+
+
+def _stream(top: Section, place: str, one: Connector, kafka: KafkaInput) -> StreamConfig:
+    config = f"{place}.transport.config"
+    if len(kafka.topics) > 1:
+        top.fail(f"{config}.topics", "several topics are not built yet. Name one.")
+    if kafka.partitions:
+        top.fail(f"{config}.partitions", "some of a topic's partitions are not built yet: all are read. Remove it.")
+    if kafka.properties:
+        names = ", ".join(sorted(kafka.properties))
+        top.fail(config, f"{names}: security settings of Kafka are not passed on yet.")
+    if not isinstance(one.format, JsonFormat):
+        top.fail(f"{place}.format", "messages are read as JSON only. Write the format json.")
+    if one.format.array:
+        top.fail(f"{place}.format.config.array", "true is not built yet: a message holds one record. Send one each.")
+    changes = one.format.update_format is UpdateFormat.INSERT_DELETE
+    return StreamConfig(
+        topic=kafka.topics[0],
+        brokers=kafka.brokers,
+        connector=one.name,
+        message=MessageFormat.CHANGE if changes else MessageFormat.RECORD,
+    )
+
+
+def _check_built(top: Section, place: str, one: Connector) -> None:
+    transport = one.transport
+    if isinstance(transport, DeltaInput) and transport.follows:
+        top.fail(f"{place}.transport.config.mode", f"'{transport.mode}' is not built yet; there is snapshot.")
+    if not isinstance(transport, (DeltaInput, KafkaInput)):
+        name = "file_input" if isinstance(transport, FileInput) else "datagen"
+        top.fail(f"{place}.transport.name", f"'{name}' is not built yet; there are delta_table_input and kafka_input.")
