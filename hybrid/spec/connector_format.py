@@ -1,0 +1,96 @@
+"""Reads a connector's `format`: json, csv or parquet. After docs.feldera.com/formats.
+
+Names and defaults are those of crates/feldera-types/src/format of feldera/feldera.
+A form that is not built is an error that names it: to read it as another one would reject, or mistake, every record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hybrid.spec.connectors import CsvFormat, Format, JsonFormat, ParquetFormat, UpdateFormat
+from hybrid.spec.document import Section, shown
+
+_NAMES = ("json", "csv", "parquet")
+_NOT_BUILT = ("avro", "raw", "bincode")
+_UPDATES_NOT_BUILT = ("weighted", "debezium", "snowflake", "redis")
+_FLAVORS_NOT_BUILT = (
+    "debezium_mysql", "debezium_postgres", "snowflake", "kafka_connect_json_converter", "pandas", "blockchain", "c_hex",
+    "datagen", "postgres", "clock_input",
+)  # fmt: skip
+_SECTION_KEYS = {"name", "config"}
+_KEYS: Mapping[str, set[str]] = {
+    "json": {"update_format", "json_flavor", "array", "lines", "buffer_size_records"},
+    "csv": {
+        "delimiter", "headers", "quote", "escape", "double_quote", "quoting", "comment", "flexible", "trim",
+        "buffer_size_records",
+    },
+    "parquet": {"buffer_size_records"},
+}  # fmt: skip
+# Values that are what always holds.
+_CSV_FIXED: Mapping[str, object] = {"double_quote": True, "quoting": True, "comment": None, "trim": "none"}
+
+
+def parse_format(connector: Section, transport: str, possible: tuple[str, ...]) -> Format | None:
+    """The format of a connector; None for a transport that has its own (`possible` is empty)."""
+    if not possible:
+        if connector.doc.get("format") is not None:
+            connector.fail("format", f"must not be given: {transport} has its own. Remove it.")
+        return None
+    if connector.doc.get("format") is None:
+        connector.fail("format", f'is missing: {transport} needs one. Write it like {{"name": "json"}}.')
+    section = connector.section("format")
+    name = section.choice("name", (*_NAMES, *_NOT_BUILT), any_case=False)
+    if name in _NOT_BUILT or name not in possible:
+        why = "is not built yet" if name in _NOT_BUILT else f"does not come by {transport}"
+        section.fail("name", f"'{name}' {why}. Use {' or '.join(possible)}.")
+    config = section.section("config")
+    return {"json": _json, "csv": _csv, "parquet": _parquet}[name](config)
+
+
+def format_warnings(connector: Section) -> Iterator[str]:
+    """One warning for each key that has no effect."""
+    section = connector.section("format")
+    yield from section.unknown(_SECTION_KEYS)
+    yield from section.section("config").unknown(_KEYS.get(str(section.doc.get("name")), set()))
+
+
+def _json(config: Section) -> Format:
+    update = config.choice("update_format", (*UpdateFormat, *_UPDATES_NOT_BUILT), UpdateFormat.INSERT_DELETE.value)
+    if update in _UPDATES_NOT_BUILT:
+        config.fail("update_format", f"'{update}' is not built yet. Use insert_delete or raw.")
+    flavor = config.choice("json_flavor", ("default", *_FLAVORS_NOT_BUILT), "default")
+    if flavor != "default":
+        config.fail("json_flavor", f"'{flavor}' is not built yet. Use default.")
+    lines = config.choice("lines", ("multiple", "single"), "multiple")
+    return JsonFormat(UpdateFormat(update), config.boolean("array"), lines == "single")
+
+
+def _csv(config: Section) -> Format:
+    for key, only in _CSV_FIXED.items():
+        if config.doc.get(key, only) != only:
+            config.fail(key, f"{shown(config.doc[key])} is not built yet: it is {only!r} always. Remove the key.")
+    if not config.boolean("flexible", default=True):
+        config.fail("flexible", "false is not built yet. Remove the key.")
+    found = CsvFormat(
+        delimiter=_character(config, "delimiter", ","),
+        headers=config.boolean("headers"),
+        quote=_character(config, "quote", '"'),
+        escape=_character(config, "escape", "") or None,
+    )
+    if found.delimiter == found.quote:
+        config.fail("delimiter", f"{found.delimiter!r} is the quote too.")
+    return found
+
+
+def _parquet(config: Section) -> Format:
+    return ParquetFormat()
+
+
+def _character(config: Section, key: str, default: str) -> str:
+    value = config.doc.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, str) or len(value) != 1 or not value.isascii() or value in "\r\n":
+        config.fail(key, f"{shown(value)} is not one character of ASCII.")
+    return value
