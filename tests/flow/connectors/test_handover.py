@@ -1,0 +1,72 @@
+"""Where a live connector begins, and every way in which its start can be wrong."""
+
+import pytest
+
+from hybrid.errors import SpecError, StreamError
+from hybrid.flow.connectors.handover import Topic, start_offsets
+from hybrid.flow.connectors.history import next_chunk
+from hybrid.flow.connectors.source import Piece, coordinates
+from hybrid.spec.connectors import KafkaStart, StartKind
+
+TOPIC = Topic("t", {0: 10, 1: 0}, {0: 50, 1: 7})
+
+
+def offsets(**by_partition: int) -> KafkaStart:
+    return KafkaStart(StartKind.OFFSETS, offsets={("t", int(name[1:])): at for name, at in by_partition.items()})
+
+
+@pytest.mark.parametrize(
+    ("start", "loaded", "expected"),
+    [
+        (KafkaStart(StartKind.EARLIEST), None, {0: 10, 1: 0}),
+        (KafkaStart(StartKind.LATEST), {"t/0": 4}, {0: 50, 1: 7}),
+        (offsets(p0=42, p1=3), None, {0: 42, 1: 3}),
+        (offsets(p0=42, p1=3), {"other/0": 99}, {0: 42, 1: 3}),
+        (offsets(p0=42, p1=3), {"t/0": 41, "t/1": 2}, {0: 42, 1: 3}),
+        (KafkaStart(StartKind.AFTER_HISTORY), {"t/0": 41}, {0: 42, 1: 0}),
+    ],
+)
+def test_starts(start, loaded, expected):
+    assert start_offsets("live", start, TOPIC, loaded) == expected
+
+
+def test_a_timestamp_begins_at_its_first_message_and_else_at_the_end():
+    start = KafkaStart(StartKind.TIMESTAMP, timestamp_ms=5)
+    assert start_offsets("live", start, TOPIC, None, {0: 20}) == {0: 20, 1: 7}
+
+
+@pytest.mark.parametrize(
+    ("start", "loaded", "error", "words"),
+    [
+        (offsets(p0=42), None, SpecError, "no offset for partition 1 of topic 't'"),
+        (offsets(p0=42, p1=0, p2=0), None, SpecError, "names partition 2, and topic 't' has the partitions 0, 1"),
+        (offsets(p0=9, p1=0), None, StreamError, "1 offsets are gone"),
+        (offsets(p0=51, p1=0), None, StreamError, "ends at 50: offsets 50 to 50 would be skipped"),
+        (offsets(p0=42, p1=0), {"t/0": 42}, StreamError, "1 messages would stand twice"),
+        (offsets(p0=42, p1=0), {"t/0": 39}, StreamError, "offsets 40 to 41 would be in neither"),
+        (KafkaStart(StartKind.AFTER_HISTORY), None, SpecError, "does not tell topic, partition and offset"),
+        (KafkaStart(StartKind.AFTER_HISTORY), {"t/0": 3, "t/1": 2}, StreamError, "6 offsets are gone"),
+    ],
+)
+def test_wrong_starts(start, loaded, error, words):
+    with pytest.raises(error, match=words) as raised:
+        start_offsets("live", start, TOPIC, loaded)
+    assert "Nothing was read." in str(raised.value) and raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("first", "rows_max", "expected"), [(0, 100, [0, 1]), (0, 1, [0]), (2, 10, [2]), (3, 10, [3]), (4, 10, [])]
+)
+def test_a_commit_loads_at_least_one_file_and_no_more_rows_than_it_may(first, rows_max, expected):
+    pieces = [Piece("a", 40, 1), Piece("b", 60, 1), Piece("c", 1000, 1), Piece("d", None, 5000)]
+    assert next_chunk(pieces, first, rows_max) == expected
+
+
+def test_coordinates_are_found_whole_or_not_at_all():
+    assert coordinates(["A", "Topic", "PARTITION", "offset"]) == ("Topic", "PARTITION", "offset")
+    assert coordinates(["topic", "offset"]) is None
+    assert coordinates(["_hy_topic", "_hy_partition", "_hy_offset", "x"]) == (
+        "_hy_topic",
+        "_hy_partition",
+        "_hy_offset",
+    )
