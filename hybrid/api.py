@@ -27,6 +27,10 @@ from hybrid.spec.table_config import TableSpec
 if TYPE_CHECKING:
     from hybrid.catalog.catalog import Catalog
     from hybrid.catalog.runs import RunOutcome, RunRecord
+    from hybrid.flow.declared.model import Flow
+    from hybrid.flow.declared.runner import FlowReport
+    from hybrid.flow.declared.session import FlowSession
+    from hybrid.flow_runs import FlowStatus
     from hybrid.handle import Table
     from hybrid.query.cache.answers import CachedAnswers
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
@@ -304,6 +308,24 @@ class Hybrid:
         job = load_job_spec(path, dict(variables), input_dir)
         return self.table(job.table_name).replace(job, **options)
 
+    def load_flows(self, path: Path, variables: Mapping[str, str]) -> FlowSession:
+        """What the flow file at `path` (.py or .sql) declares. Nothing runs, and no JVM is started."""
+        from hybrid.flow_runs import load_flows
+
+        return load_flows(self, path, variables)
+
+    def run_flows(self, session: FlowSession, refresh: Sequence[Flow] = ()) -> list[FlowReport]:
+        """Runs every flow of a loaded file, in parallel; those in `refresh` load everything once again."""
+        from hybrid.flow_runs import run_flows
+
+        return run_flows(self, session, refresh)
+
+    def flows(self) -> list[FlowStatus]:
+        """Every flow that has run in this home, by target and name. Needs no JVM."""
+        from hybrid.flow_runs import flows_of
+
+        return flows_of(self)
+
     def runs(self, table: str | None = None) -> list[RunRecord]:
         """The newest runs of tasks and jobs, newest first."""
         if table is not None and table not in self.table_names():
@@ -318,13 +340,14 @@ class Hybrid:
         return found
 
     @contextmanager
-    def recorded(self, table: str, kind: str) -> Iterator[RunOutcome]:
+    def recorded(self, table: str, kind: str, arguments: Mapping[str, Any] | None = None) -> Iterator[RunOutcome]:
         """Records work as a run; inside a server's run, that one is it. What is logged meanwhile bears both."""
         if self._task is not None:
             yield self._task.outcome
             return
         run_id = new_act_id("run")
-        with log_context(table=table, run_id=run_id), self.catalog.runs.recorded(run_id, table, kind) as outcome:
+        recorded = self.catalog.runs.recorded(run_id, table, kind, arguments)
+        with log_context(table=table, run_id=run_id), recorded as outcome:
             yield outcome
 
     def act_id(self, kind: str) -> str:

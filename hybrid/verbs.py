@@ -147,6 +147,11 @@ def run(home: Hybrid, *, run: str) -> Json:
     return views.run_view(home.run(run))
 
 
+def flows(home: Hybrid) -> Json:
+    """Every flow that has run, by target and name."""
+    return [views.flow_view(found) for found in home.flows()]
+
+
 def schedules(home: Hybrid, *, table: str | None = None) -> Json:
     """When scheduled tasks run next, and why one waits."""
     return [views.schedule_view(found) for found in home.schedules(table)]
@@ -279,6 +284,7 @@ VERBS: Mapping[str, Verb] = {
     "runs": Verb(runs),
     "run": Verb(run),
     "schedules": Verb(schedules),
+    "flows": Verb(flows),
     "ingest": Verb(ingest, INGEST),
     "move": Verb(move, MOVE_TASK),
     "task_run": Verb(task_run, MOVE_TASK, only_one=True),

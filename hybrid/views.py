@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hybrid.api import Creation
     from hybrid.catalog.runs import RunRecord
     from hybrid.connectors import ConnectorStatus
+    from hybrid.flow_runs import FlowStatus
     from hybrid.handle import Segment, Table
     from hybrid.move.explicit import BoundaryReport
     from hybrid.move.move import MoveReport
@@ -121,6 +122,11 @@ def run_view(run: RunRecord) -> Json:
         "state": run.state,
         "result": run.result if not run.incomplete else run.progress,
     }
+
+
+def flow_view(found: FlowStatus) -> Json:
+    """A flow."""
+    return _plain(vars(found))
 
 
 def schedule_view(found: Schedule) -> Json:

@@ -90,9 +90,12 @@ class Runs:
         self._engine = engine
 
     @contextmanager
-    def recorded(self, run_id: str, table: str, kind: str) -> Iterator[RunOutcome]:
+    def recorded(
+        self, run_id: str, table: str, kind: str, arguments: Mapping[str, Any] | None = None
+    ) -> Iterator[RunOutcome]:
         """Records work of this process: RUNNING while it goes on, then how it ended, with its sentence."""
         values = {"id": run_id, "table_name": table, "type": kind, "state": "RUNNING", "source": "cli"}
+        values["arguments"] = json.dumps(dict(arguments or {}))
         with self._engine.begin() as connection:
             connection.execute(RUNS.insert().values(**values, created_at=_now(), started_at=_now(), pid=os.getpid()))
         outcome = RunOutcome()

@@ -38,6 +38,7 @@ NOUNS = {
     "access": Noun("hybrid.cli.access:access", "Who may use the server, and what for."),
     "admin": Noun("hybrid.cli.admin:admin", "Pinot's own command lines."),
     "connector": Noun("hybrid.cli.connector:connector", "What brings a table's rows."),
+    "flow": Noun("hybrid.cli.flow:flow", "Load files once and incrementally."),
     "rejected": Noun("hybrid.cli.rejected:rejected", "Messages that could not be read."),
     "logs": Noun("hybrid.cli.logs:logs", "What was written down."),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.catalog.definitions import Definition
@@ -9,7 +11,7 @@ from hybrid.creation import creation_lock
 from hybrid.doctor.findings import Checkup, Severity, now_words
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import open_half, state_at
+from hybrid.lake.log import open_half, own_states, state_at
 from hybrid.progress import Silent
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.state import Act
@@ -82,10 +84,21 @@ def _is_being_created(layout: TableLayout) -> bool:
 
 
 def _newest_creation(layout: TableLayout) -> Act | None:
-    """Act 0 of the half that was created last (`table apply` may have added one): it has the newest documents."""
-    states = [state_at(layout.half(half), 0) for half in Half]
-    acts = [state.act for state in states if state is not None and isinstance(state.act.detail.get("schema"), dict)]
+    """The newest act that has the documents: act 0 of a half (`table apply` may have added one), or added columns."""
+    acts = [act for half in Half for act in _acts_with_documents(layout.half(half))]
     return max(acts, key=lambda act: act.at, default=None)
+
+
+def _acts_with_documents(half: Path) -> Iterator[Act]:
+    first = state_at(half, 0)
+    try:
+        newest = open_half(half).version
+    except HybridError:  # act 0 may be readable where what follows is damaged
+        newest = 0
+    for state in (*(state for _, state in own_states(half, newest)), *([first] if first is not None else [])):
+        if isinstance(state.act.detail.get("schema"), dict):
+            yield state.act
+            return
 
 
 def _write_anew(home: Hybrid, name: str, act: Act) -> str:

@@ -23,22 +23,31 @@ if TYPE_CHECKING:
 _CONFLICTS = ("ConcurrentTransactionException", "ConcurrentAppend", "ConcurrentDelete", "DELTA_CONCURRENT")
 
 
-def commit_act(frame: DataFrame, half: Path, state: HalfState, *, planned: int, replacing: Sequence[str] = ()) -> int:
+def commit_act(
+    frame: DataFrame,
+    half: Path,
+    state: HalfState,
+    *,
+    planned: int,
+    replacing: Sequence[str] = (),
+    evolve: bool = False,
+) -> int:
     """Appends `frame`, or puts it in place of the segments `replacing`, and makes `state` the half's state.
 
-    Call it under the half's lock. `planned` is the Delta version that the act was planned on. Returns the version of
-    the commit. OvertakenError when another act came first: nothing was changed.
+    Call it under the half's lock. `planned` is the Delta version that the act was planned on. With `evolve` the half
+    takes over columns that it has not. Returns the version of the commit. OvertakenError when another act came first:
+    nothing was changed.
     """
     act = state.act
     failpoint(act.kind, "before")
     with failpoint_inside(act.kind, half):
-        _write(frame, half, state, replacing)
+        _write(frame, half, state, replacing, evolve)
     version = _committed_as(half, act.id, planned)
     failpoint(act.kind, "after")
     return version
 
 
-def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[str]) -> None:
+def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[str], evolve: bool) -> None:
     writer = (
         frame.write.format("delta")
         .mode("overwrite" if replacing else "append")
@@ -46,6 +55,8 @@ def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[s
         .option("txnVersion", state.act.number)
         .option("userMetadata", to_user_metadata(state))
     )
+    if evolve:
+        writer = writer.option("mergeSchema", "true")
     if replacing:
         quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in replacing)
         writer = writer.option("replaceWhere", f"{SEGMENT} IN ({quoted})")

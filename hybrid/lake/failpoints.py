@@ -15,7 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # Every kind of act that commits. A test holds this list to the kinds the code commits.
-ACT_KINDS = ("create", "ingest", "seal", "move", "replace", "revert", "boundary", "history", "start")
+ACT_KINDS = (
+    "create", "ingest", "seal", "move", "replace", "revert", "boundary", "history", "start",
+    "flow", "refresh", "evolve",
+)  # fmt: skip
 POSITIONS = ("before", "inside", "after")
 
 _passed: dict[str, int] = {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 Report = TypeVar("Report")
 
 _ATTEMPTS = 5
+_TURNS: dict[Path, threading.Lock] = {}
 
 
 @dataclass
@@ -41,16 +43,23 @@ class Workbench:
         """The Spark session; the first use in a process starts a JVM."""
         return self.start_spark()
 
-    def lock(self, layout: TableLayout, half: Half) -> AbstractContextManager[None]:
-        """The lock of a half, with this process's JVM written down. Hold it for plan-check and commit only."""
+    @contextmanager
+    def lock(self, layout: TableLayout, half: Half) -> Iterator[None]:
+        """The lock of a half, with this process's JVM written down. Hold it for plan-check and commit only.
+
+        Threads of this process take turns by themselves first: who waits is told of other processes only.
+        """
         from hybrid.lake.spark import jvm_pid
 
-        return half_lock(
-            layout.lock(half),
-            jvm_pid=jvm_pid(self.spark),
-            timeout_s=self.lock_timeout_s,
-            waiting=self.progress.say,
-        )
+        path = layout.lock(half)
+        turn = _TURNS.setdefault(path, threading.Lock())
+        is_ours = turn.acquire(timeout=self.lock_timeout_s)
+        try:
+            with half_lock(path, jvm_pid=jvm_pid(self.spark), timeout_s=self.lock_timeout_s, waiting=self.progress.say):
+                yield
+        finally:
+            if is_ours:
+                turn.release()
 
     def until_not_overtaken(self, table: str, attempt: Callable[[], Report]) -> Report:
         """Plans an act on OFFLINE anew each time another one comes first.

@@ -15,6 +15,7 @@ from hybrid.serve import (
     boundaries,
     connectors,
     consumption,
+    flows,
     health,
     ingest_files,
     jobs,
@@ -38,7 +39,7 @@ _ROUTERS = tuple(
     noun.router
     for noun in (
         queries, health, schemas, consumption, connectors, tables, sizes, boundaries, segments, tasks, jobs,
-        ingest_files, replacements, verbs, openapi,
+        ingest_files, replacements, flows, verbs, openapi,
     )
 )  # fmt: skip
 # What people wait for goes to its endpoint at once: the layers between take as long as a small statement.

@@ -1,0 +1,59 @@
+"""`hybrid flow`: run flow files, and see how their flows stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.job import read_variables
+from hybrid.cli.opened import ask, confirm, opened
+
+COLUMNS = ("target", "flow", "type", "state", "last_run", "rows", "rejected", "files", "refreshes", "result")
+_EVERYTHING = "\0"
+
+
+@click.group(cls=HybridGroup)
+def flow() -> None:
+    """Load files: once, and incrementally."""
+
+
+@flow.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--var", "variables", multiple=True, metavar="name=value", help="A variable of the file.")
+@click.option(
+    "--full-refresh",
+    "refresh",
+    is_flag=False,
+    flag_value=_EVERYTHING,
+    metavar="[NAME]",
+    help="Load everything again: of all flows, of the table NAME or the flow NAME.",
+)
+@click.option("--yes", is_flag=True, help="The full refresh is meant.")
+@pass_cli
+def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, yes: bool) -> int:
+    """Run the flows that a Python or SQL file declares: once-flows once, the others what is new."""
+    with opened(cli) as home:
+        session = home.load_flows(file, read_variables(variables, "--var"))
+        chosen = [] if refresh is None else session.declaration.chosen(None if refresh == _EVERYTHING else refresh)
+        if chosen:
+            names = ", ".join(one.name for one in chosen)
+            confirm(f"Full refresh: take away everything that {names} brought, and load it again?", yes)
+        reports = home.run_flows(session, chosen)
+        for warning in dict.fromkeys(session.declaration.warnings):
+            cli.say(f"warning: {warning}")
+    for report in reports:
+        for warning in report.warnings:
+            cli.say(f"warning: {report.flow}: {warning}")
+        cli.say(f"{'error: ' if report.state == 'FAILED' else ''}{report.flow}: {report.sentence}")
+    if cli.is_machine_read:
+        cli.emit([report.to_json() for report in reports])
+    return 1 if any(report.state == "FAILED" for report in reports) else 0
+
+
+@flow.command("list")
+@pass_cli
+def list_(cli: Cli) -> None:
+    """Every flow: what it brought, when it ran last, and what that did."""
+    cli.emit(ask(cli, "flows"), COLUMNS)

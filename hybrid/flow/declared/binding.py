@@ -1,0 +1,131 @@
+"""What a flow's function gets when it loads its files: all of a batch, or the next new ones of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError, NotFoundError, SpecError
+from hybrid.flow.declared.convert import union_all
+from hybrid.flow.declared.ledger import changed_since
+from hybrid.flow.declared.listing import SourceFile, list_files, next_files
+from hybrid.flow.declared.options import FileSource
+from hybrid.flow.declared.read import Loaded, load_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class NothingNew(BaseException):
+    """Ends a flow's function where its stream has no new file. No Exception, so that no flow catches it."""
+
+    def __init__(self, source: FileSource, listed: int, changed: Sequence[str]) -> None:
+        super().__init__(source.path)
+        self.source, self.listed, self.changed = source, listed, tuple(changed)
+
+
+@dataclass
+class Bound:
+    """What a call of a flow's function has loaded."""
+
+    flow: str
+    spark: SparkSession
+    files: list[SourceFile] = field(default_factory=list)
+    rejected_frames: list[DataFrame] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    left: int = 0
+
+    @property
+    def rejected(self) -> DataFrame | None:
+        """What was rejected while files were read."""
+        return union_all(self.rejected_frames) if self.rejected_frames else None
+
+    def _loaded(self, source: FileSource, files: Sequence[SourceFile], known: StructType | None) -> Loaded:
+        self.warnings += source.warnings
+        found = load_files(self.spark, source, files, known)
+        self.warnings += found.warnings
+        if source.strict and found.rejected is not None:
+            _refuse_any(found.rejected)
+        return found
+
+
+@dataclass
+class OnceBinding(Bound):
+    """All files of every source, of a once-flow."""
+
+    def read(self, source: FileSource) -> DataFrame:
+        """The rows of a batch. SpecError for a stream, NotFoundError where there is no file."""
+        if source.streaming:
+            raise SpecError(
+                f"Flow '{self.flow}' is once and reads a stream: what comes after its run would never be read.",
+                hint="Read a batch (spark.read, read_files without STREAM), or leave `once` out.",
+            )
+        files = list_files(source)
+        if not files:
+            raise NotFoundError(f"Flow '{self.flow}': there is no file at '{source.path}'. It has not run.")
+        found = self._loaded(source, files, None)
+        self.files += files
+        if found.rejected is not None:
+            self.rejected_frames.append(found.rejected)
+        return found.good
+
+
+@dataclass
+class StreamBinding(Bound):
+    """The next new files of the one stream of an incremental flow; `ledger` holds those it has read."""
+
+    ledger: Mapping[str, int] = field(default_factory=dict)
+    known: StructType | None = None
+    schema: StructType | None = None
+    source: FileSource | None = None
+
+    def read(self, source: FileSource) -> DataFrame:
+        """The rows of the next micro-batch of a stream, or those of a batch that the stream is joined with."""
+        return self._next(source) if source.streaming else self._whole(source)
+
+    def _next(self, source: FileSource) -> DataFrame:
+        if self.source is not None:
+            raise SpecError(
+                f"Flow '{self.flow}' reads two streams, '{self.source.path}' and '{source.path}'.",
+                hint="Write an append flow for each; both may have the same target.",
+            )
+        self.source = source
+        listed = list_files(source)
+        new = [file for file in listed if file.path not in self.ledger]
+        changed = changed_since(listed, self.ledger)
+        if not new:
+            raise NothingNew(source, len(listed), changed)
+        if changed:
+            self.warnings.append(changed_words(changed))
+        self.files = next_files(source, new)
+        self.left = len(new) - len(self.files)
+        found = self._loaded(source, self.files, self.known)
+        self.schema = found.schema
+        if found.rejected is not None:
+            self.rejected_frames.append(found.rejected)
+        return found.good
+
+    def _whole(self, source: FileSource) -> DataFrame:
+        files = list_files(source)
+        if not files:
+            raise NotFoundError(f"Flow '{self.flow}': there is no file at '{source.path}'.")
+        found = self._loaded(source, files, None)
+        if found.rejected is not None:
+            _refuse_any(found.rejected)  # not of the flow's target: nowhere to keep them
+        return found.good
+
+
+def changed_words(paths: Sequence[str]) -> str:
+    """What is said of files that are others by now."""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}: changed after it was read, and not read again. --full-refresh reads everything anew."
+
+
+def _refuse_any(rejected: DataFrame) -> None:
+    """DataError when anything was rejected."""
+    first = rejected.limit(1).collect()
+    if first:
+        text = bytes(first[0][1] or b"").decode("utf-8", "replace")[:100]
+        raise DataError(f"A line cannot be read: {first[0][0]}: {text}")

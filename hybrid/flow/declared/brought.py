@@ -1,0 +1,78 @@
+"""What flows have brought to OFFLINE, by the hidden columns of its rows; corrections of it by the lineage.
+
+A replacement's rows no longer say which flow brought the rows they stand for. So a segment that was replaced goes with
+a refresh when every row in it, as it was before, was brought by the flows that are refreshed; when others' rows were
+among them, nobody can tell what would be left, and the refresh is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid.errors import ConflictError
+from hybrid.flow.declared.frames import quoted
+from hybrid.lake.log import HalfSnapshot, lineage_acts
+from hybrid.lake.workbench import Workbench
+from hybrid.table import columns
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Brought:
+    """`segments` hold rows of the `flows`; of those in `replaced` nothing stays, as a correction stands there."""
+
+    segments: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
+
+    def kept(self, rows: DataFrame) -> DataFrame:
+        """Those of the segments' rows that stay: other flows'."""
+        segment, connector = quoted(columns.SEGMENT), quoted(columns.CONNECTOR)
+        return rows.where(~segment.isin(list(self.replaced)) & ~connector.isin(list(self.flows)))
+
+
+def brought_by(bench: Workbench, offline: HalfSnapshot, flows: Sequence[str]) -> Brought:
+    """What these flows brought to the OFFLINE half as it is now, called under its lock.
+
+    ConflictError when a replacement stands over rows of theirs and of others.
+    """
+    rows = bench.spark.read.format("delta").load(str(offline.path))
+    found = {(row[0], row[1]) for row in rows.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
+    own = {segment for segment, connector in found if connector in flows}
+    corrected = {segment for segment, connector in found if connector == REPLACEMENT_CONNECTOR}
+    replaced = {name for name in corrected if _is_theirs(bench, offline, name, set(flows))}
+    return Brought(tuple(sorted(own | replaced)), tuple(sorted(replaced)), tuple(flows))
+
+
+def _is_theirs(bench: Workbench, offline: HalfSnapshot, segment: str, flows: set[str]) -> bool:
+    """Whether a replaced segment stands for rows of these flows alone."""
+    names, connectors, entry = {segment}, set[str](), None
+    for version, act in lineage_acts(offline):
+        to, before = _texts(act.detail["segments_to"]), set(_texts(act.detail["segments_from"]))
+        if not names & set(to) or not before:
+            continue
+        entry = entry or act.id
+        then = bench.spark.read.format("delta").option("versionAsOf", version - 1).load(str(offline.path))
+        old = then.where(quoted(columns.SEGMENT).isin(sorted(before))).select(columns.CONNECTOR).distinct().collect()
+        connectors |= {row[0] for row in old} - {REPLACEMENT_CONNECTOR}
+        names |= before
+    if not connectors & flows:
+        return False
+    if connectors <= flows:
+        return True
+    others = ", ".join(sorted(connectors - flows))
+    table = offline.path.parent.name
+    raise ConflictError(
+        f"Segment '{segment}' was replaced by '{entry}', and rows of {others} were in it besides those to be "
+        "refreshed: what stays cannot be told apart. Nothing was changed.",
+        hint=f"Refresh all of them together, or revert first: hybrid replacement revert {table} {entry}",
+    )
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,117 @@
+"""Which files a source has: a path, a folder with all below it, or a pattern, less what its options leave out."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid.errors import DataError, NotFoundError
+from hybrid.flow.declared.options import FileSource
+
+_MAGIC = re.compile(r"[*?\[{]")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, order=True)
+class SourceFile:
+    """One file; `modified_ms` is when it was changed last, epoch milliseconds. Older files come first."""
+
+    modified_ms: int
+    path: str
+    bytes: int
+
+    def check_unchanged(self) -> None:
+        """DataError when the file is another one by now, or gone: what was read of it may be half of it."""
+        try:
+            now = _file(self.path)
+        except FileNotFoundError as error:
+            raise DataError(f"{self.path} was removed while it was read. Nothing of it was kept.") from error
+        if now != self:
+            raise DataError(
+                f"{self.path} was changed while it was read. Nothing of it was kept.",
+                hint="Write files elsewhere and rename them into place; then run it again.",
+            )
+
+
+def list_files(source: FileSource) -> list[SourceFile]:
+    """The files of a source, oldest first. NotFoundError when the folder that a pattern begins in does not exist."""
+    roots = _roots(source.path)
+    if not roots:
+        base = base_folder(source.path)
+        if not os.path.exists(base):
+            raise NotFoundError(f"'{source.path}': there is no folder {base}.")
+        return []
+    found = {path: _file(path) for root in roots for path in _files(root, source.recursive)}
+    return sorted(file for file in found.values() if _is_wanted(source, file))
+
+
+def base_folder(path: str) -> str:
+    """The part of a path before its first pattern; of a plain one, the path itself."""
+    parts = Path(os.path.abspath(path)).parts
+    plain = [part for place, part in enumerate(parts) if not any(map(_MAGIC.search, parts[: place + 1]))]
+    return str(Path(*plain))
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path has characters of patterns."""
+    return bool(_MAGIC.search(path))
+
+
+def _roots(path: str) -> list[str]:
+    found = (match for plain in _expanded(os.path.abspath(path)) for match in glob.glob(plain))
+    return sorted(one for one in set(found) if not _is_hidden(one))
+
+
+def _expanded(path: str) -> Iterator[str]:
+    """`{a,b}` of Hadoop's patterns, which Python's have not."""
+    match = _BRACES.search(path)
+    if match is None:
+        yield path
+        return
+    for choice in match[1].split(","):
+        yield from _expanded(path[: match.start()] + choice + path[match.end() :])
+
+
+def _files(root: str, recursive: bool) -> Iterator[str]:
+    if os.path.isfile(root):
+        yield root
+        return
+    for folder, below, names in os.walk(root, followlinks=True):
+        # Folders of partitions (`year=2024`) are a part of what is read, as in Spark.
+        below[:] = sorted(name for name in below if not _is_hidden(name) and (recursive or "=" in name))
+        yield from (os.path.join(folder, name) for name in names if not _is_hidden(name))
+
+
+def _is_hidden(path: str) -> bool:
+    name = os.path.basename(path)
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _is_wanted(source: FileSource, file: SourceFile) -> bool:
+    after, before = source.modified_after_ms, source.modified_before_ms
+    if (after is not None and file.modified_ms <= after) or (before is not None and file.modified_ms >= before):
+        return False
+    patterns = list(_expanded(source.name_pattern)) if source.name_pattern else ["*"]
+    return any(fnmatch.fnmatchcase(os.path.basename(file.path), pattern) for pattern in patterns)
+
+
+def _file(path: str) -> SourceFile:
+    found = os.stat(path)
+    return SourceFile(found.st_mtime_ns // 1_000_000, path, found.st_size)
+
+
+def next_files(source: FileSource, files: Iterable[SourceFile]) -> list[SourceFile]:
+    """Those of one micro-batch: at most `files_max`, and `bytes_max` bytes unless the first alone has more."""
+    taken: list[SourceFile] = []
+    left = source.bytes_max
+    for file in files:
+        if len(taken) == source.files_max or (left is not None and taken and file.bytes > left):
+            break
+        taken.append(file)
+        left = None if left is None else left - file.bytes
+    return taken

@@ -1,0 +1,122 @@
+"""What a flow file declares: tables, and the flows that append to them. Values, and the rules between them; no engine.
+
+A flow is known by its target and its name, whatever file it comes from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybrid.errors import SpecError, suggestion
+
+# A flow's name is a part of the keys of its rows' coordinates, where a slash divides.
+_FLOW_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}")
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
+
+# Properties of a table that have an effect, and where each stands in the table's documents.
+TABLE_PROPERTIES = (
+    "hybrid.timeColumn",
+    "hybrid.timeFormat",
+    "hybrid.bucketTimePeriod",
+    "hybrid.bufferTimePeriod",
+    "hybrid.mergeType",
+    "hybrid.maxNumRecordsPerSegment",
+    "hybrid.schedule",
+    "hybrid.sortedColumn",
+)
+
+
+@dataclass(frozen=True)
+class FlowTable:
+    """A declared target. `schema` is a Spark schema, a DDL text, or None: taken from the flows' rows."""
+
+    name: str
+    place: str
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    schema: Any = None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A declared flow. `query()` gives its rows as a Spark frame; it is called anew for every micro-batch.
+
+    `place` is where it stands, for messages.
+    """
+
+    target: str
+    name: str
+    place: str
+    query: Callable[[], Any]
+    once: bool = False
+    comment: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """`once` or `incremental`."""
+        return "once" if self.once else "incremental"
+
+    def __str__(self) -> str:
+        return f"{self.target}.{self.name}"
+
+
+@dataclass
+class Declaration:
+    """Everything that the file `source` declares, in its order, and what it says without effect."""
+
+    source: str
+    tables: dict[str, FlowTable] = field(default_factory=dict)
+    flows: list[Flow] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def add_table(self, table: FlowTable) -> None:
+        """SpecError for a name that no table can have, one that stands twice, and properties that are not known."""
+        if not _TABLE_NAME.fullmatch(table.name):
+            plain = table.name.rpartition(".")[2]
+            hint = f"Write '{plain}'." if _TABLE_NAME.fullmatch(plain) else None
+            message = f"'{table.name}' is no name of a table: letters, digits and _, at most 100; no catalog or schema."
+            raise SpecError.at(self.source, table.place, message, hint=hint)
+        if table.name in self.tables:
+            message = f"table '{table.name}' is created twice, first at {self.tables[table.name].place}. Remove one."
+            raise SpecError.at(self.source, table.place, message)
+        for name in table.properties:
+            if name.startswith("hybrid.") and name not in TABLE_PROPERTIES:
+                known = ", ".join(TABLE_PROPERTIES)
+                near = suggestion(name, TABLE_PROPERTIES)
+                message = f"table '{table.name}': '{name}' is no property of a table.{near} There are: {known}."
+                raise SpecError.at(self.source, table.place, message)
+        self.tables[table.name] = table
+
+    def add_flow(self, flow: Flow) -> None:
+        """SpecError for a name that no flow can have, and for one that stands twice on its table."""
+        if not _FLOW_NAME.fullmatch(flow.name):
+            message = f"'{flow.name}' is no name of a flow: letters, digits, _, - and ., at most 200."
+            raise SpecError.at(self.source, flow.place, message)
+        for other in self.flows:
+            if (other.target, other.name) == (flow.target, flow.name):
+                message = (
+                    f"flow '{flow.name}' of table '{flow.target}' stands twice, first at {other.place}. "
+                    "A flow is known by its name: give one of them another."
+                )
+                raise SpecError.at(self.source, flow.place, message)
+        self.flows.append(flow)
+
+    def targets(self) -> list[str]:
+        """The tables that flows append to, in the order of the flows."""
+        return list(dict.fromkeys(flow.target for flow in self.flows))
+
+    def chosen(self, name: str | None) -> list[Flow]:
+        """The flows that `name` means: a flow's name, a table's, or None for all. SpecError when it means none."""
+        if name is None:
+            return list(self.flows)
+        found = [flow for flow in self.flows if flow.name == name] or [
+            flow for flow in self.flows if flow.target == name
+        ]
+        if not found:
+            known = [*(flow.name for flow in self.flows), *self.targets()]
+            message = f"--full-refresh {name}: {self.source} has no flow and no table of that name."
+            raise SpecError(f"{message}{suggestion(name, known)}", hint=f"There are: {', '.join(known)}.")
+        return found

@@ -1,0 +1,130 @@
+"""A once-flow's commits: its rejected rows to REALTIME, then its rows to OFFLINE with the note that it has run.
+
+What a death between leaves: rejected rows of a flow that has not run. The next run puts its own in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hybrid.errors import OvertakenError
+from hybrid.flow.declared.brought import Brought, brought_by
+from hybrid.flow.declared.convert import union_all
+from hybrid.flow.declared.frames import quoted
+from hybrid.flow.declared.laying import in_files, lay_segments
+from hybrid.flow.declared.progress import (
+    ONCE,
+    ONCE_TIMESTAMP,
+    ONCE_TOPIC,
+    FlowProgress,
+    progress_of,
+    with_offline,
+    with_realtime,
+)
+from hybrid.flow.declared.stage import Staged, laid_out
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.log import open_half
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.state import next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a once-flow brings in the refresh of that number; `files` is how many it read."""
+
+    flow: str
+    refresh: int
+    files: int
+    staged: Staged
+
+
+def commit_rejected(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Load) -> None:
+    """Keeps the load's rejected rows in REALTIME, in place of those that an earlier try of this refresh left."""
+    path, staged = layout.half(Half.REALTIME), load.staged
+    with bench.lock(layout, Half.REALTIME):
+        current = open_half(path)
+        state = current.realtime
+        before = progress_of(state, load.flow) or FlowProgress(ONCE)
+        tried = before.rejected_of == load.refresh
+        if before.refresh != load.refresh:
+            raise OvertakenError(f"A refresh of flow '{load.flow}' began in another process.")
+        if not staged.rejected and not tried:
+            return
+        left = before.rejected if tried else 0
+        progress = replace(before, rejected=staged.rejected, rejected_of=load.refresh)
+        detail = {"flow": load.flow, "rows": 0, "rejected": staged.rejected, "files": 0, "refresh": load.refresh}
+        after = replace(
+            with_realtime(state, load.flow, progress),
+            act=next_act(state, new_act_id("flow"), "flow", bench.now_iso(), detail),
+            rejected=state.rejected + staged.rejected - left,
+        )
+        name = columns.rejected_segment(spec.name)
+        hidden = {**_hidden(load), columns.SEGMENT: name, columns.TIME: None}
+        frame = laid_out(spec, Half.REALTIME, staged.bad, hidden, bare=True)
+        if tried:
+            others = _stored(bench, spec, layout, Half.REALTIME, [name]).where(quoted(columns.CONNECTOR) != load.flow)
+            frame = union_all([others, frame])
+        commit_act(frame.coalesce(1), path, after, planned=current.version, replacing=[name] if tried else ())
+
+
+def commit_load(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Load) -> list[str]:
+    """Commits the load's rows in place of what the flow brought before; the names of its segments.
+
+    OvertakenError when the flow ran elsewhere meanwhile. Nothing was changed then.
+    """
+    path = layout.half(Half.OFFLINE)
+    with bench.lock(layout, Half.OFFLINE):
+        current = open_half(path)
+        state, staged = current.offline, load.staged
+        before = progress_of(state, load.flow)
+        if before is not None and before.refresh >= load.refresh:
+            raise OvertakenError(f"Flow '{load.flow}' of table '{spec.name}' ran in another process meanwhile.")
+        old = brought_by(bench, current, [load.flow]) if before is not None else Brought()
+        frame, names = lay_segments(bench, spec, current, staged.good, _hidden(load))
+        if old.segments:
+            kept = old.kept(_stored(bench, spec, layout, Half.OFFLINE, old.segments))
+            frame = in_files(spec, union_all([kept, frame]))
+        now = bench.now_iso()
+        progress = FlowProgress(
+            ONCE, load.refresh, rows=staged.rows, rejected=staged.rejected, files=load.files, batches=1, at=now
+        )
+        detail = {
+            "flow": load.flow,
+            "rows": staged.rows,
+            "rejected": staged.rejected,
+            "files": load.files,
+            "refresh": load.refresh,
+            "segments": names,
+            "segments_from": list(old.segments),
+        }
+        act = next_act(state, new_act_id("flow"), "flow", now, detail)
+        after = replace(with_offline(state, load.flow, progress), act=act)
+        places = [*old.segments, *names] if old.segments else []
+        commit_act(frame, path, after, planned=current.version, replacing=places)
+    return names
+
+
+def _hidden(load: Load) -> dict[str, Column | str | int | None]:
+    return {
+        columns.CONNECTOR: load.flow,
+        columns.TOPIC: ONCE_TOPIC,
+        columns.EPOCH: load.refresh,
+        columns.PARTITION: 0,
+        columns.TIMESTAMP: ONCE_TIMESTAMP,
+        columns.OP: columns.OP_ROW,
+    }
+
+
+def _stored(bench: Workbench, spec: TableSpec, layout: TableLayout, half: Half, names: Sequence[str]) -> DataFrame:
+    """The rows of some segments as they are stored."""
+    rows = bench.spark.read.format("delta").load(str(layout.half(half)))
+    wanted = [quoted(name) for name, _ in physical_columns(spec, half)]
+    return rows.where(quoted(columns.SEGMENT).isin(list(names))).select(*wanted)

@@ -1,0 +1,44 @@
+"""Runs a Python flow file, which declares its tables and flows. No flow runs yet, and no JVM is started."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from hybrid.errors import HybridError, SpecError
+from hybrid.flow.declared.python_face import spark
+from hybrid.flow.declared.session import FlowSession, in_session
+
+
+def run_python_file(path: Path, text: str, session: FlowSession) -> None:
+    """Executes the file with `spark` in its names. SpecError, with the line, for whatever it raises."""
+    source = session.declaration.source
+    try:
+        code = compile(text, source, "exec")
+    except SyntaxError as error:
+        raise SpecError(f"{source}: line {error.lineno}: this is not Python: {error.msg}.") from error
+    # As in a notebook: functions of `__main__` travel to Spark's workers by value.
+    names: dict[str, Any] = {"__name__": "__main__", "__file__": str(path), "spark": spark}
+    folder = str(path.absolute().parent)
+    sys.path.insert(0, folder)
+    try:
+        with in_session(session):
+            exec(code, names)
+    except HybridError:
+        raise
+    except SystemExit as error:
+        raise SpecError(
+            f"{source}: the file ends itself (exit {error.code}) before it has declared everything."
+        ) from error
+    except Exception as error:  # whatever a user's file may raise
+        raise SpecError(f"{source}: line {line_of(error, source)}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(folder)
+
+
+def line_of(error: BaseException, source: str) -> str:
+    """The line of the file in which an error arose, or `?`."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source]
+    return str(lines[-1]) if lines else "?"

@@ -1,0 +1,124 @@
+"""Files as frames: the rows that fit the source's columns, and those that do not, with their text and the reason.
+
+Spark parses only the columns that somebody asks for, and what it does not parse it does not check. So both frames ask
+for every column: a line is in one of them, never in both and never in none, whatever a flow selects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError
+from hybrid.flow.declared.evolve import merged, new_fields, top_level
+from hybrid.flow.declared.frames import file_path, quoted
+from hybrid.flow.declared.listing import SourceFile
+from hybrid.flow.declared.options import Evolution, FileSource
+from hybrid.flow.declared.reader import CORRUPT, Reader, reader_for
+from hybrid.flow.declared.rescue import rescued
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_SHOWN_MAX = 10
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What files gave. `rejected` has columns REASON and RAW, None where nothing can be rejected.
+
+    `schema` are the source's columns from now on.
+    """
+
+    good: DataFrame
+    rejected: DataFrame | None
+    schema: StructType
+    warnings: tuple[str, ...] = ()
+
+
+def load_files(
+    spark: SparkSession, source: FileSource, files: Sequence[SourceFile], known: StructType | None
+) -> Loaded:
+    """Reads exactly these files. `known` are the columns that the source has had so far.
+
+    DataError when no line of them can be read, and when a mode says that new columns stop the flow.
+    """
+    reader = reader_for(spark, source, files)
+    given = reader.parsed(source.schema) if source.schema is not None else None
+    found = reader.inferred()
+    before = given if given is not None else known
+    if before is not None and given is not None:
+        before = merged(before, reader.partitions(found), None, Evolution.ADD)
+    warnings = _about_new(reader, source, files, before, found)
+    hints = reader.parsed(source.hints) if source.hints else None
+    schema = merged(before, found, hints, source.evolution)
+    if not schema.fields:
+        shown = files[0].path if len(files) == 1 else f"{len(files)} files, e.g. {files[0].path}"
+        raise DataError(f"{shown}: no line can be read as {source.format}, so there are no columns.")
+    if source.rescued is not None:
+        good, bad = rescued(reader, schema, source.rescued)
+        return Loaded(good, bad, schema, warnings)
+    rows, bad_rows = zip(*(_parted(reader, raw, schema) for raw in reader.rows(schema)), strict=True)
+    rejected = [one for one in bad_rows if one is not None]
+    return Loaded(
+        reduce(_union, rows), reduce(lambda a, b: a.union(b), rejected) if rejected else None, schema, warnings
+    )
+
+
+def _parted(reader: Reader, raw: DataFrame, schema: StructType) -> tuple[DataFrame, DataFrame | None]:
+    """The rows of one reading that fit, under the source's columns, and those that do not."""
+    from pyspark.sql import functions as F
+
+    if CORRUPT not in raw.columns:
+        return _shaped(raw, schema), None
+    touched = F.array_position(F.array(*(quoted(name).isNull() for name in raw.columns)), F.lit(True)) >= 0
+    good = raw.where(quoted(CORRUPT).isNull() & touched).drop(CORRUPT)
+    bad = raw.where(quoted(CORRUPT).isNotNull() & touched).select(
+        F.concat(reader.reason(raw), F.lit(", in "), file_path()).alias(columns.REASON),
+        quoted(CORRUPT).cast("binary").alias(columns.RAW),
+    )
+    return _shaped(good, schema), bad
+
+
+def _shaped(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The source's columns, in its order; those that these files have not are null."""
+    from pyspark.sql import functions as F
+
+    there = {name.lower(): name for name in frame.columns}
+    wanted = []
+    for field in schema:
+        name = there.get(field.name.lower())
+        wanted.append((quoted(name) if name else F.lit(None).cast(field.dataType)).alias(field.name))
+    return frame.select(*wanted)
+
+
+def _union(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.unionByName(other)
+
+
+def _about_new(
+    reader: Reader, source: FileSource, files: Sequence[SourceFile], known: StructType | None, found: StructType
+) -> tuple[str, ...]:
+    """What is to be said of fields that the source has not had; DataError where they stop the flow."""
+    if known is None:
+        return ()
+    new = new_fields(known, found)
+    if source.evolution is Evolution.FAIL and new:
+        where = next((file.path for file in files if set(new) & set(new_fields(known, reader.of_file(file)))), "")
+        raise DataError(
+            f"{where or source.path} has new columns: {_listed(new)}. Nothing of it was kept (failOnNewColumns).",
+            hint="Set schemaEvolutionMode to addNewColumns, rescue or none; or take the file away.",
+        )
+    ignored = top_level(new)
+    if source.evolution is Evolution.NONE and source.rescued is None and ignored:
+        return (f"{source.path}: new columns are not read (schemaEvolutionMode none): {_listed(ignored)}.",)
+    return ()
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
+    return ", ".join(names[:_SHOWN_MAX]) + more

@@ -1,0 +1,252 @@
+"""How files of each format are read by Spark: inference, rows with what is malformed beside them, and the reason."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError
+from hybrid.flow.declared.frames import parse_ddl, quoted
+from hybrid.flow.declared.listing import SourceFile, base_folder, is_pattern
+from hybrid.flow.declared.options import FileSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+CORRUPT = "_hy_corrupt"
+_KEPT = {"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE"}
+_PARTITION = re.compile(r"/([^/=]+)=[^/]*(?=/)")
+
+
+class Reader:
+    """One set of files of one source."""
+
+    def __init__(self, spark: SparkSession, source: FileSource, files: Sequence[SourceFile]) -> None:
+        self.spark, self.source, self.files = spark, source, files
+        self.paths = [file.path for file in files]
+        self._base = _base_path(source)
+
+    def parsed(self, text: object) -> StructType:
+        """A schema that the user gave."""
+        return parse_ddl(self.spark, text, self.source.path)
+
+    def inferred(self) -> StructType:
+        """The columns of the files, folders of partitions included."""
+        return self._plain(self._infer(self.paths))
+
+    def of_file(self, file: SourceFile) -> StructType:
+        """The columns of one of them."""
+        return self._plain(self._infer([file.path]))
+
+    def partitions(self, found: StructType) -> StructType:
+        """Those of the columns that come from names of folders."""
+        from pyspark.sql.types import StructType
+
+        names = self.partition_names()
+        return StructType([field for field in found if field.name in names])
+
+    def partition_names(self) -> set[str]:
+        """The names in `name=value` folders below the base."""
+        if self._base is None:
+            return set()
+        names = {name for path in self.paths for name in _PARTITION.findall(path[len(self._base) :])}
+        wanted = self.source.partition_columns
+        return names if wanted is None else names & set(wanted)
+
+    def rows(self, schema: StructType) -> Iterator[DataFrame]:
+        """Frames of all rows by the columns of `schema`; what a line is that does not fit stands in CORRUPT."""
+        raise NotImplementedError
+
+    def text_rows(self) -> Iterator[DataFrame]:
+        """The same with every value as text, for what is to be rescued."""
+        raise NotImplementedError
+
+    def reason(self, raw: DataFrame) -> Column:
+        """Why a row of `rows` with CORRUPT does not fit."""
+        raise NotImplementedError
+
+    def _infer(self, paths: Sequence[str]) -> StructType:
+        raise NotImplementedError
+
+    def spark_reader(self, **more: str) -> DataFrameReader:
+        """Spark's reader with the options of the source; lines that do not fit are kept."""
+        options = {name: value for name, value in self.source.reader.items() if name not in ("mode", "inferSchema")}
+        if self._base is not None:
+            options["basePath"] = self._base
+        reader = self.spark.read
+        for name, value in {**options, **more}.items():
+            reader = reader.option(name, value)
+        return reader
+
+    def _plain(self, found: StructType) -> StructType:
+        from pyspark.sql.types import StructType
+
+        unwanted = {CORRUPT}
+        if self._base is not None and self.source.partition_columns is not None:
+            every = {name for path in self.paths for name in _PARTITION.findall(path[len(self._base) :])}
+            unwanted |= every - set(self.source.partition_columns)
+        return StructType([field for field in found if field.name not in unwanted])
+
+
+def reader_for(spark: SparkSession, source: FileSource, files: Sequence[SourceFile]) -> Reader:
+    """The reader of a source's format."""
+    return {"json": JsonReader, "csv": CsvReader, "parquet": ParquetReader}[source.format](spark, source, files)
+
+
+def _base_path(source: FileSource) -> str | None:
+    """Below which folder `name=value` folders are columns: a folder that is read whole, as in Spark; or where asked."""
+    if source.partition_columns is not None and not source.partition_columns:
+        return None
+    path = os.path.abspath(source.path)
+    if is_pattern(path):
+        return base_folder(path) if source.partition_columns else None
+    return path if os.path.isdir(path) else None
+
+
+class JsonReader(Reader):
+    """One object a line; with `multiLine` one, or a list of them, a file."""
+
+    def _infer(self, paths: Sequence[str]) -> StructType:
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        found = self.spark_reader(**_KEPT).json(list(paths)).schema
+        if self.source.infer_types:
+            return found
+        kept = self.partition_names()
+        return StructType([one if one.name in kept else StructField(one.name, StringType()) for one in found])
+
+    def rows(self, schema: StructType) -> Iterator[DataFrame]:
+        """One frame; Spark finds what is malformed."""
+        from pyspark.sql.types import StructType
+
+        reader = self.spark_reader(**_KEPT).schema(StructType(list(schema)).add(CORRUPT, "string"))
+        yield reader.json(self.paths)
+
+    def text_rows(self) -> Iterator[DataFrame]:
+        """Lines, or whole files with `multiLine`."""
+        whole = {"wholetext": "true"} if self.source.flag("multiLine") else {}
+        lines = self.spark.read.options(**whole)
+        if self._base is not None:
+            lines = lines.option("basePath", self._base)
+        yield lines.text(self.paths)
+
+    def reason(self, raw: DataFrame) -> Column:
+        """No object at all, or which columns have values of another type."""
+        from pyspark.sql import functions as F
+
+        fields = F.from_json(quoted(CORRUPT), "map<string,string>")
+        wrong = [
+            F.when(
+                quoted(field.name).isNull() & F.element_at(fields, field.name).isNotNull(),
+                F.concat(
+                    F.lit(f"column '{field.name}': "),
+                    F.substring(F.element_at(fields, field.name), 1, 100),
+                    F.lit(f" is not {_named(field.dataType.simpleString())}"),
+                ),
+            )
+            for field in raw.schema
+            if field.name != CORRUPT
+        ]
+        return F.when(fields.isNull(), F.lit("not a JSON object")).otherwise(
+            F.coalesce(F.nullif(F.concat_ws("; ", *wrong), F.lit("")), F.lit("a field inside does not fit its type"))
+        )
+
+
+class CsvReader(Reader):
+    """Files with the same header are read together: a column is known by its name, wherever it stands in a line."""
+
+    def _groups(self, paths: Sequence[str]) -> list[list[str]]:
+        if not self.source.flag("header"):
+            return [list(paths)]
+        groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for path in paths:
+            groups[self._header(path)].append(path)
+        return list(groups.values())
+
+    def _header(self, path: str) -> tuple[str, ...]:
+        options = self.source.reader
+        opened = gzip.open if path.endswith(".gz") else open
+        encoding = options.get("encoding", options.get("charset", "utf-8"))
+        try:
+            with opened(path, "rt", encoding=encoding, newline="") as file:
+                delimiter = options.get("delimiter", options.get("sep", ",")).replace("\\t", "\t")
+                lines = csv.reader(file, delimiter=delimiter, quotechar=options.get("quote", '"') or None)
+                return tuple(next(lines, []))
+        except (OSError, UnicodeDecodeError, csv.Error, TypeError) as error:
+            raise DataError(f"{path}: its header cannot be read: {error}.") from error
+
+    def _columns(self, paths: Sequence[str], infer: bool) -> StructType:
+        reader = self.spark_reader(inferSchema=str(infer).lower(), enforceSchema="true")
+        return reader.csv(list(paths)).schema
+
+    def _infer(self, paths: Sequence[str]) -> StructType:
+        from pyspark.sql.types import StructType
+
+        fields: dict[str, StructField] = {}
+        for group in self._groups(paths):
+            for field in self._columns(group, self.source.infer_types):
+                fields.setdefault(field.name, field)
+        return StructType(list(fields.values()))
+
+    def rows(self, schema: StructType) -> Iterator[DataFrame]:
+        """A frame for each header."""
+        from pyspark.sql.types import StructType
+
+        known = {field.name.lower(): field for field in schema}
+        for group in self._groups(self.paths):
+            partitions = self.partition_names()
+            there = self._columns(group, False)
+            data = [known.get(one.name.lower(), one) for one in there if one.name not in partitions]
+            typed = StructType(data).add(CORRUPT, "string")
+            for one in there:
+                if one.name in partitions:
+                    typed = typed.add(known.get(one.name.lower(), one))
+            reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
+            yield reader.schema(typed).csv(group)
+
+    def text_rows(self) -> Iterator[DataFrame]:
+        """A frame of texts for each header."""
+        for group in self._groups(self.paths):
+            yield self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(group)
+
+    def reason(self, raw: DataFrame) -> Column:
+        """The columns that the line should have had."""
+        from pyspark.sql import functions as F
+
+        kept = [one for one in raw.schema if one.name != CORRUPT]
+        columns = ", ".join(f"{one.name} {_named(one.dataType.simpleString())}" for one in kept)
+        return F.lit(f"the line does not fit the columns ({columns})")
+
+
+class ParquetReader(Reader):
+    """Files say their columns themselves; nothing in them is malformed by the line."""
+
+    def _frame(self, paths: Sequence[str]) -> DataFrame:
+        return self.spark_reader(mergeSchema="true").parquet(*paths)
+
+    def _infer(self, paths: Sequence[str]) -> StructType:
+        return self._frame(paths).schema
+
+    def rows(self, schema: StructType) -> Iterator[DataFrame]:
+        """One frame, with the columns of all files."""
+        yield self._frame(self.paths)
+
+    def text_rows(self) -> Iterator[DataFrame]:
+        """The same: values keep the types of the files."""
+        yield self._frame(self.paths)
+
+    def reason(self, raw: DataFrame) -> Column:
+        """There is none."""
+        from pyspark.sql import functions as F
+
+        return F.lit("")
+
+
+def _named(kind: str) -> str:
+    return kind.upper()

@@ -1,0 +1,99 @@
+"""Mode rescue: what does not fit the source's columns is kept as JSON text in a column of its own, with its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from hybrid.flow.declared.frames import file_path, quoted
+from hybrid.flow.declared.reader import JsonReader, Reader
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField, StructType
+
+_FILE = "_file_path"
+
+
+def rescued(reader: Reader, schema: StructType, name: str) -> tuple[DataFrame, DataFrame | None]:
+    """The rows with the column `name`, null where all fits; and those that are no records at all."""
+    if isinstance(reader, JsonReader):
+        (lines,) = reader.text_rows()
+        return _from_json(reader, lines, schema, name)
+    frames = [_from_columns(frame, schema, name) for frame in reader.text_rows()]
+    return reduce(lambda one, other: one.unionByName(other), frames), None
+
+
+def _from_json(reader: Reader, lines: DataFrame, schema: StructType, name: str) -> tuple[DataFrame, DataFrame]:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    partitions = reader.partition_names()
+    data = [field for field in schema if field.name not in partitions]
+    options = {
+        key: value for key, value in reader.source.reader.items() if key not in ("mode", "inferSchema", "lineSep")
+    }
+    value, parsed, fields = "_hy_value", "_hy_parsed", "_hy_fields"
+    read = (
+        lines.where(F.length(F.trim("value")) > 0)
+        .withColumn("_hy_file", file_path())
+        .withColumnRenamed("value", value)
+        .withColumn(parsed, F.from_json(quoted(value), StructType(data), options))
+        .withColumn(fields, F.from_json(quoted(value), "map<string,string>", options))
+    )
+    names = F.array(*(F.lit(field.name) for field in data)) if data else F.array().cast("array<string>")
+    wrong = F.array(
+        *(
+            F.when(F.col(parsed)[field.name].isNull() & F.element_at(fields, field.name).isNotNull(), F.lit(field.name))
+            for field in data
+        ),
+        F.lit(None).cast("string"),
+    )
+    left = F.map_filter(
+        F.col(fields),
+        lambda key, one: (
+            one.isNotNull() & (~F.array_contains(names, key) | F.coalesce(F.array_contains(wrong, key), F.lit(False)))
+        ),
+    )
+    kept = F.when(F.size(left) > 0, F.to_json(F.map_concat(left, F.create_map(F.lit(_FILE), F.col("_hy_file")))))
+    good = read.where(F.col(fields).isNotNull()).select(
+        *(
+            quoted(field.name) if field.name in partitions else F.col(parsed)[field.name].alias(field.name)
+            for field in schema
+        ),
+        kept.alias(name),
+    )
+    bad = read.where(F.col(fields).isNull()).select(
+        F.concat(F.lit("not a JSON object, in "), F.col("_hy_file")).alias(columns.REASON),
+        quoted(value).cast("binary").alias(columns.RAW),
+    )
+    return good, bad
+
+
+def _from_columns(frame: DataFrame, schema: StructType, name: str) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    there = {one.lower(): one for one in frame.columns}
+    known = {field.name.lower() for field in schema}
+    extras = [quoted(one).alias(one) for low, one in there.items() if low not in known]
+    unfit = [_unfit(quoted(there[field.name.lower()]), field) for field in schema if field.name.lower() in there]
+    parts = [*extras, *unfit]
+    any_left = reduce(lambda one, other: one | other, (part.isNotNull() for part in parts), F.lit(False))
+    text = F.to_json(F.struct(*parts, file_path().alias(_FILE)))
+    fitting = [_fitting(there, field).alias(field.name) for field in schema]
+    return frame.select(*fitting, F.when(any_left, text).alias(name))
+
+
+def _fitting(there: Mapping[str, str], field: StructField) -> Column:
+    from pyspark.sql import functions as F
+
+    name = there.get(field.name.lower())
+    return F.lit(None).cast(field.dataType) if name is None else quoted(name).try_cast(field.dataType)
+
+
+def _unfit(value: Column, field: StructField) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.when(value.try_cast(field.dataType).isNull(), value).alias(field.name)

@@ -1,0 +1,104 @@
+"""A flow's rows, staged beside the halves: converted, counted and numbered before any lock is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.flow.declared.convert import stored_rows, with_rejected
+from hybrid.flow.declared.frames import quoted
+from hybrid.lake.layout import physical_columns
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+# Where a row lies in the staged files: the part, and its place in it. Together they number the rows without holes.
+_PART, _PLACE = "_hy_part", "_hy_place"
+_PLACE_BITS = 33  # of Spark's monotonically increasing ids
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Staged rows: `rows` that fit and `rejected` ones. `frame` has the user's columns, TIME, REASON, RAW and OFFSET.
+
+    OFFSET counts the rows of both kinds from 0.
+    """
+
+    frame: DataFrame
+    rows: int
+    rejected: int
+
+    @property
+    def total(self) -> int:
+        """Rows of both kinds."""
+        return self.rows + self.rejected
+
+    @property
+    def good(self) -> DataFrame:
+        """The rows that fit."""
+        return self.frame.where(quoted(columns.REASON).isNull())
+
+    @property
+    def bad(self) -> DataFrame:
+        """The rejected ones; none of the user's columns has a value."""
+        return self.frame.where(quoted(columns.REASON).isNotNull())
+
+
+def stage_rows(
+    spark: SparkSession, spec: TableSpec, frame: DataFrame, rejected: DataFrame | None, folder: Path
+) -> Staged:
+    """Stages a flow's frame, and what was rejected while it was read, in `folder`. The flow's work happens here."""
+    from pyspark.sql import functions as F
+
+    number = F.monotonically_increasing_id()
+    rows = with_rejected(stored_rows(frame, spec), rejected)
+    numbered = rows.withColumn(_PART, F.shiftright(number, _PLACE_BITS)).withColumn(
+        _PLACE, number.bitwiseAND((1 << _PLACE_BITS) - 1)
+    )
+    numbered.write.parquet(str(folder))
+    staged = spark.read.schema(numbered.schema).parquet(str(folder))
+    bad = F.sum(quoted(columns.REASON).isNotNull().cast("bigint"))
+    counts = {row[0]: (row[1], row[2]) for row in staged.groupBy(_PART).agg(F.count("*"), bad).collect()}
+    parts = sorted(counts)
+    starts = dict(zip(parts, accumulate((counts[part][0] for part in parts), initial=0), strict=False))
+    refused = sum(count for _, count in counts.values())
+    offset = _start(starts) + quoted(_PLACE)
+    found = staged.withColumn(columns.OFFSET, offset.cast("bigint")).drop(_PART, _PLACE)
+    return Staged(found, sum(count for count, _ in counts.values()) - refused, refused)
+
+
+def _start(starts: dict[int, int]) -> Column:
+    from pyspark.sql import functions as F
+
+    if not starts:
+        return F.lit(0)
+    pairs = [F.lit(value) for pair in starts.items() for value in pair]
+    return F.element_at(F.create_map(*pairs), quoted(_PART))
+
+
+def laid_out(
+    spec: TableSpec, half: Half, frame: DataFrame, hidden: dict[str, Column | str | int | None], *, bare: bool = False
+) -> DataFrame:
+    """Rows with every stored column of a half: `hidden` gives those that the frame has not.
+
+    `bare`: the user's columns are null, as in rejected rows.
+    """
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    users = set(spec.schema.column_names)
+    wanted = []
+    for name, kind in physical_columns(spec, half):
+        if name in hidden:
+            value = hidden[name]
+            column = value if isinstance(value, Column) else F.lit(value)
+        elif name in frame.columns and not (bare and name in users):
+            column = quoted(name)
+        else:
+            column = F.lit(None)
+        wanted.append(column.cast(kind).alias(name))
+    return frame.select(*wanted)

@@ -1,0 +1,31 @@
+"""`/flows`: what flows of files have brought, and when they ran."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from hybrid.serve.context import context_of
+from hybrid.serve.openapi import shown
+from hybrid.verbs import VERBS
+
+router = APIRouter(tags=["flows"])
+_FLOW = {
+    "target": "registration_events_raw",
+    "flow": "registration_events_raw_backfill_2024",
+    "type": "once",
+    "state": "IDLE",
+    "last_run": "2026-01-05T09:00:00.000+00:00",
+    "rows": 3000,
+    "rejected": 0,
+    "files": 12,
+    "refreshes": 0,
+    "result": "Loaded 3000 rows of 12 files into 1 offline segment.",
+}
+
+
+@router.get("/flows", summary="List flows", responses=shown([_FLOW]))
+def list_flows(request: Request) -> Any:
+    """Every flow that has run in this home, by target and name."""
+    return VERBS["flows"].call(context_of(request).home)
