@@ -126,7 +126,7 @@ class TableConnectors:
         """
         said: list[str] = []
         tried: set[str] = set()
-        while not stop():
+        while self._spec.connectors and not stop():
             due = self._next_due(tried)
             if due is None:
                 return said
@@ -311,8 +311,8 @@ class _View:
     """What the halves and the catalog say of a table's connectors at one moment."""
 
     def __init__(self, table: Table, records: Mapping[str, ConnectorRecord]) -> None:
-        self._offline, self._spec = table.half(Half.OFFLINE), table.spec
-        self._realtime = table.half(Half.REALTIME)
+        self._spec, self._realtime = table.spec, table.half(Half.REALTIME)
+        self._offline = table.half(Half.OFFLINE) if Half.OFFLINE in table.spec.halves else None
         self._records = records
 
     def known(self, name: str) -> ConnectorRecord:
@@ -321,7 +321,7 @@ class _View:
     def progress(self, name: str) -> HistoryProgress | None:
         from hybrid.flow.connectors.history import HistoryProgress
 
-        return HistoryProgress.of(self._offline, name)
+        return HistoryProgress.of(self._offline, name) if self._offline is not None else None
 
     def is_paused(self, one: Connector) -> bool:
         return _is_paused(one, self.known(one.name))

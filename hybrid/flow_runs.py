@@ -152,7 +152,7 @@ def _recorded(
 def _begin_refreshes(
     home: Hybrid, session: FlowSession, keeper: FlowKeeper, flows: Sequence[Flow]
 ) -> dict[str, HybridError]:
-    """Begins the refresh of flows that have brought something, table by table. Which could not be refreshed, and why."""
+    """Begins the refresh of flows that have brought something, table by table. What could not be, and why."""
     from hybrid.flow.declared.refresh import begin_refresh, clear_moved
 
     failures: dict[str, HybridError] = {}

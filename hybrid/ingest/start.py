@@ -19,8 +19,6 @@ from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.boundary import partition_key, topic_key
 from hybrid.table.state import next_act
 
-_ACT = "start"
-
 
 def is_started(spec: TableSpec, layout: TableLayout) -> bool:
     """Whether the table's stream is read."""
@@ -39,7 +37,7 @@ def start_stream(
             return False
         offsets = {partition_key(stream, partition): offset for partition, offset in starts.items()}
         detail = {"connector": stream.connector, "offsets": {str(key): offset for key, offset in offsets.items()}}
-        act = next_act(state, new_act_id(_ACT), _ACT, bench.now_iso(), detail)
+        act = next_act(state, new_act_id("start"), "start", bench.now_iso(), detail)
         after = replace(
             state,
             act=act,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hybrid.spec.connectors import Connector, DeltaInput, FileInput, JsonFormat, KafkaInput, UpdateFormat
 from hybrid.spec.document import Section
-from hybrid.spec.table_config import MessageFormat, StreamConfig
+from hybrid.spec.table_config import Half, MessageFormat, StreamConfig
 
 
-def stream_of(top: Section, connectors: tuple[Connector, ...]) -> StreamConfig | None:
+def stream_of(top: Section, connectors: tuple[Connector, ...], halves: Collection[Half]) -> StreamConfig | None:
     """The stream of `connectors`; None when none of them reads Kafka. SpecError for what is not built yet."""
     found: StreamConfig | None = None
     for position, one in enumerate(connectors):
         place = f"connectors[{position}]"
-        _check_built(top, place, one)
+        _check_built(top, place, one, halves)
         if isinstance(one.transport, KafkaInput):
             if found is not None:
                 top.fail(place, f"'{one.name}' is the second one of Kafka; a table reads one stream. Keep one.")
@@ -42,8 +44,11 @@ def _stream(top: Section, place: str, one: Connector, kafka: KafkaInput) -> Stre
     )
 
 
-def _check_built(top: Section, place: str, one: Connector) -> None:
+def _check_built(top: Section, place: str, one: Connector, halves: Collection[Half]) -> None:
     transport = one.transport
+    if not isinstance(transport, KafkaInput) and Half.OFFLINE not in halves:
+        message = f"'{one.name}' brings history, which lies in the OFFLINE half, and the table has none."
+        top.fail(place, message, hint="Add the OFFLINE table config: --config FILE")
     if isinstance(transport, DeltaInput) and transport.follows:
         top.fail(f"{place}.transport.config.mode", f"'{transport.mode}' is not built yet; there is snapshot.")
     if not isinstance(transport, (DeltaInput, KafkaInput)):

@@ -55,7 +55,7 @@ def parse_table(
         schema=schema,
         halves=frozenset(halves),
         time_column=time_column,
-        stream=_stream(realtime, connectors, brokers) if realtime else None,
+        stream=_stream(realtime, connectors, halves, brokers) if realtime else None,
         move=parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None,
         upsert=upsert,
         sort_columns=_sort_columns(halves, schema),
@@ -183,10 +183,12 @@ def _null_handling(halves: Halves, schema: Schema) -> bool:
     return schema.null_handling or True in given
 
 
-def _stream(realtime: Section, connectors: tuple[Connector, ...], brokers: str | None) -> StreamConfig | None:
+def _stream(
+    realtime: Section, connectors: tuple[Connector, ...], halves: Halves, brokers: str | None
+) -> StreamConfig | None:
     """A table by DDL need not have one, nor one that flows fill."""
     if connectors:
-        return stream_of(realtime, connectors)
+        return stream_of(realtime, connectors, halves.keys())
     if _by_flows(realtime) or _custom(realtime).boolean(_DDL):
         return None
     return parse_stream(find_stream(realtime), brokers)

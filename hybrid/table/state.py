@@ -139,7 +139,7 @@ def _realtime_json(state: RealtimeState) -> dict[str, object]:
         "rejected": state.rejected,
         "filtered": state.filtered,
         "deletes": state.deletes,
-        **_progress_json(state.progress),
+        "progress": _plain(state.progress),
     }
 
 
@@ -160,11 +160,11 @@ def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
 
 def _offline_json(state: OfflineState) -> dict[str, object]:
     last = vars(state.last_lineage) if state.last_lineage else None
-    return {"boundary": state.boundary.to_json(), "last_lineage": last, **_progress_json(state.progress)}
+    return {"boundary": state.boundary.to_json(), "last_lineage": last, "progress": _plain(state.progress)}
 
 
-def _progress_json(progress: Progress) -> dict[str, object]:
-    return {"progress": {name: dict(progress[name]) for name in sorted(progress)}} if progress else {}
+def _plain(progress: Progress) -> dict[str, object]:
+    return {name: dict(progress[name]) for name in sorted(progress)}
 
 
 def _offline_state(act: Act, doc: dict[str, Any]) -> OfflineState:

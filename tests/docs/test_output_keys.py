@@ -24,6 +24,9 @@ ONLY_A_SENTENCE = {"table drop", "table undrop"}
 DATA = ROOT / "data" / "orders"
 SCHEDULED = ("--set", "/task/taskTypeConfigsMap/RealtimeToOfflineSegmentsTask/schedule=0 0 * * * ?")
 
+DDL = """CREATE TABLE events (id INTEGER NOT NULL) WITH ('connectors' = '[{"labels": ["live"], "transport": {"name":
+  "kafka_input", "config": {"topic": "events", "start_from": "earliest"}}, "format": {"name": "json"}}]');"""
+
 
 @pytest.fixture(scope="module")
 def printed(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
@@ -58,6 +61,9 @@ def play_tables(play: Any, broker: str, folder: Path) -> None:
     play("admin AddTable", *admin, "-update", "-exec", "--kafka", broker, *SCHEDULED, *topic)
     play("table list")
     play("table show", "orders")
+    ddl = folder / "events.sql"
+    ddl.write_text(DDL, encoding="utf-8")
+    assert run(["table", "create", "-f", str(ddl), "--kafka", broker, "--home", str(folder / "home")]) == 0
     play("kafka produce", "keys", str(DATA / "events.jsonl"), "--kafka", broker)
     play("kafka produce", "keys", str(folder / "bad.txt"), "--kafka", broker)
 
@@ -72,6 +78,8 @@ def play_work(play: Any) -> None:
     play("boundary set", "orders", "--at", "1632463470000")
     play("boundary clear", "orders")
     play("rejected list", "orders")
+    for name in ("connector list", "connector pause", "connector start", "connector resume"):
+        play(name, "events")
     variables = ("--var", f"segmentName={segment}", "--input", str(DATA / "corrected"))
     play("job run", str(ROOT / "job_specs/orders/job-spec.yml"), *variables)
     spec = ("-jobSpecFile", str(ROOT / "job_specs/orders/job-spec.yml"), "--input", str(DATA / "corrected"))

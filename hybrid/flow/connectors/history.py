@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 CHUNK_ROWS_MAX = 1_000_000
 _BYTES_PER_ROW = 50  # of a file whose rows nobody has counted
 _BUCKET = f"{columns.PREFIX}bucket"
-_ACT = "history"
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def _load_chunk(
 ) -> HistoryProgress:
     known = before or HistoryProgress(dict(source.pinned), pieces_all=len(source.pieces))
     numbers = next_chunk(source.pieces, known.pieces, chunk_rows_max)
-    act_id = new_act_id(_ACT)
+    act_id = new_act_id("history")
     with bench.staging(layout, act_id) as folder:
         if numbers:
             records = source.frame(bench.spark, numbers)
@@ -132,7 +131,7 @@ def _load_chunk(
             after = _after(known, source, numbers, staged)
             frame, names = _segments(bench, spec, current, staged)
             detail = {"connector": connector, "rows": after.rows - known.rows, "segments": names, **after.source}
-            act = next_act(current.offline, act_id, _ACT, bench.now_iso(), detail)
+            act = next_act(current.offline, act_id, "history", bench.now_iso(), detail)
             kept = {**current.offline.progress, connector: after.to_json()}
             state = replace(current.offline, act=act, progress=kept)
             commit_act(frame, layout.half(Half.OFFLINE), state, planned=current.version)
