@@ -15,7 +15,7 @@ from hybrid.jvm.topics import create_topic
 from tests.soak.events import PARTITIONS, TABLES, Event, make_events, write_files
 from tests.soak.harness import Producer, start
 
-SECONDS = float(os.environ.get("HYBRID_CHURN_S", "90"))
+SECONDS = float(os.environ.get("HYBRID_CHURN_S", "30"))
 LONGEST_S = 4 * SECONDS  # on a busy machine the first replacement can take long
 COUNT = 30_000
 

@@ -33,7 +33,7 @@ from tests.soak.served import (
     producing,
 )
 
-SECONDS = float(os.environ.get("HYBRID_CHURN_S", "60"))
+SECONDS = float(os.environ.get("HYBRID_CHURN_S", "30"))
 ROWS_PER_S = 200
 READERS = 3
 

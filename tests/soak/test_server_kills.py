@@ -30,7 +30,7 @@ from tests.soak.served import (
     producing,
 )
 
-KILLS = int(os.environ.get("HYBRID_KILLS", "6"))
+KILLS = int(os.environ.get("HYBRID_KILLS", "4"))
 SEED = int(os.environ.get("HYBRID_KILLS_SEED", "3"))
 HEALTHY_S_MAX = 30.0
 END_S_MAX = 10.0
