@@ -34,8 +34,8 @@ def refuse_per_batch(flow: Flow, frame: DataFrame) -> None:
     for node, words in _PER_BATCH.items():
         if node in nodes:
             raise SpecError(
-                f"Flow '{flow.name}' computes {words} over a stream. It would be of each micro-batch by itself, so that "
-                "the result hangs on how many files came at once.",
+                f"Flow '{flow.name}' computes {words} over a stream. It would be of each micro-batch by itself, so "
+                "that the result hangs on how many files came at once.",
                 hint="Append the rows as they are, and ask for it in a query; or use a once-flow.",
             )
 
