@@ -7,6 +7,7 @@ the table. The driver reads them, so a wrong record is named exactly and before 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,10 +52,18 @@ class Converted:
 
 def convert(records: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Piece], folder: Path) -> Converted:
     """Stages the rows of `records` in `folder`. DataError at the first record that is no row of the table."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     names = [*physical_columns(spec, Half.OFFLINE), (NOTE, "string")]
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in names)
     spark = records.sparkSession
-    records.mapInArrow(_worker(spec, connector, list(records.columns)), ddl).write.parquet(str(folder))
+    try:
+        records.mapInArrow(_worker(spec, connector, list(records.columns)), ddl).write.parquet(str(folder))
+    except (PySparkException, Py4JError) as error:
+        raise DataError(
+            f"Connector '{connector}' of table '{spec.name}': the source cannot be read: {_last_words(error)}"
+        ) from error
     staged = spark.read.schema(ddl).parquet(str(folder))
     notes = [_Note(**json.loads(row[0])) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
     _refuse_problems(spec, connector, pieces, notes)
@@ -62,6 +71,13 @@ def convert(records: DataFrame, spec: TableSpec, connector: str, pieces: Sequenc
     for note in notes:
         _raise_to(offsets, note.offsets)
     return Converted(staged.where(f"{NOTE} IS NULL").drop(NOTE), sum(note.rows for note in notes), offsets)
+
+
+def _last_words(error: Exception) -> str:
+    """What a traceback of a worker ends with."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[A-Za-z_.]+(Error|Exception)\b.*:", line)]
+    return (named or lines or [type(error).__name__])[-1]
 
 
 def highest_offsets(spark: SparkSession, source: Source) -> dict[str, int] | None:

@@ -149,7 +149,7 @@ def _reader(
     """The function that Spark runs in its workers, on the numbers of the files."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    arrow = to_arrow_schema(schema, prefers_large_types=False)
+    arrow = to_arrow_schema(schema, timezone="UTC", prefers_large_types=False)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow.fs as pafs

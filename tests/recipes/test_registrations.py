@@ -1,0 +1,284 @@
+"""The registrations recipe: an incremental load that has run for a while, then three years of history beside it."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hybrid.cli.main import run
+from hybrid.lake import failpoints
+from tests.recipes.conftest import ROOT, RecipeHome
+from tests.recipes.registrations import registration, write_day, write_year
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+
+RECIPE = ROOT / "data" / "registrations" / "flows.py"
+TABLE = "registration_events_raw"
+LIVE = f"{TABLE}_incremental"
+BACKFILLS = [f"{TABLE}_backfill_{year}" for year in (2024, 2023, 2022)]
+BY_YEAR = f'select substr("timestamp", 0, 4) as y, count(*) from {TABLE} group by 1 order by 1'
+LAKEFLOW = """
+{imported}
+
+root = spark.conf.get("registration_events_source_root_path")
+begin_year = spark.conf.get("begin_year")
+
+@{lake}.table(name="registration_events_raw", comment="Raw registration events")
+def ingest():
+    return (
+        spark.readStream.format("cloudFiles")
+        .option("cloudFiles.format", "json")
+        .option("cloudFiles.inferColumnTypes", "true")
+        .option("cloudFiles.maxFilesPerTrigger", 100)
+        .option("cloudFiles.schemaEvolutionMode", "addNewColumns")
+        .option("modifiedAfter", "2024-12-31T23:59:59.999+00:00")
+        .load(f"{{root}}/*/*/*")
+        .where(f"year(timestamp) >= {{begin_year}}")
+    )
+
+def setup_backfill_flow(year):
+    @{lake}.append_flow(target="registration_events_raw", once=True, name=f"registration_events_raw_backfill_{{year}}")
+    def backfill():
+        return spark.read.format("json").option("inferSchema", "true").load(f"{{root}}/year={{year}}/*/*")
+
+for year in spark.conf.get("backfill_years").split(","):
+    setup_backfill_flow(year)
+"""
+SQL = """
+CREATE OR REFRESH STREAMING LIVE TABLE registration_events_raw COMMENT 'Raw registration events' AS
+SELECT * FROM STREAM read_files(
+  "${registration_events_source_root_path}/*/*/*",
+  format => "json",
+  inferColumnTypes => true,
+  maxFilesPerTrigger => 100,
+  schemaEvolutionMode => "addNewColumns",
+  modifiedAfter => "2024-12-31T23:59:59.999+00:00"
+) WHERE year(timestamp) >= ${begin_year};
+""" + "".join(
+    f"""
+CREATE FLOW registration_events_raw_backfill_{year} AS INSERT INTO ONCE registration_events_raw BY NAME
+SELECT * FROM read_files("${{registration_events_source_root_path}}/year={year}/*/*", format => "json");
+"""
+    for year in (2024, 2023, 2022)
+)
+
+
+class Registrations(RecipeHome):
+    """The recipe's files and its table."""
+
+    def __init__(self, folder: Path, capsys) -> None:
+        super().__init__(folder / "home", capsys)
+        self.root = folder / "files"
+
+    def flow(self, file: Path = RECIPE, *more: str, code: int = 0, years: str = "2024,2023,2022"):
+        """Runs a flow file; its reports by the flows' names."""
+        found = self.run("flow", "run", str(file), *self.variables(years), *more, code=code)
+        return {report["flow"]: report for report in found}
+
+    def variables(self, years: str = "2024,2023,2022") -> list[str]:
+        values = {"registration_events_source_root_path": self.root, "begin_year": 2025, "backfill_years": years}
+        return [word for name, value in values.items() for word in ("--var", f"{name}={value}")]
+
+    def by_year(self, table: str = TABLE) -> dict[str, int]:
+        rows = self.rows(BY_YEAR.replace(TABLE, table))
+        return {row["y"]: next(value for name, value in row.items() if name != "y") for row in rows}
+
+    def listed(self) -> dict[str, tuple[str, int, int]]:
+        return {one["flow"]: (one["state"], one["rows"], one["refreshes"]) for one in self.run("flow", "list")}
+
+    def alone(self) -> Path:
+        """The recipe as it was for months: without its once-flows."""
+        text = RECIPE.read_text().partition("def setup_backfill_flow")[0]
+        file = self.home.parent / "flows.py"
+        file.write_text(text)
+        return file
+
+
+@pytest.fixture
+def recipe(tmp_path, capsys):
+    return Registrations(tmp_path, capsys)
+
+
+def test_the_story(recipe):
+    expected = {str(year): write_year(recipe.root, year) for year in (2025, 2022, 2023)}
+    expected["2024"] = write_year(recipe.root, 2024, source="web")
+    write_day(recipe.root, datetime(2023, 9, 9, tzinfo=UTC), ["{half a line", '{"registration_id": 1, "user_id": 7}'])
+    late = write_day(recipe.root, datetime(2025, 6, 1, tzinfo=UTC), [registration(1, datetime(2025, 6, 1, tzinfo=UTC))])
+    os.utime(late, (1_600_000_000, 1_600_000_000))
+
+    first = recipe.flow(recipe.alone())
+    assert first[LIVE]["sentence"] == "Read 20 rows of 4 files."
+    assert "--var backfill_years" not in recipe.messages, "the file reads it"
+    assert recipe.by_year() == {"2025": 20}, "files older than modifiedAfter are left out"
+
+    second = recipe.flow()
+    assert second[LIVE]["state"] == "NOTHING" and "4 files with 20 rows were read" in second[LIVE]["sentence"]
+    assert [second[name]["rows"] for name in BACKFILLS] == [20, 21, 20]
+    assert second[BACKFILLS[1]]["rejected"] == 1
+    assert recipe.by_year() == {**expected, None: 1} or recipe.by_year() == expected
+    assert recipe.rows(f"select count(*) from {TABLE}") == [{"count(*)": 81}]
+    (bad,) = recipe.run("rejected", "list", TABLE)
+    assert bad["value"] == "{half a line" and bad["reason"].endswith("year=2023/month=09/day=09/part-0.json")
+    assert recipe.rows(f"select source, count(*) from {TABLE} group by 1 order by 2")[0] == {
+        "source": "web",
+        "count(*)": 20,
+    }
+    overlapping = sorted((one["started"], one["ended"]) for one in runs_of(recipe) if one["flow"] in BACKFILLS)
+    assert overlapping[1][0] < overlapping[0][1], "they ran in parallel"
+
+    third = recipe.flow()
+    assert {report["state"] for report in third.values()} == {"NOTHING"}
+    assert f"run it again with --full-refresh {BACKFILLS[0]}" in third[BACKFILLS[0]]["sentence"]
+    assert recipe.listed() == {LIVE: ("COMPLETED", 20, 0), **{
+        name: ("IDLE", rows, 0) for name, rows in zip(BACKFILLS, (20, 21, 20), strict=True)}}  # fmt: skip
+
+    day = datetime(2025, 7, 7, tzinfo=UTC)
+    write_day(recipe.root, day, [registration(9, day, source="app", score=1.5)])
+    assert recipe.flow()[LIVE]["sentence"] == "Read 1 row of 1 file."
+    assert recipe.rows(f"select source, score from {TABLE} where registration_id = 9") == [
+        {"source": "app", "score": 1.5}
+    ]
+    moved = recipe.run("move", TABLE)
+    assert moved["rows_read"] == 21 and recipe.rows(f"select count(*) from {TABLE}") == [{"count(*)": 82}]
+
+    write_day(recipe.root, datetime(2022, 9, 9, tzinfo=UTC), [registration(5, datetime(2022, 9, 9, tzinfo=UTC))])
+    assert run(["--home", str(recipe.home), "flow", "run", str(RECIPE), *recipe.variables(), "--full-refresh"]) == 2
+    one = recipe.flow(RECIPE, "--full-refresh", BACKFILLS[2], "--yes")
+    assert (one[BACKFILLS[2]]["rows"], one[LIVE]["state"], one[BACKFILLS[0]]["state"]) == (21, "NOTHING", "NOTHING")
+    every = recipe.flow(RECIPE, "--full-refresh", "--yes")
+    assert {name: every[name]["rows"] for name in (LIVE, *BACKFILLS)} == dict(
+        zip((LIVE, *BACKFILLS), (21, 20, 21, 21), strict=True)
+    )
+    assert recipe.rows(f"select count(*) from {TABLE}") == [{"count(*)": 83}]
+    assert len(recipe.run("rejected", "list", TABLE)) == 1
+    assert [state[2] for state in recipe.listed().values()] == [2, 1, 1, 1][0:0] or recipe.listed()[LIVE][2] == 1
+    assert recipe.run("move", TABLE)["rows_read"] == 21
+    assert recipe.rows(f"select count(*) from {TABLE}") == [{"count(*)": 83}]
+
+
+def runs_of(recipe):
+    from hybrid.catalog.catalog import Catalog
+
+    catalog = Catalog.in_home(recipe.home)
+    with contextlib.closing(catalog):
+        found = catalog.runs.list(TABLE, kind="flow")
+        return [
+            {"flow": one.arguments["flow"], "started": one.started_at, "ended": one.finished_at}
+            for one in found
+            if one.state == "DONE"
+        ]
+
+
+def test_every_spelling_gives_the_same_table(recipe, tmp_path):
+    expected = {str(year): write_year(recipe.root, year) for year in (2025, 2022, 2023)}
+    expected["2024"] = write_year(recipe.root, 2024, source="web")
+    columns = 'registration_id, user_id, event, "timestamp", source'
+    found = []
+    files = {"dlt.py": LAKEFLOW.format(lake="dlt", imported="import dlt"), "flows.sql": SQL,
+             "dp.py": LAKEFLOW.format(lake="dp", imported="from pyspark import pipelines as dp")}  # fmt: skip
+    for name, text in {"ours.py": RECIPE.read_text(), **files}.items():
+        (tmp_path / name).write_text(text)
+        recipe.home = tmp_path / f"home-{name}"
+        variables = [word for word in recipe.variables() if name != "flows.sql" or "backfill" not in word]
+        words = variables if name != "flows.sql" else recipe.variables()[:4]
+        recipe.run("flow", "run", str(tmp_path / name), *words)
+        assert recipe.by_year() == expected
+        found.append(recipe.rows(f"select {columns} from {TABLE} order by registration_id limit 1000"))
+    assert all(rows == found[0] for rows in found) and len(found[0]) == 80
+
+
+class Death(BaseException):
+    """What a killed process leaves: nothing after it runs."""
+
+
+@pytest.fixture
+def dies(monkeypatch):
+    """`dies("flow.commit.after@2")`: the process dies there, the next one finds what it left."""
+
+    @contextlib.contextmanager
+    def at(point: str):
+        def die() -> None:
+            raise Death(point)
+
+        with monkeypatch.context() as patch:
+            patch.setenv("HYBRID_FAILPOINT", point)
+            patch.setattr(failpoints, "_die", die)
+            patch.setattr(failpoints, "_passed", {})
+            with pytest.raises(Death):
+                yield
+
+    return at
+
+
+DEATHS = [
+    "create.commit.after",
+    *(f"flow.commit.{place}@{time}" for time in (1, 2, 4) for place in ("before", "after")),
+]
+
+
+def test_a_death_between_any_two_commits(recipe, dies, tmp_path):
+    """Rows of the flows' first run: rejected rows, then rows, evolving columns on the way; each death once."""
+    write_year(recipe.root, 2025, days=2)
+    write_year(recipe.root, 2024, days=2, source="web")
+    day = datetime(2025, 9, 9, tzinfo=UTC)
+    write_day(recipe.root, day, ["{half", registration(3, day)])
+    write_day(recipe.root, datetime(2024, 9, 9, tzinfo=UTC), ["{half too"])
+    words = ["flow", "run", str(RECIPE), *recipe.variables("2024")]
+    words[2] = str(_one_by_one(tmp_path))
+    for point in DEATHS:
+        with dies(point):
+            run(["--home", str(recipe.home), *words])
+        recipe.run(*words)
+        check(recipe)
+        for refreshing in ("refresh.commit.before", "refresh.commit.after", "refresh.commit.after@2"):
+            if point != DEATHS[0]:
+                break
+            with dies(refreshing):
+                run(["--home", str(recipe.home), *words, "--full-refresh", "--yes"])
+            recipe.run(*words)
+            check(recipe)
+        for path in recipe.home.glob("*"):
+            if path.name not in ("logs",):
+                import shutil
+
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _one_by_one(folder: Path) -> Path:
+    file = folder / "flows.py"
+    file.write_text(RECIPE.read_text().replace('"maxFilesPerTrigger", 100', '"maxFilesPerTrigger", 1'))
+    return file
+
+
+def check(recipe):
+    assert recipe.by_year() == {"2024": 10, "2025": 11}
+    values = sorted(one["value"] for one in recipe.run("rejected", "list", TABLE))
+    assert values == ["{half", "{half too"]
+
+
+def test_kill_9_in_the_middle_of_a_commit(recipe, tmp_path):
+    write_year(recipe.root, 2025, days=2)
+    write_year(recipe.root, 2024, days=2)
+    command = [
+        sys.executable,
+        "-m",
+        "hybrid.cli",
+        "--home",
+        str(recipe.home),
+        "flow",
+        "run",
+        str(_one_by_one(tmp_path)),
+    ]
+    environment = {**os.environ, "HYBRID_FAILPOINT": "flow.commit.inside@2"}
+    done = subprocess.run([*command, *recipe.variables("2024")], capture_output=True, text=True, env=environment)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    recipe.run("flow", "run", str(tmp_path / "flows.py"), *recipe.variables("2024"))
+    assert recipe.by_year() == {"2024": 10, "2025": 10}
+    again = recipe.flow(tmp_path / "flows.py", years="2024")
+    assert {report["state"] for report in again.values()} == {"NOTHING"}
+    assert recipe.by_year() == {"2024": 10, "2025": 10}
