@@ -64,6 +64,12 @@ def play_tables(play: Any, broker: str, folder: Path) -> None:
     ddl = folder / "events.sql"
     ddl.write_text(DDL, encoding="utf-8")
     assert run(["table", "create", "-f", str(ddl), "--kafka", broker, "--home", str(folder / "home")]) == 0
+    flow = folder / "flow.sql"
+    (folder / "one.json").write_text('{"id": 1}', encoding="utf-8")
+    query = f"SELECT * FROM STREAM read_files('{folder}/one.json', format => 'json')"
+    flow.write_text(f"CREATE STREAMING TABLE files AS {query}", encoding="utf-8")
+    play("flow run", str(flow))
+    play("flow list")
     play("kafka produce", "keys", str(DATA / "events.jsonl"), "--kafka", broker)
     play("kafka produce", "keys", str(folder / "bad.txt"), "--kafka", broker)
 

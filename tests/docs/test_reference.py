@@ -13,6 +13,7 @@ import pytest
 from hybrid import errors
 from hybrid.cli.command import global_options
 from hybrid.cli.main import hybrid
+from hybrid.flow.declared import model, options
 from hybrid.lake.failpoints import ACT_KINDS
 from hybrid.spec import job_spec, schema_json, stream_json, table_keys, upsert_json
 from hybrid.spec.datepattern import _FIELDS as LETTERS
@@ -205,3 +206,12 @@ def test_versions_are_those_of_the_project() -> None:
     jars = (ROOT / "hybrid/jvm/jars.lock").read_text(encoding="utf-8")
     assert f"spark-sql-kafka-0-10_2.13:{documented['`spark-sql-kafka-0-10_2.13`']}" in jars
     assert f"kafka_2.13:{documented['Kafka (the local broker)']}" in jars and "delta-spark_4.2_2.13:4.4.0" in jars
+
+
+def test_options_and_properties_of_flows() -> None:
+    section = PAGE.partition("## Flows")[2].partition("## --set")[0]
+    named = set(spans(section))
+    assert set(model.TABLE_PROPERTIES) <= named
+    assert set(options.OWN) - {"format"} <= named
+    assert set(options.REFUSED) - {"columnNameOfCorruptRecord", "skipRows"} <= named
+    assert set(options.Evolution) <= named
