@@ -13,9 +13,9 @@ starting it by hand never makes it overtake what it waits for.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.catalog.connectors import ConnectorRecord
 from hybrid.errors import HybridError, NotFoundError
@@ -53,6 +53,13 @@ class ConnectorStatus:
     end_of_input: bool
     lag: int | None
     latest_error: str | None
+
+
+class Done(NamedTuple):
+    """What a round did, in sentences, and the first error of a connector that failed in it."""
+
+    said: Sequence[str]
+    failed: HybridError | None
 
 
 class TableConnectors:
@@ -119,27 +126,28 @@ class TableConnectors:
                 return f"connector '{one.name}' is {state}: {detail}" if detail else f"connector '{one.name}' starts"
         return None
 
-    def run_due(self, stop: Callable[[], bool]) -> list[str]:
-        """Loads all history whose turn it is and starts the stream when it is its turn; sentences of what was done.
+    def run_due(self, stop: Callable[[], bool]) -> Done:
+        """Loads all history whose turn it is and starts the stream when it is its turn.
 
         A connector that fails is noted as FAILED, with its error; the others go on.
         """
         said: list[str] = []
+        failed: HybridError | None = None
         tried: set[str] = set()
         while self._spec.connectors and not stop():
             due = self._next_due(tried)
             if due is None:
-                return said
+                break
             tried.add(due.name)
             try:
                 said.append(self._run(due, stop))
                 self._known.note(self._spec.name, due.name, "RUNNING", None)
             except HybridError as error:
-                said.append(f"Connector '{due.name}' failed: {error}")
+                failed = failed or error
                 self._known.note(self._spec.name, due.name, "FAILED", str(error))
                 _LOG.warning("Connector '%s' of '%s' is FAILED: %s", due.name, self._spec.name, error)
             self.statuses(ask_kafka=False)
-        return said
+        return Done(said, failed)
 
     def _next_due(self, tried: set[str]) -> Connector | None:
         view = self._view()

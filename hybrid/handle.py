@@ -96,19 +96,27 @@ class Table:
         return run_batch(self._home.bench, self.spec, self.layout, stop_at=self.connectors.stop_at())
 
     def ingest(self, stop: Callable[[], bool] | None = None) -> IngestReport:
-        """Ingests until caught up; with `stop`, until it returns true."""
-        from hybrid.ingest.loop import ingest_forever, ingest_until_caught_up
+        """Loads the history whose turn it is, then ingests until caught up; with `stop`, until it returns true.
+
+        The error of a connector that failed is raised at the end.
+        """
+        from hybrid.ingest.loop import IngestReport, ingest_forever, ingest_until_caught_up
 
         bench = self._home.bench
-        for sentence in self.connectors.run_due(stop or _never):
+        done = self.connectors.run_due(stop or _never)
+        for sentence in done.said:
             bench.progress.say(sentence)
         with self._home.recorded(self.name, "ingest") as run:
-            held = self.connectors.stop_at()
-            if stop is None:
+            held, waits = self.connectors.stop_at(), self.connectors.waits()
+            if waits is not None or (self.spec.connectors and self.spec.stream is None):
+                report = IngestReport(0, 0, 0, f"Nothing to ingest: {waits or 'the table has no stream'}.")
+            elif stop is None:
                 report = ingest_until_caught_up(bench, self.spec, self.layout, stop_at=held)
             else:
                 report = ingest_forever(bench, self.spec, self.layout, stop, stop_at=held)
             run.ended(report.sentence, did_something=report.batches > 0)
+        if done.failed is not None:
+            raise done.failed
         return report
 
     def seal(self, segment: str | None = None) -> SealReport:

@@ -96,8 +96,11 @@ def _plan(
 
 def stream_of(spec: TableSpec) -> StreamConfig:
     """The table's stream; SpecError when it has none."""
+    if spec.by_flows:
+        raise SpecError(f"Table '{spec.name}' is filled by flows, not by a stream.", hint="hybrid flow run FILE")
     if spec.stream is None:
-        raise SpecError(f"Table '{spec.name}' has no REALTIME half, so there is no stream to ingest.")
+        lacks = "no connector of Kafka" if Half.REALTIME in spec.halves else "no REALTIME half"
+        raise SpecError(f"Table '{spec.name}' has {lacks}, so there is no stream to ingest.")
     return spec.stream
 
 

@@ -40,7 +40,7 @@ class Loader(threading.Thread):
         """One look; whether nothing failed."""
         try:
             connectors = self._home.table(self.table).connectors
-            for sentence in connectors.run_due(self.stop.is_set):
+            for sentence in connectors.run_due(self.stop.is_set).said:
                 _LOG.info("%s", sentence)
             return not any(one.state == "FAILED" for one in connectors.statuses(ask_kafka=False))
         except HybridError as error:

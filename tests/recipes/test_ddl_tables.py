@@ -116,7 +116,7 @@ def test_filter_version_and_columns_that_came_later(home, make, tmp_path):
 def test_what_is_no_row_stops_the_connector_and_loads_nothing(home, make, tmp_path, spoil, words):
     spoil(tmp_path / "old")
     make()
-    home.run("ingest", "payments", "--until-caught-up")
+    home.run("ingest", "payments", "--until-caught-up", code=1)
     found = {one["name"]: one for one in home.run("connector", "list", "payments")}
     assert found["old"]["state"] == "FAILED" and words in found["old"]["latest_error"], found["old"]
     assert found["new"]["state"] == "WAITING" and words in found["new"]["detail"]
@@ -126,6 +126,6 @@ def test_what_is_no_row_stops_the_connector_and_loads_nothing(home, make, tmp_pa
 def test_a_filter_that_is_no_condition(home, make, tmp_path):
     write_old(tmp_path / "old", [row(1, 1)])
     make(', "filter": "nope = 3"')
-    home.run("ingest", "payments", "--until-caught-up")
+    home.run("ingest", "payments", "--until-caught-up", code=1)
     found = home.run("connector", "list", "payments")[0]
     assert found["state"] == "FAILED" and "The filter 'nope = 3' cannot be applied" in found["latest_error"]

@@ -120,7 +120,8 @@ def test_what_is_wrong_with_the_hand_over_is_said_before_anything_is_loaded(home
     write_history(tmp_path / "history", lineitems(5), 1)
     put(broker, topic, "insert", lineitems(3))
     create(home, broker, topic, tmp_path / "history")
-    home.run("ingest", "lineitem", "--until-caught-up")
+    home.run("ingest", "lineitem", "--until-caught-up", code=1)
+    assert "starts at offset 42" in home.messages
     found = {one["name"]: one for one in home.run("connector", "list", "lineitem")}
     assert found[HISTORICAL]["state"] == "FAILED" and found[LIVE]["state"] == "WAITING"
     assert "starts at offset 42 of partition 0" in found[HISTORICAL]["latest_error"]
@@ -165,7 +166,7 @@ def test_a_gap_and_an_overlap_are_said_before_anything_is_loaded(home, broker, t
     )  # fmt: skip
     config = f"/connectors/{LIVE}/transport/config"
     create(home, broker, topic, tmp_path / "history", more=[f'{config}/start_from={{"offsets":[{offset}]}}'])
-    home.run("ingest", "lineitem", "--until-caught-up")
+    home.run("ingest", "lineitem", "--until-caught-up", code=1)
     found = {one["name"]: one for one in home.run("connector", "list", "lineitem")}
     assert words in found[HISTORICAL]["latest_error"] and seen(home) == []
 

@@ -1,0 +1,112 @@
+"""A real S3 server on a free port of this machine: versitygw over a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+COMMAND = shutil.which("versitygw")
+_KEY, _SECRET, _REGION = "tester", "a-secret-of-tests", "us-east-1"
+_EMPTY = hashlib.sha256(b"").hexdigest()
+
+
+class S3Server(NamedTuple):
+    """`options` are the storage options of somebody who may write."""
+
+    address: str
+
+    @property
+    def endpoint(self) -> dict[str, str]:
+        """What everybody has to say."""
+        return {"aws_endpoint": f"http://{self.address}", "aws_allow_http": "true", "aws_region": _REGION}
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {**self.endpoint, "aws_access_key_id": _KEY, "aws_secret_access_key": _SECRET,
+                "aws_virtual_hosted_style_request": "false", "aws_conditional_put": "etag"}  # fmt: skip
+
+    def create_public_bucket(self, name: str) -> None:
+        """A bucket that anybody may read."""
+        statement = {
+            "Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject", "s3:ListBucket"],
+            "Resource": [f"arn:aws:s3:::{name}", f"arn:aws:s3:::{name}/*"],
+        }  # fmt: skip
+        assert self._put(f"/{name}", "", b"") == 200
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]}).encode()
+        assert self._put(f"/{name}", "policy=", policy) in {200, 204}
+
+    def _put(self, path: str, query: str, body: bytes) -> int:
+        """A PUT signed as AWS wants it (Signature Version 4)."""
+        now = datetime.now(UTC)
+        stamp, day, digest = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d"), hashlib.sha256(body).hexdigest()
+        headers = {"host": self.address, "x-amz-content-sha256": digest, "x-amz-date": stamp}
+        signed = ";".join(headers)
+        canonical = "\n".join(["PUT", path, query, *(f"{k}:{v}" for k, v in headers.items()), "", signed, digest])
+        scope = f"{day}/{_REGION}/s3/aws4_request"
+        text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(canonical.encode()).hexdigest()])
+        key = f"AWS4{_SECRET}".encode()
+        for part in (day, _REGION, "s3", "aws4_request"):
+            key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+        signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+        credential = f"AWS4-HMAC-SHA256 Credential={_KEY}/{scope}, SignedHeaders={signed}, Signature={signature}"
+        connection = http.client.HTTPConnection(self.address, timeout=10)
+        try:
+            connection.request(
+                "PUT", f"{path}?{query}" if query else path, body, {**headers, "authorization": credential}
+            )
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+
+@contextmanager
+def s3_server(folder: Path) -> Iterator[S3Server]:
+    """Runs it over a folder until the end of the block."""
+    assert COMMAND is not None
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    folder.mkdir(parents=True)
+    with (folder.parent / "s3.log").open("w") as log:
+        command = [
+            COMMAND,
+            "--port",
+            address,
+            "--access",
+            _KEY,
+            "--secret",
+            _SECRET,
+            "--region",
+            _REGION,
+            "posix",
+            str(folder),
+        ]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            _await(address)
+            yield S3Server(address)
+        finally:
+            process.terminate()
+            process.wait(timeout=10)
+
+
+def _await(address: str) -> None:
+    host, _, port = address.partition(":")
+    for _ in range(100):
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError("the S3 server does not start")
