@@ -143,7 +143,7 @@ def _recorded(
                 report = FlowReport(flow.target, flow.name, flow.kind, "NOTHING", sentence=waiting)
             else:
                 report = FlowRun(home.bench, session, keeper, flow).run()
-            run.ended(report.sentence, did_something=report.state == "DONE")
+            run.ended(f"{_said_of(flow.name)}{report.sentence}", did_something=report.state == "DONE")
             return report
     except HybridError as error:
         return failed(flow, error)
@@ -231,8 +231,13 @@ def _status(key: tuple[str, str], state: FlowState | None, run: RunRecord | None
         rejected=brought.rejected if brought else 0,
         files=brought.files if brought else 0,
         refreshes=state.wanted if state else 0,
-        result=run.result if run else None,
+        result=(run.result or "").removeprefix(_said_of(key[1])) or None if run else None,
     )
+
+
+def _said_of(flow: str) -> str:
+    """What a run's sentence begins with: in a list of runs nothing else names the flow."""
+    return f"{flow}: "
 
 
 def _state_word(kind: str, state: FlowState | None, run: RunRecord | None) -> str:

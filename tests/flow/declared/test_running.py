@@ -2,10 +2,14 @@
 
 import json
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
+from hybrid.api import _Source
+from hybrid.cli import main
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.spec.table_config import Half
 from hybrid.table.columns import files_segment
@@ -280,6 +284,61 @@ def test_a_corrected_segment_and_a_refresh(spark_home):
     reports = spark_home.run(text, refresh=None)
     assert ids(spark_home) == [1, 2, 3], [one.sentence for one in reports.values()]
     assert all(one.refreshes > 0 for one in spark_home.api.flows())
+
+
+def test_the_same_flow_in_two_runs_at_once(spark_home, stream_file):
+    for number in range(6):
+        spark_home.write(f"{number}.json", {"id": number})
+    text = stream_file("maxFilesPerTrigger=1") + (
+        "\n@flows.append_flow(target='events', name='old', once=True)\ndef old():\n"
+        f"    return flows.read_files('{spark_home.root}', format='json').load()\n"
+    )
+    sessions = [spark_home.load(text, f"flows{number}.py") for number in range(2)]
+    with ThreadPoolExecutor() as pool:
+        found = [report for reports in pool.map(spark_home.api.run_flows, sessions) for report in reports]
+    assert not [report for report in found if report.state == "FAILED"], found
+    assert ids(spark_home) == [number for number in range(6) for _ in range(2)]
+    assert sum(report.rows for report in found) == 12
+
+
+def test_a_server_follows(spark_home, stream_file):
+    """The cache sees new columns, refreshes and moves."""
+    spark_home.write("1.json", {"id": 1})
+    spark_home.run(stream_file())
+    spark_home.api.serve_from_memory(100_000_000)
+    assert answered(spark_home, "select * from events") == [(1,)]
+    spark_home.write("2.json", {"id": 2, "b": "x"})
+    spark_home.run(stream_file())
+    assert answered(spark_home, "select id, b from events order by id") == [(1, None), (2, "x")]
+    spark_home.api.table("events").move(max_buckets=None)
+    assert answered(spark_home, "select id, b from events order by id") == [(1, None), (2, "x")]
+    os.unlink(spark_home.folder / "in" / "1.json")
+    spark_home.run(stream_file(), refresh=None)
+    assert answered(spark_home, "select id, b from events") == [(2, "x")]
+
+
+def answered(home, sql):
+    """What the cache answers, once it has followed; the files say the same."""
+    from hybrid.query.engine import QueryOptions, run
+
+    plain = [tuple(row) for row in run(sql, _Source(home.api), QueryOptions()).rows]
+    for _ in range(100):
+        found = home.rows(sql)
+        if found == plain:
+            break
+        time.sleep(0.05)
+    assert found == plain
+    return found
+
+
+def test_a_definition_that_is_lost_comes_back_with_its_new_columns(spark_home, stream_file):
+    spark_home.write("1.json", {"id": 1})
+    spark_home.run(stream_file())
+    spark_home.write("2.json", {"id": 2, "b": "x"})
+    spark_home.run(stream_file())
+    os.unlink(spark_home.api.settings.warehouse / "events" / "definition.json")
+    assert main.run(["--home", str(spark_home.folder / "home"), "doctor", "--repair"]) in (0, 3)
+    assert spark_home.rows("select id, b from events order by id") == [(1, None), (2, "x")]
 
 
 def replace_rows(home, segment, rows):
