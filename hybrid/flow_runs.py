@@ -117,7 +117,8 @@ def run_flows(home: Hybrid, session: FlowSession, refresh: Sequence[Flow] = ()) 
         prepared = prepare(bench, session, keeper)
         session.declaration.warnings += prepared.warnings
         failures = dict(prepared.failures)
-        failures.update(_begin_refreshes(home, session, keeper, [flow for flow in prepared.ready if flow in refresh]))
+        wanted = [flow for flow in session.declaration.flows if flow in refresh and prepared.is_ready(flow)]
+        failures.update(_begin_refreshes(home, session, keeper, wanted))
 
         def one(flow: Flow) -> FlowReport:
             return _recorded(home, session, keeper, flow, failures.get(str(flow)), prepared.waiting.get(str(flow)))

@@ -11,7 +11,7 @@ from hybrid.flow.declared.convert import union_all
 from hybrid.flow.declared.ledger import changed_since
 from hybrid.flow.declared.listing import SourceFile, list_files, next_files
 from hybrid.flow.declared.options import FileSource
-from hybrid.flow.declared.read import Loaded, load_files
+from hybrid.flow.declared.read import Loaded, NoColumnsError, load_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,12 +100,22 @@ class StreamBinding(Bound):
         if changed:
             self.warnings.append(changed_words(changed))
         self.files = next_files(source, new)
+        found = self._first_columns(source, new)
         self.left = len(new) - len(self.files)
-        found = self._loaded(source, self.files, self.known)
         self.schema = found.schema
         if found.rejected is not None:
             self.rejected_frames.append(found.rejected)
         return found.good
+
+    def _first_columns(self, source: FileSource, new: Sequence[SourceFile]) -> Loaded:
+        """The micro-batch; as long as it holds nothing that columns could be known from, with more files."""
+        while True:
+            try:
+                return self._loaded(source, self.files, self.known)
+            except NoColumnsError:
+                if len(self.files) == len(new):
+                    raise
+                self.files = list(new[: 2 * len(self.files)])
 
     def _whole(self, source: FileSource) -> DataFrame:
         files = list_files(source)

@@ -131,7 +131,14 @@ class SparkConf:
         """A --var; a setting of Spark's; else the default. SpecError when there is none of them."""
         session = current("spark.conf")
         if key in session.variables or not key.startswith("spark."):
-            return variable(key, None if default is ... else default, "spark.conf.get")
+            value = session.variable(key)
+            return (
+                variable(key, None, "spark.conf.get")
+                if value is None and default is ...
+                else default
+                if value is None
+                else value
+            )
         found = session.start_spark().conf
         return found.get(key) if default is ... else found.get(key, default)
 

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 10
 
 
+class NoColumnsError(DataError):
+    """Files hold nothing that columns could be known from."""
+
+    code = "no-columns"
+
+
 @dataclass(frozen=True)
 class Loaded:
     """What files gave. `rejected` has columns REASON and RAW, None where nothing can be rejected.
@@ -58,7 +64,7 @@ def load_files(
     schema = merged(before, found, hints, source.evolution)
     if not schema.fields:
         shown = files[0].path if len(files) == 1 else f"{len(files)} files, e.g. {files[0].path}"
-        raise DataError(f"{shown}: no line can be read as {source.format}, so there are no columns.")
+        raise NoColumnsError(f"{shown}: no line can be read as {source.format}, so there are no columns.")
     if source.rescued is not None:
         good, bad = rescued(reader, schema, source.rescued)
         return Loaded(good, bad, schema, warnings)

@@ -69,7 +69,7 @@ def _without(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, flows: s
     return places, rows.where(~quoted(columns.CONNECTOR).isin(sorted(flows))).repartition(columns.SEGMENT)
 
 
-def is_uncleared(realtime: RealtimeState, offline: OfflineState) -> list[str]:
+def uncleared(realtime: RealtimeState, offline: OfflineState) -> list[str]:
     """Incremental flows whose moved rows are still to go: their refresh has begun, and OFFLINE does not know it."""
     done = all_progress(offline)
     return [
@@ -86,12 +86,12 @@ def clear_moved(bench: Workbench, spec: TableSpec, layout: TableLayout) -> list[
     """
     path = layout.half(Half.OFFLINE)
     realtime = open_half(layout.half(Half.REALTIME)).realtime
-    if not is_uncleared(realtime, open_half(path).offline):
+    if not uncleared(realtime, open_half(path).offline):
         return []
     with bench.lock(layout, Half.OFFLINE):
         current = open_half(path)
         state = current.offline
-        flows = is_uncleared(realtime, state)
+        flows = uncleared(realtime, state)
         if not flows:
             return []
         old = brought_by(bench, current, flows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hybrid.errors import ConflictError, HybridError, SpecError, suggestion
@@ -39,76 +39,86 @@ class Keeper(Protocol):
         """Adds columns that it has not yet: to both halves, then to its definition."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Prepared:
-    """Which flows can run, what is to be said of those that cannot, and of the tables."""
+    """Flows that cannot run (`failures`) or need not (`waiting`, a sentence), each by the flow's text; and warnings."""
 
-    ready: Sequence[Flow]
-    failures: Mapping[str, HybridError]
-    waiting: Mapping[str, str]
-    warnings: Sequence[str]
+    failures: dict[str, HybridError] = field(default_factory=dict)
+    waiting: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def is_ready(self, flow: Flow) -> bool:
+        """Whether the flow can run."""
+        return str(flow) not in self.failures and str(flow) not in self.waiting
 
 
 def prepare(bench: Workbench, session: FlowSession, keeper: Keeper) -> Prepared:
-    """Finds or creates every target. `failures` and `waiting` (sentences) are by the text of the flow."""
-    declaration = session.declaration
-    failures: dict[str, HybridError] = {}
-    waiting: dict[str, str] = {}
-    warnings: list[str] = []
+    """Finds or creates every target of a flow file."""
+    declaration, found = session.declaration, Prepared()
     for target in declaration.targets():
-        flows = [flow for flow in declaration.flows if flow.target == target]
-        try:
-            _prepare(bench, session, keeper, target, flows, failures, waiting, warnings)
-        except HybridError as error:
-            failures.update({str(flow): failures.get(str(flow), error) for flow in flows})
-    warnings += [
+        _Target(bench, session, keeper, target, found).prepare()
+    found.warnings += [
         f"{declaration.source}: table '{name}' has no flow, so nothing is created."
         for name in declaration.tables
         if name not in declaration.targets()
     ]
-    ready = [flow for flow in declaration.flows if str(flow) not in failures and str(flow) not in waiting]
-    return Prepared(ready, failures, waiting, warnings)
+    return found
 
 
-def _prepare(
-    bench: Workbench,
-    session: FlowSession,
-    keeper: Keeper,
-    target: str,
-    flows: Sequence[Flow],
-    failures: dict[str, HybridError],
-    waiting: dict[str, str],
-    warnings: list[str],
-) -> None:
-    declared, spec = session.declaration.tables.get(target), keeper.spec(target)
-    if spec is not None:
-        _check_known(spec, declared, warnings)
-        return
-    if declared is None:
-        raise _no_target(session.declaration, keeper, target, flows[0])
-    columns = [_given(bench, declared)] if declared.schema is not None else []
-    if not columns:
-        for flow in flows:
+@dataclass
+class _Target:
+    bench: Workbench
+    session: FlowSession
+    keeper: Keeper
+    name: str
+    found: Prepared
+
+    @property
+    def _flows(self) -> list[Flow]:
+        return [flow for flow in self.session.declaration.flows if flow.target == self.name]
+
+    def prepare(self) -> None:
+        """Finds or creates the table; what goes wrong fails its flows."""
+        try:
+            self._find_or_create()
+        except HybridError as error:
+            for flow in self._flows:
+                self.found.failures.setdefault(str(flow), error)
+
+    def _find_or_create(self) -> None:
+        declared, spec = self.session.declaration.tables.get(self.name), self.keeper.spec(self.name)
+        if spec is not None:
+            _check_known(spec, declared)
+            return
+        if declared is None:
+            raise _no_target(self.session.declaration, self.keeper, self.name, self._flows[0])
+        columns = [_given(self.bench, declared)] if declared.schema is not None else self._brought()
+        if columns:
+            schema, configs = table_documents(declared, unified(columns))
+            self.keeper.create(schema, configs, f"{self.session.declaration.source}: {declared.place}")
+            self.bench.progress.say(f"Created table '{self.name}'.")
+            for flow in self._flows:
+                self.found.waiting.pop(str(flow), None)
+
+    def _brought(self) -> list[list[ColumnType]]:
+        """The columns that each flow's first rows have; notes of flows without a file, or that fail."""
+        columns = []
+        for flow in self._flows:
             try:
-                columns.append(_brought(bench, session, flow))
+                columns.append(_columns_of(self.bench, self.session, flow))
             except NothingNew as nothing:
-                waiting[str(flow)] = (
+                self.found.waiting[str(flow)] = (
                     f"Nothing to do: there is no file to read at '{nothing.source.path}' yet, so that the columns of "
-                    f"'{target}' are not known."
+                    f"'{self.name}' are not known."
                 )
             except HybridError as error:
-                failures[str(flow)] = error
+                self.found.failures[str(flow)] = error
             except Exception as error:  # whatever Spark or the user's function raises
-                failures[str(flow)] = told(error, flow, session.declaration.source)
-    if columns:
-        schema, configs = table_documents(declared, unified(columns))
-        keeper.create(schema, configs, f"{session.declaration.source}: {declared.place}")
-        bench.progress.say(f"Created table '{target}'.")
-        for flow in flows:
-            waiting.pop(str(flow), None)
+                self.found.failures[str(flow)] = told(error, flow, self.session.declaration.source)
+        return columns
 
 
-def _check_known(spec: TableSpec, declared: FlowTable | None, warnings: list[str]) -> None:
+def _check_known(spec: TableSpec, declared: FlowTable | None) -> None:
     if not spec.by_flows:
         raise ConflictError(
             f"Table '{spec.name}' is not kept by flows: its rows come by other ways. Nothing was changed.",
@@ -136,7 +146,7 @@ def _given(bench: Workbench, table: FlowTable) -> list[ColumnType]:
     return column_types(parse_ddl(bench.spark, table.schema, f"{table.place}: schema of '{table.name}'"))
 
 
-def _brought(bench: Workbench, session: FlowSession, flow: Flow) -> list[ColumnType]:
+def _columns_of(bench: Workbench, session: FlowSession, flow: Flow) -> list[ColumnType]:
     """The columns that a flow's first rows have."""
     binding = OnceBinding(flow.name, bench.spark) if flow.once else StreamBinding(flow.name, bench.spark)
     with in_session(session, binding):

@@ -185,6 +185,16 @@ def test_partition_folders_are_columns_where_the_base_is_read(spark_home, stream
     assert types(spark_home, "named") == {"id": "LONG", "year": "INT"}
 
 
+def test_empty_files(spark_home, stream_file):
+    for number, rows in enumerate(([], [" "], [{"id": 1}], [])):
+        os.utime(spark_home.write(f"{number}.json", *rows), (number, number))
+    report = spark_home.run(stream_file("maxFilesPerTrigger=1"))["new"]
+    assert (report.rows, report.rejected, report.files) == (1, 0, 4)
+    os.utime(spark_home.write("a/1.json"), (1, 1))
+    alone = stream_file().replace("/in", "/in/a").replace("events", "others")
+    assert "no line can be read as json, so there are no columns" in spark_home.run(alone)["new"].sentence
+
+
 def test_hints_and_a_schema(spark_home, stream_file):
     spark_home.write("1.json", {"id": "1", "price": 2})
     assert spark_home.run(stream_file("schemaHints='price DECIMAL(10,2), later DATE'"))["new"].rows == 1
