@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.catalog.connectors import ConnectorRecord
 from hybrid.errors import HybridError, NotFoundError
-from hybrid.spec.connectors import Connector, DeltaInput, KafkaInput, StartKind, waits_for
+from hybrid.spec.connectors import Connector, DeltaInput, FileInput, KafkaInput, StartKind, waits_for
 from hybrid.spec.table_config import Half
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _KAFKA_TIMEOUT_MS = 3000
-_TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input"}
+_TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input", FileInput: "file_input"}
 
 
 @dataclass(frozen=True)
@@ -179,16 +179,20 @@ class TableConnectors:
     def _open(self, one: Connector, pinned: Mapping[str, Any] | None) -> Source:
         """The source of a load that begins (`pinned` None) or goes on."""
         from hybrid.flow.connectors.delta_source import open_delta
+        from hybrid.flow.connectors.file_source import open_files
 
-        assert isinstance(one.transport, DeltaInput)
-        source = open_delta(one.transport, int(pinned["version"]) if pinned is not None else None)
+        source: Source
+        if isinstance(one.transport, FileInput):
+            source = open_files(one.transport, one.format, self._spec, pinned)
+        else:
+            assert isinstance(one.transport, DeltaInput)
+            source = open_delta(one.transport, int(pinned["version"]) if pinned is not None else None)
         if pinned is None:
             self._check_handover(one, source)
         return source
 
     def _check_handover(self, one: Connector, source: Source) -> None:
         """Before anything is loaded: whether what follows can start where it says."""
-        from hybrid.flow.connectors.convert import highest_offsets
         from hybrid.ingest.stream import view_topic
 
         stream = self._spec.stream
@@ -199,7 +203,7 @@ class TableConnectors:
             return
         view = view_topic(stream.brokers, stream.topic, _KAFKA_TIMEOUT_MS)
         if view is not None:
-            self._starts(after, view, highest_offsets(self._home.bench.spark, source))
+            self._starts(after, view, source.highest_offsets(self._home.bench.spark))
 
     def _start_live(self, one: Connector) -> str:
         from hybrid.ingest.start import start_stream

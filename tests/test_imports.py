@@ -15,7 +15,7 @@ LAYERS = [
     {"errors", "progress", "plain"},
     {"spec"},
     {"table", "jvm"},
-    {"lake", "catalog", "sql"},
+    {"lake", "catalog", "sql", "files"},
     {"ingest", "move", "replace", "query", "flow"},
     {"api"},
     {"cli", "demo", "serve"},

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybrid.errors import SpecError
-from hybrid.replace.records import Problem, Record, Slice, text_lines
+from hybrid.files.records import Problem, Record, Slice, text_lines
 
 # What Pinot's `fileFormat` names mean: Commons CSV's formats.
 _FILE_FORMATS: dict[str, dict[str, Any]] = {

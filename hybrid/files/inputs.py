@@ -1,4 +1,4 @@
-"""The input files of a job: which there are, what they are known by afterwards, and how workers share them."""
+"""Input files: what they are known by afterwards, and how workers share them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from hybrid.errors import DataError, suggestion
-from hybrid.replace.jsonfile import json_shape
-from hybrid.replace.parquetfile import row_groups
-from hybrid.replace.records import Problem, Shape, Slice
-from hybrid.spec.job_spec import JobSpec
+from hybrid.errors import DataError
+from hybrid.files.jsonfile import json_shape
+from hybrid.files.parquetfile import row_groups
+from hybrid.files.records import Problem, Shape, Slice
 
 # Files of JSON lines are cut after this many bytes, at the next line end, so that several workers share a large one.
 SLICE_BYTES = 32 * 1024 * 1024
 
 
 class DataFormat(StrEnum):
-    """The formats a job reads."""
+    """The formats that are read."""
 
     JSON = "json"
     CSV = "csv"
@@ -28,7 +27,7 @@ class DataFormat(StrEnum):
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file as it was when the job read it. `slices` are the pieces that workers read, in order."""
+    """A file as it was when it was read. `slices` are the pieces that workers read, in order."""
 
     path: Path
     bytes: int
@@ -48,18 +47,6 @@ class InputFile:
             raise DataError(f"{self.path} was removed while it was read. Nothing was changed.") from error
         if (now.st_size, now.st_mtime_ns) != (self.bytes, self.modified_ns):
             raise DataError(f"{self.path} was written to while it was read. Nothing was changed.")
-
-
-def list_inputs(job: JobSpec) -> list[Path]:
-    """The job's files, sorted by path. DataError naming folder, pattern and near misses when there is none.
-
-    Markers and checksums that writers leave beside their data (`_SUCCESS`, `.part-0.crc`) count only when a pattern
-    names them.
-    """
-    found = [path for path in job.input_files() if job.include or not path.name.startswith((".", "_"))]
-    if not found:
-        raise _nothing_found(job)
-    return found
 
 
 def inspect(path: Path, data_format: DataFormat) -> InputFile:
@@ -101,17 +88,3 @@ def _lines(path: Path) -> tuple[str, Sequence[Slice]]:
             slices.append(Slice(path, Shape.JSON_LINES, line, start, len(piece)))
             start, line = start + len(piece), line + piece.count(b"\n")
     return digest.hexdigest(), slices
-
-
-def _nothing_found(job: JobSpec) -> DataError:
-    there = sorted(path.name for path in job.input_dir.rglob("*") if path.is_file())
-    if not there:
-        return DataError(f"{job.source}: the input folder '{job.input_dir}' holds no files.", hint="--input DIR")
-    wanted = job.include or "any file"
-    left_out = f" without '{job.exclude}'" if job.exclude else ""
-    near = suggestion(wanted.rsplit("/", 1)[-1], there)
-    shown = ", ".join(f"'{name}'" for name in there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
-    return DataError(
-        f"{job.source}: no file in '{job.input_dir}' matches '{wanted}'{left_out}; there are {shown}.{near}",
-        hint="Change includeFileNamePattern, or give another folder: --input DIR",
-    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from hybrid.replace.records import Problem, Record, Shape, Slice, at_line, check_text, text_lines
+from hybrid.files.records import Problem, Record, Shape, Slice, at_line, check_text, text_lines
 from hybrid.spec.jsontext import parse_json
 
 _HEAD_BYTES = 64 * 1024

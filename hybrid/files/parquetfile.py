@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hybrid.replace.records import Problem, Record, Shape, Slice
+from hybrid.files.records import Problem, Record, Shape, Slice
 
 _BATCH_ROWS = 4096
 

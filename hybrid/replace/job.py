@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid.errors import DataError, SpecError, UsageError, suggestion
+from hybrid.files.csvfile import CsvFormat
+from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.replace.csvfile import CsvFormat
-from hybrid.replace.files import DataFormat, InputFile, inspect, list_inputs
+from hybrid.replace.inputs import list_inputs
 from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.plan import JobPlan, plan_job
 from hybrid.replace.report import JobReport, dropped, report_of, sentence_of_job, sentence_of_nothing, shown

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError, suggestion
+from hybrid.files.csvfile import CsvFormat
+from hybrid.files.inputs import InputFile
+from hybrid.files.reading import read_slice
+from hybrid.files.records import Problem, Record, Slice
 from hybrid.lake.workbench import Workbench
-from hybrid.replace.csvfile import CsvFormat, read_csv
-from hybrid.replace.files import InputFile
-from hybrid.replace.jsonfile import read_lines, read_whole
-from hybrid.replace.parquetfile import read_row_group
-from hybrid.replace.records import Problem, Record, Shape, Slice
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
@@ -178,21 +177,6 @@ def _stage_slice(
         note.problem = (problem.position, problem.at, problem.reason)
     nothing = (None,) * len(spec.schema.fields)
     yield _batch(spec, [*rows, (*nothing, None, None, None, note.file, note.to_text())])
-
-
-def read_slice(piece: Slice, csv_format: CsvFormat) -> Iterator[Record]:
-    """The records of a slice in their order. Problem at the first place that is not a record."""
-    try:
-        if piece.shape is Shape.JSON_LINES:
-            yield from read_lines(piece)
-        elif piece.shape is Shape.JSON_WHOLE:
-            yield from read_whole(piece)
-        elif piece.shape is Shape.CSV:
-            yield from read_csv(piece, csv_format)
-        else:
-            yield from read_row_group(piece)
-    except OSError as error:
-        raise Problem(piece.first, "", f"cannot be read: {error}") from error
 
 
 class _Converter:

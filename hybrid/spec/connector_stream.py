@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hybrid.spec.connectors import Connector, DeltaInput, FileInput, JsonFormat, KafkaInput, UpdateFormat
+from hybrid.spec.connectors import Connector, Datagen, DeltaInput, FileInput, JsonFormat, KafkaInput, UpdateFormat
 from hybrid.spec.document import Section
 from hybrid.spec.table_config import Half, MessageFormat, StreamConfig
 
@@ -51,6 +51,9 @@ def _check_built(top: Section, place: str, one: Connector, halves: Collection[Ha
         top.fail(place, message, hint="Add the OFFLINE table config: --config FILE")
     if isinstance(transport, DeltaInput) and transport.follows:
         top.fail(f"{place}.transport.config.mode", f"'{transport.mode}' is not built yet; there is snapshot.")
-    if not isinstance(transport, (DeltaInput, KafkaInput)):
-        name = "file_input" if isinstance(transport, FileInput) else "datagen"
-        top.fail(f"{place}.transport.name", f"'{name}' is not built yet; there are delta_table_input and kafka_input.")
+    if isinstance(transport, Datagen):
+        top.fail(f"{place}.transport.name", "'datagen' is not built yet. Load a file by file_input.")
+    if isinstance(transport, FileInput) and transport.follow:
+        top.fail(f"{place}.transport.config.follow", "true is not built yet: what is there when it starts is loaded.")
+    if isinstance(transport, FileInput) and isinstance(one.format, JsonFormat) and one.format.array:
+        return  # a file may be one array, and is read as what it is

@@ -96,7 +96,7 @@ class TableSpec:
     `boundary_mode` is what the configs ask for (None: nothing; what the table has stands in its OFFLINE half);
     `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time. `by_flows`: flows bring its rows, so
     that REALTIME has no stream of its own. `connectors` bring its rows: the one of Kafka is its stream.
-    `ignores_case`: fields of records are columns whatever their case.
+    `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
     """
 
     name: str
@@ -115,6 +115,7 @@ class TableSpec:
     by_flows: bool = False
     connectors: tuple[Connector, ...] = ()
     ignores_case: bool = False
+    ddl_columns: tuple[str, ...] = ()
     schema_doc: dict[str, object] | None = None
     realtime_doc: dict[str, object] | None = None
     offline_doc: dict[str, object] | None = None
@@ -129,6 +130,11 @@ class TableSpec:
     def primary_key(self) -> tuple[str, ...]:
         """The primary key by which rows are upserted; empty on an append table."""
         return self.schema.primary_key if self.upsert else ()
+
+    @property
+    def column_order(self) -> tuple[str, ...]:
+        """The columns in the order in which a DDL names them; a schema keeps the time column in a list of its own."""
+        return self.ddl_columns or self.schema.column_names
 
     @property
     def nets_deletes(self) -> bool:

@@ -6,6 +6,7 @@ tenants, replicas and indexes are read and not used.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 
@@ -26,6 +27,7 @@ from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
 _BOUNDARY, _FLOWS, _DDL = "hybrid.boundary", "hybrid.flows", "hybrid.ddl"
+_COLUMNS = "hybrid.columns"
 _LAG_MS = {"HOURLY": 3_600_000}  # of mode `pinot`, by ingestion frequency
 _LAG_DEFAULT_MS = 86_400_000
 
@@ -67,6 +69,7 @@ def parse_table(
         by_flows=realtime is not None and _by_flows(realtime),
         connectors=connectors,
         ignores_case=realtime is not None and _custom(realtime).boolean(_DDL),
+        ddl_columns=_ddl_columns(realtime) if realtime else (),
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
         offline_doc=halves[Half.OFFLINE].doc if Half.OFFLINE in halves else None,
@@ -194,6 +197,11 @@ def _stream(
     return parse_stream(find_stream(realtime), brokers)
 
 
+def _ddl_columns(realtime: Section) -> tuple[str, ...]:
+    custom = _custom(realtime)
+    return tuple(map(str, json.loads(custom.text(_COLUMNS)))) if custom.has(_COLUMNS) else ()
+
+
 def _custom(top: Section) -> Section:
     return top.section("metadata").section("customConfigs")
 
@@ -260,7 +268,7 @@ def _retention_warning(section: Section) -> Iterator[str]:
 
 def _custom_warnings(section: Section) -> Iterator[str]:
     own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
-    yield from Section(own, section.source, section.path).unknown({_BOUNDARY, _FLOWS, _DDL, "hybrid.columns"})
+    yield from Section(own, section.source, section.path).unknown({_BOUNDARY, _FLOWS, _DDL, _COLUMNS})
 
 
 def _task_warnings(section: Section) -> Iterator[str]:

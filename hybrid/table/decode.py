@@ -50,10 +50,16 @@ class _Column(NamedTuple):
 
 
 class Decoder:
-    """Decodes messages and converts records for one half of a table, as its config says."""
+    """Decodes messages and converts records for one half of a table, as its config says.
 
-    def __init__(self, spec: TableSpec, half: Half = Half.REALTIME) -> None:
-        self._spec, self._half = spec, half
+    `message` says whether a record is a row or a change that holds one; None: as the half's stream has it.
+    """
+
+    def __init__(self, spec: TableSpec, half: Half = Half.REALTIME, message: MessageFormat | None = None) -> None:
+        if message is None:
+            of_stream = spec.stream is not None and half is Half.REALTIME
+            message = spec.stream.message if spec.stream is not None and of_stream else MessageFormat.RECORD
+        self._spec, self._half, self._message = spec, half, message
         config = spec.ingestion.get(half)
         self._transforms = _transforms(spec, half)
         self._lenient = config is not None and config.continue_on_error
@@ -64,14 +70,12 @@ class Decoder:
         self._to_millis = _time_reader(spec)
         delete = spec.upsert.delete_column if spec.upsert else None
         self._delete = names.index(delete) if delete else None
-        self._changes = (
-            half is Half.REALTIME and spec.stream is not None and spec.stream.message is MessageFormat.CHANGE
-        )
+        self._changes = message is MessageFormat.CHANGE
         self._marker = _marker_columns(spec, self._columns)
         self._is_plain = self._transforms is None and not self._changes and not spec.ignores_case
 
-    def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec, Half]]:
-        return Decoder, (self._spec, self._half)
+    def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec, Half, MessageFormat]]:
+        return Decoder, (self._spec, self._half, self._message)
 
     @property
     def reads(self) -> frozenset[str]:
@@ -90,9 +94,7 @@ class Decoder:
             return Rejected(f"The message is not one JSON object: {error}.")
         if type(record) is not dict:
             return Rejected(f"The message is not one JSON object but {_shown(record)}.")
-        if self._is_plain:
-            return self.store(record)
-        return self._change(record, now_ms) if self._changes else self.convert(record, now_ms)
+        return self.store(record) if self._is_plain else self.convert(record, now_ms)
 
     def _change(self, change: Mapping[str, object], now_ms: int | None) -> Outcome:
         """The row that is inserted or deleted. A delete by key has the time of its message where it names none."""
@@ -100,9 +102,9 @@ class Decoder:
         if more or verb not in _CHANGES or not isinstance(record, dict):
             return Rejected(f"The message is {_shown(change)}; it must be {_CHANGES_WORDS}.")
         if verb == "insert":
-            return self.convert(record, now_ms)
+            return self._insert(record, now_ms)
         if not self._spec.primary_key:
-            found = self.convert(record, now_ms)
+            found = self._insert(record, now_ms)
             return found._replace(is_delete=True) if isinstance(found, Decoded) else found
         found = self.store(self._named(record), self._marker)
         if not isinstance(found, Decoded) or found.time_ms is not None or self._time is None:
@@ -120,6 +122,9 @@ class Decoder:
 
     def convert(self, record: Mapping[str, object], now_ms: int | None = None) -> Outcome:
         """The row of a record that is already parsed: from JSON, CSV (texts) or Parquet (Python values)."""
+        return self._change(record, now_ms) if self._changes else self._insert(record, now_ms)
+
+    def _insert(self, record: Mapping[str, object], now_ms: int | None) -> Outcome:
         record = self._named(record)
         if self._transforms is None:
             return self.store(record)

@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybrid.errors import DataError, SpecError
-from hybrid.replace import files
-from hybrid.replace.csvfile import CsvFormat
-from hybrid.replace.files import DataFormat, inspect, list_inputs
-from hybrid.replace.records import Problem
+from hybrid.files import inputs as files
+from hybrid.files.csvfile import CsvFormat
+from hybrid.files.inputs import DataFormat, inspect
+from hybrid.files.records import Problem
+from hybrid.replace.inputs import list_inputs
 from hybrid.replace.stage import read_slice
 from hybrid.spec.job_spec import JobSpec
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError
-from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Source, coordinates
+from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, coordinates
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.layout import physical_columns
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.table_config import Half, MessageFormat, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Rejected
+from hybrid.table.outcome import Decoded, Outcome, Rejected
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 NOTE = f"{columns.PREFIX}note"
 # History is older than whatever a stream brings; Kafka's own "no timestamp" is -1.
@@ -36,41 +36,37 @@ _UNNAMED = ""
 
 @dataclass
 class _Note:
+    """`problem` is (piece, place, where in the piece, why)."""
+
     rows: int = 0
     offsets: dict[str, int] = field(default_factory=dict)
-    problem: tuple[int, int, str] | None = None
+    problem: tuple[int, int, str, str] | None = None
 
 
-@dataclass(frozen=True)
-class Converted:
-    """What was staged: stored rows without names of segments; `offsets` are Kafka's highest, by `topic/partition`."""
-
-    frame: DataFrame
-    rows: int
-    offsets: dict[str, int]
+def staged_ddl(spec: TableSpec) -> str:
+    """The columns of staged rows, in Spark's words."""
+    names = [*physical_columns(spec, Half.OFFLINE), (NOTE, "string")]
+    return ", ".join(f"`{name}` {kind}" for name, kind in names)
 
 
-def convert(records: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Piece], folder: Path) -> Converted:
-    """Stages the rows of `records` in `folder`. DataError at the first record that is no row of the table."""
+def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Piece], folder: Path) -> Staged:
+    """Stages what `Rows` gives in `folder`. DataError at the first record that is no row of the table."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    names = [*physical_columns(spec, Half.OFFLINE), (NOTE, "string")]
-    ddl = ", ".join(f"`{name}` {kind}" for name, kind in names)
-    spark = records.sparkSession
     try:
-        records.mapInArrow(_worker(spec, connector, list(records.columns)), ddl).write.parquet(str(folder))
+        rows.write.parquet(str(folder))
     except (PySparkException, Py4JError) as error:
         raise DataError(
             f"Connector '{connector}' of table '{spec.name}': the source cannot be read: {_last_words(error)}"
         ) from error
-    staged = spark.read.schema(ddl).parquet(str(folder))
+    staged = rows.sparkSession.read.schema(staged_ddl(spec)).parquet(str(folder))
     notes = [_Note(**json.loads(row[0])) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
     _refuse_problems(spec, connector, pieces, notes)
     offsets: dict[str, int] = {}
     for note in notes:
         _raise_to(offsets, note.offsets)
-    return Converted(staged.where(f"{NOTE} IS NULL").drop(NOTE), sum(note.rows for note in notes), offsets)
+    return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), sum(note.rows for note in notes), offsets)
 
 
 def _last_words(error: Exception) -> str:
@@ -80,93 +76,80 @@ def _last_words(error: Exception) -> str:
     return (named or lines or [type(error).__name__])[-1]
 
 
-def highest_offsets(spark: SparkSession, source: Source) -> dict[str, int] | None:
-    """Kafka's highest offsets in a source, by `topic/partition`, without loading it; None where it tells none."""
-    from pyspark.sql import functions as F
-
-    names = coordinates(source.columns)
-    if names is None:
-        return None
-    topic, partition, offset = names
-    records = source.frame(spark, range(len(source.pieces)), names)
-    found = records.where(F.col(offset).isNotNull()).groupBy(topic, partition).agg(F.max(offset)).collect()
-    return {f"{row[0]}/{row[1]}": int(row[2]) for row in found if row[0] is not None and row[1] is not None}
-
-
 def _refuse_problems(spec: TableSpec, connector: str, pieces: Sequence[Piece], notes: Iterable[_Note]) -> None:
     problems = sorted((*note.problem,) for note in notes if note.problem is not None)
     if not problems:
         return
-    piece, place, reason = problems[0]
+    piece, _, where, reason = problems[0]
     raise DataError(
-        f"Connector '{connector}' of table '{spec.name}': {pieces[piece].name}, row {place + 1}: {reason} "
+        f"Connector '{connector}' of table '{spec.name}': {pieces[piece].name}{where}: {reason.rstrip('.')}. "
         "Nothing of this file was loaded.",
         hint=f"Correct the source or the table, then: hybrid connector start {spec.name} {connector}",
     )
 
 
-def _worker(
-    spec: TableSpec, connector: str, names: Sequence[str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs in its workers."""
+class Rows:
+    """Records to stored rows, for one worker. `names` are the source's columns, where all records have the same.
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = _Rows(spec, connector, names)
-        for batch in batches:
-            yield rows.convert(batch)
-            if rows.note.problem is not None:
-                break
-        yield rows.told()
+    `message` says whether a record is a row, or a change that holds one.
+    """
 
-    return run
-
-
-class _Rows:
-    """Records to stored rows, for one worker."""
-
-    def __init__(self, spec: TableSpec, connector: str, names: Sequence[str]) -> None:
-        import pyarrow as pa
-
+    def __init__(
+        self,
+        spec: TableSpec,
+        connector: str,
+        names: Sequence[str] = (),
+        message: MessageFormat = MessageFormat.RECORD,
+    ) -> None:
+        self._spec, self._connector, self._names, self._message = spec, connector, list(names), message
         self.note = _Note()
-        self._decoder = Decoder(spec, Half.OFFLINE)
-        self._schema = arrow_schema(spec, Half.OFFLINE).append(pa.field(NOTE, pa.string()))
-        self._connector = connector
-        self._wanted = _wanted(spec, names)
+        self._decoder = Decoder(spec, Half.OFFLINE, message)
         self._coordinates = coordinates(names)
 
+    def __reduce__(self) -> tuple[type[Rows], tuple[TableSpec, str, list[str], MessageFormat]]:
+        return Rows, (self._spec, self._connector, self._names, self._message)
+
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch, up to the first that is none."""
+        """The rows of a batch of records, up to the first that is none."""
         pieces, places = batch.column(PIECE).to_pylist(), batch.column(PLACE).to_pylist()
-        named = {name: batch.column(source).to_pylist() for source, name in self._wanted}
-        keys = list(named)
-        rows: list[tuple[object, ...]] = []
+        named = {name: batch.column(source).to_pylist() for source, name in _wanted(self._spec, self._names)}
+        keys, found = list(named), []
         records = zip(*named.values(), strict=True) if named else ((),) * batch.num_rows
         for piece, place, values in zip(pieces, places, records, strict=True):
-            found = self._decoder.convert(dict(zip(keys, values, strict=True)))
-            if isinstance(found, Decoded):
-                rows.append(self._row(found, (piece << _ROWS_PER_PIECE_BITS) + place))
-            elif isinstance(found, Rejected):
-                self.note.problem = (piece, place, found.reason)
+            row = self.take(dict(zip(keys, values, strict=True)), piece, place, f", row {place + 1}")
+            if row is None:
                 break
-        self.note.rows += len(rows)
+            found.append(row)
         self._note_offsets(batch)
-        return self._batch(rows)
+        return self.batch(found)
+
+    def take(self, record: Mapping[str, object], piece: int, place: int, where: str) -> tuple[object, ...] | None:
+        """The stored row of a record; None, and a note, when it is none. `where` continues the name of its piece."""
+        found: Outcome = self._decoder.convert(record)
+        if isinstance(found, Decoded):
+            self.note.rows += 1
+            return self._row(found, (piece << _ROWS_PER_PIECE_BITS) + place)
+        reason = found.reason if isinstance(found, Rejected) else "the table's filter drops it, which is not built yet"
+        self.note.problem = (piece, place, where, reason)
+        return None
 
     def told(self) -> pa.RecordBatch:
         """The note, as a row of its own."""
-        return self._batch([(*(None,) * (len(self._schema) - 1), json.dumps(vars(self.note)))])
+        return self.batch([(*(None,) * len(physical_columns(self._spec, Half.OFFLINE)), json.dumps(vars(self.note)))])
+
+    def batch(self, rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
+        """Stored rows as Arrow."""
+        import pyarrow as pa
+
+        schema = arrow_schema(self._spec, Half.OFFLINE).append(pa.field(NOTE, pa.string()))
+        lists: Any = zip(*rows, strict=True) if rows else ([] for _ in schema)
+        arrays = [pa.array(list(values), one.type) for values, one in zip(lists, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _row(self, found: Decoded, number: int) -> tuple[object, ...]:
         op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
         hidden = (_UNNAMED, self._connector, HISTORY_TOPIC, 0, 0, number, HISTORY_TIMESTAMP, op, found.time_ms)
         return (*hidden, *found.values, None)
-
-    def _batch(self, rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
-        import pyarrow as pa
-
-        lists: Any = zip(*rows, strict=True) if rows else ([] for _ in self._schema)
-        arrays = [pa.array(list(values), one.type) for values, one in zip(lists, self._schema, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _note_offsets(self, batch: pa.RecordBatch) -> None:
         if self._coordinates is None:
@@ -175,6 +158,19 @@ class _Rows:
         for topic, partition, offset in zip(topics, partitions, offsets, strict=True):
             if topic is not None and partition is not None and offset is not None:
                 _raise_to(self.note.offsets, {f"{topic}/{partition}": int(offset)})
+
+
+def record_worker(rows: Rows) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs in its workers, on records as columns."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield rows.convert(batch)
+            if rows.note.problem is not None:
+                break
+        yield rows.told()
+
+    return run
 
 
 def _wanted(spec: TableSpec, names: Sequence[str]) -> list[tuple[str, str]]:

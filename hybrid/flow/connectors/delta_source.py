@@ -10,12 +10,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from hybrid.errors import DataError, NotFoundError, SpecError
-from hybrid.flow.connectors.source import PIECE, PLACE, Piece
+from hybrid.flow.connectors.convert import Rows, record_worker, stage, staged_ddl
+from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, check_columns, coordinates
 from hybrid.spec.connectors import DeltaInput
+from hybrid.spec.table_config import TableSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,12 +59,33 @@ class DeltaSource:
         return self._pieces
 
     @property
-    def columns(self) -> Sequence[str]:
-        """See `Source`."""
+    def _columns(self) -> list[str]:
         return [str(field["name"]) for field in self._schema["fields"]]
 
-    def frame(self, spark: SparkSession, numbers: Sequence[int], only: Sequence[str] | None = None) -> DataFrame:
-        """See `Source`. Filters of the connector hold. DataError when one of them cannot be applied."""
+    def check(self, spec: TableSpec, connector: str) -> None:
+        """See `Source`."""
+        check_columns(spec, self._columns, connector)
+
+    def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
+        """See `Source`. Filters of the connector hold."""
+        records = self._frame(spark, numbers)
+        worker = record_worker(Rows(spec, connector, records.columns))
+        return stage(records.mapInArrow(worker, staged_ddl(spec)), spec, connector, self._pieces, to)
+
+    def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:
+        """See `Source`: reads the three columns."""
+        from pyspark.sql import functions as F
+
+        names = coordinates(self._columns)
+        if names is None:
+            return None
+        topic, partition, offset = names
+        records = self._frame(spark, range(len(self._pieces))).where(F.col(offset).isNotNull())
+        found = records.groupBy(topic, partition).agg(F.max(offset)).collect()
+        return {f"{row[0]}/{row[1]}": int(row[2]) for row in found if row[0] is not None and row[1] is not None}
+
+    def _frame(self, spark: SparkSession, numbers: Sequence[int]) -> DataFrame:
+        """The records of some files, with PIECE and PLACE. DataError when a filter cannot be applied."""
         from pyspark.sql.types import IntegerType, LongType, StructType
 
         schema = StructType.fromJson(self._schema).add(PIECE, IntegerType()).add(PLACE, LongType())
@@ -71,7 +95,7 @@ class DeltaSource:
         frame = ids.mapInArrow(_reader(self._uri, self._options, chosen, schema), schema)
         for condition in filter(None, (self._config.snapshot_filter, self._config.filter)):
             frame = _filtered(frame, condition)
-        return frame if only is None else frame.select(*only)
+        return frame
 
 
 def open_delta(config: DeltaInput, version: int | None) -> DeltaSource:

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import OvertakenError
-from hybrid.flow.connectors.convert import Converted, convert
-from hybrid.flow.connectors.source import Piece, Source, check_columns
+from hybrid.flow.connectors.source import Piece, Source, Staged
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
@@ -91,7 +90,7 @@ def load_history(
     if progress is not None and progress.done:
         return HistoryReport(0, 0, True, f"Nothing to load: '{connector}' is complete, {_loaded(progress)}.")
     source = open_source(progress.source if progress else None)
-    check_columns(spec, source, connector)
+    source.check(spec, connector)
     while not (progress is not None and progress.done) and not stop():
         before = progress.rows if progress is not None else 0
         try:
@@ -119,11 +118,7 @@ def _load_chunk(
     numbers = next_chunk(source.pieces, known.pieces, chunk_rows_max)
     act_id = new_act_id("history")
     with bench.staging(layout, act_id) as folder:
-        if numbers:
-            records = source.frame(bench.spark, numbers)
-            staged: Converted | None = convert(records, spec, connector, source.pieces, folder)
-        else:
-            staged = None
+        staged = source.stage(bench.spark, spec, connector, numbers, folder) if numbers else None
         with bench.lock(layout, Half.OFFLINE):
             current = open_half(layout.half(Half.OFFLINE))
             if HistoryProgress.of(current, connector) != before:
@@ -151,7 +146,7 @@ def next_chunk(pieces: Sequence[Piece], first: int, rows_max: int) -> list[int]:
     return chosen
 
 
-def _after(known: HistoryProgress, source: Source, numbers: Sequence[int], staged: Converted | None) -> HistoryProgress:
+def _after(known: HistoryProgress, source: Source, numbers: Sequence[int], staged: Staged | None) -> HistoryProgress:
     offsets = dict(known.offsets or {})
     for key, offset in (staged.offsets if staged else {}).items():
         offsets[key] = max(offset, offsets.get(key, offset))
@@ -166,7 +161,7 @@ def _after(known: HistoryProgress, source: Source, numbers: Sequence[int], stage
 
 
 def _segments(
-    bench: Workbench, spec: TableSpec, offline: HalfSnapshot, staged: Converted | None
+    bench: Workbench, spec: TableSpec, offline: HalfSnapshot, staged: Staged | None
 ) -> tuple[DataFrame, list[str]]:
     """The staged rows under the names of their segments, one for each bucket of time."""
     from pyspark.sql import functions as F

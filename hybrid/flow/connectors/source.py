@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from hybrid.errors import SpecError
@@ -36,6 +37,15 @@ class Piece:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Staged:
+    """What was staged: stored rows without names of segments; `offsets` are Kafka's highest, by `topic/partition`."""
+
+    frame: DataFrame
+    rows: int
+    offsets: dict[str, int]
+
+
 class Source(Protocol):
     """A source as it was at one moment."""
 
@@ -47,12 +57,14 @@ class Source(Protocol):
     def pieces(self) -> Sequence[Piece]:
         """Its pieces."""
 
-    @property
-    def columns(self) -> Sequence[str]:
-        """The names of its records' fields."""
+    def check(self, spec: TableSpec, connector: str) -> None:
+        """SpecError when it lacks a column that every row of the table must have, where that can be told."""
 
-    def frame(self, spark: SparkSession, numbers: Sequence[int], only: Sequence[str] | None = None) -> DataFrame:
-        """The records of some pieces, with PIECE and PLACE; `only` some of their fields."""
+    def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
+        """Converts the records of some pieces, in `to`. DataError at the first that is no row of the table."""
+
+    def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:
+        """Kafka's highest offsets in it, by `topic/partition`, without loading it; None where it tells none."""
 
 
 def coordinates(names: Iterable[str]) -> tuple[str, str, str] | None:
@@ -65,15 +77,15 @@ def coordinates(names: Iterable[str]) -> tuple[str, str, str] | None:
     return None
 
 
-def check_columns(spec: TableSpec, source: Source, name: str) -> None:
-    """SpecError when the source lacks a column that every row must have."""
-    there = {one.lower() if spec.ignores_case else one for one in source.columns}
+def check_columns(spec: TableSpec, names: Sequence[str], connector: str) -> None:
+    """SpecError when columns of these names lack one that every row must have."""
+    there = {one.lower() if spec.ignores_case else one for one in names}
     needed = {*spec.primary_key, *([spec.time_column] if spec.time_column else [])}
     needed |= {field.name for field in spec.schema.fields if field.is_required}
     missing = [field.name for field in spec.schema.fields if field.name in needed - there]
     if missing:
         raise SpecError(
-            f"Connector '{name}': the source has no column {', '.join(missing)}, which table '{spec.name}' needs in "
-            f"every row. It has: {', '.join(source.columns)}. Nothing was loaded.",
+            f"Connector '{connector}': the source has no column {', '.join(missing)}, which table '{spec.name}' needs "
+            f"in every row. It has: {', '.join(names)}. Nothing was loaded.",
             hint="Make the column nullable or give it a DEFAULT, or load from a source that has it.",
         )

@@ -1,0 +1,25 @@
+"""The records of a piece of a file, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hybrid.files.csvfile import CsvFormat, read_csv
+from hybrid.files.jsonfile import read_lines, read_whole
+from hybrid.files.parquetfile import read_row_group
+from hybrid.files.records import Problem, Record, Shape, Slice
+
+
+def read_slice(piece: Slice, csv_format: CsvFormat) -> Iterator[Record]:
+    """The records of a slice in their order. Problem at the first place that is not a record."""
+    try:
+        if piece.shape is Shape.JSON_LINES:
+            yield from read_lines(piece)
+        elif piece.shape is Shape.JSON_WHOLE:
+            yield from read_whole(piece)
+        elif piece.shape is Shape.CSV:
+            yield from read_csv(piece, csv_format)
+        else:
+            yield from read_row_group(piece)
+    except OSError as error:
+        raise Problem(piece.first, "", f"cannot be read: {error}") from error
