@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError
+from hybrid.flow.connectors.columnar import Columnar
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, coordinates
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.layout import physical_columns
@@ -105,14 +106,21 @@ class Rows:
         self.note = _Note()
         self._decoder = Decoder(spec, Half.OFFLINE, message)
         self._coordinates = coordinates(names)
+        self._wanted = _wanted(spec, names)
+        self._columnar = Columnar(spec, {name: source for source, name in self._wanted})
 
     def __reduce__(self) -> tuple[type[Rows], tuple[TableSpec, str, list[str], MessageFormat]]:
         return Rows, (self._spec, self._connector, self._names, self._message)
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch of records, up to the first that is none."""
+        plain = self._columnar.convert(batch)
+        if plain is not None:
+            self.note.rows += batch.num_rows
+            self._note_offsets(batch)
+            return self._laid(batch, *plain)
         pieces, places = batch.column(PIECE).to_pylist(), batch.column(PLACE).to_pylist()
-        named = {name: batch.column(source).to_pylist() for source, name in _wanted(self._spec, self._names)}
+        named = {name: batch.column(source).to_pylist() for source, name in self._wanted}
         keys, found = list(named), []
         records = zip(*named.values(), strict=True) if named else ((),) * batch.num_rows
         for piece, place, values in zip(pieces, places, records, strict=True):
@@ -141,10 +149,28 @@ class Rows:
         """Stored rows as Arrow."""
         import pyarrow as pa
 
-        schema = arrow_schema(self._spec, Half.OFFLINE).append(pa.field(NOTE, pa.string()))
+        schema = self._schema()
         lists: Any = zip(*rows, strict=True) if rows else ([] for _ in schema)
         arrays = [pa.array(list(values), one.type) for values, one in zip(lists, schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _laid(self, batch: pa.RecordBatch, user: list[pa.Array], times: pa.Array) -> pa.RecordBatch:
+        """Stored rows from stored columns."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        schema, rows = self._schema(), batch.num_rows
+        pieces = batch.column(PIECE).cast(pa.int64())
+        numbers = pc.add(pc.shift_left(pieces, _ROWS_PER_PIECE_BITS), batch.column(PLACE))
+        shared = (_UNNAMED, self._connector, HISTORY_TOPIC, 0, 0, None, HISTORY_TIMESTAMP, columns.OP_ROW)
+        hidden = [pa.repeat(pa.scalar(value, schema.field(at).type), rows) for at, value in enumerate(shared)]
+        hidden[shared.index(None)] = numbers
+        return pa.RecordBatch.from_arrays([*hidden, times, *user, pa.nulls(rows, pa.string())], schema=schema)
+
+    def _schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        return arrow_schema(self._spec, Half.OFFLINE).append(pa.field(NOTE, pa.string()))
 
     def _row(self, found: Decoded, number: int) -> tuple[object, ...]:
         op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
@@ -154,10 +180,12 @@ class Rows:
     def _note_offsets(self, batch: pa.RecordBatch) -> None:
         if self._coordinates is None:
             return
-        topics, partitions, offsets = (batch.column(name).to_pylist() for name in self._coordinates)
-        for topic, partition, offset in zip(topics, partitions, offsets, strict=True):
-            if topic is not None and partition is not None and offset is not None:
-                _raise_to(self.note.offsets, {f"{topic}/{partition}": int(offset)})
+        import pyarrow as pa
+
+        topic, partition, offset = self._coordinates
+        found = pa.table({name: batch.column(name) for name in self._coordinates}).drop_null()
+        for row in found.group_by([topic, partition]).aggregate([(offset, "max")]).to_pylist():
+            _raise_to(self.note.offsets, {f"{row[topic]}/{row[partition]}": int(row[f"{offset}_max"])})
 
 
 def record_worker(rows: Rows) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

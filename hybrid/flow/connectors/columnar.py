@@ -1,0 +1,203 @@
+"""Records as columns to stored columns, a column at a time: what the decoder does row by row, for what needs no look.
+
+Only where nothing can go wrong: a batch in which a type, a null or a value is not plainly right is given back undone, and
+the decoder takes it row by row and says what is wrong where. A test holds both to the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.timeformat import MAX_MS, MIN_MS
+from hybrid.spec.types import DataType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_LENGTH = re.compile(r"(CHAR|VARCHAR)\((\d+)\)")
+# Types of DDL whose values are within those of the data type, and need no look.
+_PLAIN = frozenset({"INTEGER", "BIGINT", "REAL", "DOUBLE", "BOOLEAN", "TIMESTAMP", "VARBINARY", "CHAR", "VARCHAR"})
+_MICROS_PER_MS = 1000
+
+
+class _NotPlain(Exception):
+    """Something has to be looked at row by row."""
+
+
+class Columnar:
+    """The columns of a table from those of a source; `wanted` are the source's names by ours."""
+
+    def __init__(self, spec: TableSpec, wanted: Mapping[str, str]) -> None:
+        config = spec.ingestion.get(Half.OFFLINE)
+        shaped = config is not None and bool(config.transforms or config.filter_function)
+        self._spec, self._wanted = spec, wanted
+        self._is_possible = not shaped and (spec.upsert is None or spec.upsert.delete_column is None)
+
+    def convert(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], pa.Array] | None:
+        """The user's columns and the time in ms, or None."""
+        import pyarrow as pa
+
+        if not self._is_possible:
+            return None
+        try:
+            columns = [self._column(batch, field) for field in self._spec.schema.fields]
+            times = self._times(batch.num_rows, columns)
+        except (_NotPlain, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        return columns, times
+
+    def _column(self, batch: pa.RecordBatch, field: FieldSpec) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        null = None if (self._spec.null_handling and not field.not_null) or field.sql_type else field.default_null
+        source = self._wanted.get(field.name)
+        if not field.single_value:
+            raise _NotPlain
+        if source is None:
+            value = field.missing[0] if field.missing else null
+            if value is None and self._is_needed(field):
+                raise _NotPlain
+            return pa.repeat(pa.scalar(value, field.arrow_type()), batch.num_rows)
+        found = _CONVERT[field.data_type](batch.column(source), field)
+        if found.null_count and self._is_needed(field):
+            raise _NotPlain
+        return found if null is None or not found.null_count else pc.fill_null(found, pa.scalar(null, found.type))
+
+    def _is_needed(self, field: FieldSpec) -> bool:
+        upsert = self._spec.upsert
+        newest = upsert is not None and upsert.comparison_column == field.name
+        key = field.name in self._spec.primary_key or field.name == self._spec.time_column
+        return field.is_required or key or newest or (field.not_null and field.sql_type is not None)
+
+    def _times(self, rows: int, columns: list[pa.Array]) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        field = self._spec.time_field
+        if field is None:
+            return pa.nulls(rows, pa.int64())
+        found = columns[self._spec.schema.fields.index(field)]
+        if field.data_type is DataType.TIMESTAMP:
+            micros = found.cast(pa.int64())
+            # Rounded down, also before 1970.
+            found = pc.floor(pc.divide(micros.cast(pa.float64(), safe=False), float(_MICROS_PER_MS))).cast(pa.int64())
+            found = pc.if_else(pc.greater(pc.multiply(found, _MICROS_PER_MS), micros), pc.subtract(found, 1), found)
+        elif field.data_type is not DataType.LONG or field.time_format is None or not field.time_format.is_millis:
+            raise _NotPlain
+        _check_within(found, MIN_MS, MAX_MS)
+        return found
+
+
+def _check_within(values: pa.Array, low: int, high: int) -> None:
+    import pyarrow.compute as pc
+
+    least_most = pc.min_max(values)
+    least, most = least_most["min"].as_py(), least_most["max"].as_py()
+    if least is not None and (least < low or most > high):
+        raise _NotPlain
+
+
+def _check_plain(field: FieldSpec) -> None:
+    if field.sql_type is not None and field.sql_type not in _PLAIN:
+        raise _NotPlain
+
+
+def _whole(values: pa.Array, field: FieldSpec) -> pa.Array:
+    import pyarrow as pa
+
+    _check_plain(field)
+    if not pa.types.is_integer(values.type):
+        raise _NotPlain
+    return values.cast(field.arrow_type())
+
+
+def _floating(values: pa.Array, field: FieldSpec) -> pa.Array:
+    import pyarrow as pa
+
+    _check_plain(field)
+    wide = field.data_type is DataType.DOUBLE
+    if values.type != field.arrow_type() and not (wide and pa.types.is_float32(values.type)):
+        raise _NotPlain
+    return values.cast(field.arrow_type())
+
+
+def _decimal(values: pa.Array, field: FieldSpec) -> pa.Array:
+    import pyarrow as pa
+
+    if not pa.types.is_decimal128(values.type):
+        raise _NotPlain
+    before, behind = 20, 18
+    if field.sql_type is not None:
+        found = _DECIMAL.fullmatch(field.sql_type)
+        if found is None:
+            raise _NotPlain
+        before, behind = min(20, int(found[1]) - int(found[2])), min(18, int(found[2]))
+    if values.type.precision - values.type.scale > before or values.type.scale > behind:
+        raise _NotPlain
+    return values.cast(field.arrow_type())
+
+
+def _same(values: pa.Array, field: FieldSpec) -> pa.Array:
+    _check_plain(field)
+    if values.type != field.arrow_type():
+        raise _NotPlain
+    return values
+
+
+def _timestamp(values: pa.Array, field: FieldSpec) -> pa.Array:
+    import pyarrow as pa
+
+    _check_plain(field)
+    if not pa.types.is_timestamp(values.type) or values.type.unit == "ns":
+        raise _NotPlain
+    found = values.cast(pa.timestamp("us", tz=values.type.tz)).cast(pa.int64())
+    _check_within(found, MIN_MS * _MICROS_PER_MS, MAX_MS * _MICROS_PER_MS)
+    return found.cast(field.arrow_type())
+
+
+def _text(values: pa.Array, field: FieldSpec) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if field.time_format is not None and field.sql_type != "DATE":
+        raise _NotPlain
+    if field.sql_type == "DATE":
+        if not pa.types.is_date32(values.type):
+            raise _NotPlain
+        _check_within(values.cast(pa.int32()), MIN_MS // 86_400_000 + 1, MAX_MS // 86_400_000 - 1)
+        return values.cast(pa.string())
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        raise _NotPlain
+    found = values.cast(pa.string())
+    sized = _LENGTH.fullmatch(field.sql_type or "")
+    if sized is None:
+        _check_plain(field)
+        return pc.utf8_rtrim(found, characters=" ") if field.sql_type == "CHAR" else found
+    if sized[1] == "CHAR":
+        found = pc.utf8_rtrim(found, characters=" ")
+    _check_within(pc.utf8_length(found), 0, int(sized[2]))
+    return found
+
+
+def _row_by_row(values: pa.Array, field: FieldSpec) -> pa.Array:
+    raise _NotPlain
+
+
+_CONVERT: Mapping[DataType, Callable[[pa.Array, FieldSpec], pa.Array]] = {
+    DataType.INT: _whole,
+    DataType.LONG: _whole,
+    DataType.FLOAT: _floating,
+    DataType.DOUBLE: _floating,
+    DataType.BIG_DECIMAL: _decimal,
+    DataType.BOOLEAN: _same,
+    DataType.TIMESTAMP: _timestamp,
+    DataType.STRING: _text,
+    DataType.JSON: _row_by_row,
+    DataType.BYTES: _same,
+}
