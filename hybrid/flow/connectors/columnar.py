@@ -1,7 +1,7 @@
 """Records as columns to stored columns, a column at a time: what the decoder does row by row, for what needs no look.
 
-Only where nothing can go wrong: a batch in which a type, a null or a value is not plainly right is given back undone, and
-the decoder takes it row by row and says what is wrong where. A test holds both to the same rows.
+Only where nothing can go wrong: a batch in which a type, a null or a value is not plainly right is given back undone,
+and the decoder takes it row by row and says what is wrong where. A test holds both to the same rows.
 """
 
 from __future__ import annotations
@@ -85,8 +85,7 @@ class Columnar:
         found = columns[self._spec.schema.fields.index(field)]
         if field.data_type is DataType.TIMESTAMP:
             micros = found.cast(pa.int64())
-            # Rounded down, also before 1970.
-            found = pc.floor(pc.divide(micros.cast(pa.float64(), safe=False), float(_MICROS_PER_MS))).cast(pa.int64())
+            found = pc.divide(micros, _MICROS_PER_MS)  # towards 0; times before 1970 are rounded down too
             found = pc.if_else(pc.greater(pc.multiply(found, _MICROS_PER_MS), micros), pc.subtract(found, 1), found)
         elif field.data_type is not DataType.LONG or field.time_format is None or not field.time_format.is_millis:
             raise _NotPlain
