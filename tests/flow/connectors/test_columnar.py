@@ -15,7 +15,8 @@ from hybrid.spec.ddl import parse_ddl
 from hybrid.spec.table_json import parse_table
 
 DDL = """CREATE TABLE t (id BIGINT NOT NULL{key}, small SMALLINT, n INTEGER, price DECIMAL(15,2) DEFAULT 1.5,
-  f REAL, d DOUBLE, ok BOOLEAN, code CHAR(3), name VARCHAR(5), free VARCHAR, day DATE, raw VARBINARY, at TIMESTAMP{time}, doc VARIANT);"""
+  f REAL, d DOUBLE, ok BOOLEAN, code CHAR(3), name VARCHAR(5), free VARCHAR, day DATE, raw VARBINARY,
+  at TIMESTAMP{time}, doc VARIANT);"""
 INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda one: one.replace(tzinfo=UTC))
 VALUES: dict[str, tuple[Any, Any]] = {
     "ID": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
