@@ -311,20 +311,27 @@ def test_the_same_flow_in_two_runs_at_once(spark_home, stream_file):
     assert sum(report.rows for report in found) == 12
 
 
-def test_a_server_follows(spark_home, stream_file):
+@pytest.fixture
+def served(spark_home):
+    yield spark_home
+    if spark_home.api._cached is not None:
+        spark_home.api._cached._cache.close()
+
+
+def test_a_server_follows(served, stream_file):
     """The cache sees new columns, refreshes and moves."""
-    spark_home.write("1.json", {"id": 1})
-    spark_home.run(stream_file())
-    spark_home.api.serve_from_memory(100_000_000)
-    assert answered(spark_home, "select * from events") == [(1,)]
-    spark_home.write("2.json", {"id": 2, "b": "x"})
-    spark_home.run(stream_file())
-    assert answered(spark_home, "select id, b from events order by id") == [(1, None), (2, "x")]
-    spark_home.api.table("events").move(max_buckets=None)
-    assert answered(spark_home, "select id, b from events order by id") == [(1, None), (2, "x")]
-    os.unlink(spark_home.folder / "in" / "1.json")
-    spark_home.run(stream_file(), refresh=None)
-    assert answered(spark_home, "select id, b from events") == [(2, "x")]
+    served.write("1.json", {"id": 1})
+    served.run(stream_file())
+    served.api.serve_from_memory(100_000_000)
+    assert answered(served, "select * from events") == [(1,)]
+    served.write("2.json", {"id": 2, "b": "x"})
+    served.run(stream_file())
+    assert answered(served, "select id, b from events order by id") == [(1, None), (2, "x")]
+    served.api.table("events").move(max_buckets=None)
+    assert answered(served, "select id, b from events order by id") == [(1, None), (2, "x")]
+    os.unlink(served.folder / "in" / "1.json")
+    served.run(stream_file(), refresh=None)
+    assert answered(served, "select id, b from events") == [(2, "x")]
 
 
 def answered(home, sql):
