@@ -234,6 +234,8 @@ class Hybrid:
                     hint="hybrid table apply ... (to change it or add a half)",
                 )
             check_free(layout, spec)
+            if spec.connectors:
+                self.catalog.connectors.forget(spec.name)  # what an earlier table of that name left
             starts = lay_halves(layout, spec, self.now_ms())
             self.definitions.add(_definition(spec))
         halves = " and ".join(half.value for half in sorted(spec.halves, reverse=True))

@@ -67,6 +67,7 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
         "its time column": before.time_column == after.time_column,
         "its upsert settings": before.upsert == after.upsert,
         "its topic": topic is None or (after.stream is not None and after.stream.topic == topic),
+        "its connectors": _keeps_connectors(before, after),
         "its halves": before.halves <= after.halves,
     }
     for what, is_kept in kept.items():
@@ -75,6 +76,15 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
                 f"Table '{before.name}' holds rows under {what}, which cannot be changed. Nothing was changed.",
                 hint="Create a table of another name.",
             )
+
+
+def _keeps_connectors(before: TableSpec, after: TableSpec) -> bool:
+    """What a connector has brought is known by its name, and its messages by their form. New ones may come."""
+    names = {one.name: type(one.transport) for one in after.connectors}
+    kept = all(names.get(one.name) is type(one.transport) for one in before.connectors)
+    old, new = before.stream, after.stream
+    same = old is None or new is None or (old.connector, old.message) == (new.connector, new.message)
+    return kept and same
 
 
 def _check_boundary_mode(home: Hybrid, before: TableSpec, after: TableSpec) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _KAFKA_TIMEOUT_MS = 3000
+_LATELY_MS = 60_000
 _TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input", FileInput: "file_input"}
 
 
@@ -96,10 +97,12 @@ class TableConnectors:
 
     def pause(self, name: str | None) -> list[ConnectorStatus]:
         """Pauses one, or all. What Kafka holds at this moment still comes, and nothing after it."""
+        view = self._view()
         for one in self._chosen(name):
-            self._known.pause(
-                self._spec.name, one.name, self._ends() if isinstance(one.transport, KafkaInput) else None
-            )
+            if view.is_paused(one) and view.known(one.name).paused is not None:
+                continue  # it is held where the first pause holds it
+            ends = self._ends() if isinstance(one.transport, KafkaInput) else None
+            self._known.pause(self._spec.name, one.name, ends)
         return self.statuses()
 
     def start(self, name: str | None) -> list[ConnectorStatus]:
@@ -141,10 +144,10 @@ class TableConnectors:
             tried.add(due.name)
             try:
                 said.append(self._run(due, stop))
-                self._known.note(self._spec.name, due.name, "RUNNING", None)
+                self._known.worked(self._spec.name, due.name)
             except HybridError as error:
                 failed = failed or error
-                self._known.note(self._spec.name, due.name, "FAILED", str(error))
+                self._known.failed(self._spec.name, due.name, str(error))
                 _LOG.warning("Connector '%s' of '%s' is FAILED: %s", due.name, self._spec.name, error)
             self.statuses(ask_kafka=False)
         return Done(said, failed)
@@ -162,7 +165,7 @@ class TableConnectors:
         return self._start_live(one) if isinstance(one.transport, KafkaInput) else self._load(one, stop)
 
     def _load(self, one: Connector, stop: Callable[[], bool]) -> str:
-        from hybrid.flow.connectors.history import load_history
+        from hybrid.flow.connectors.history import CHUNK_ROWS_MAX, load_history
 
         home, table = self._home, self._table
 
@@ -171,7 +174,13 @@ class TableConnectors:
 
         with home.recorded(self._spec.name, "connector") as run:
             report = load_history(
-                home.bench, self._spec, table.layout, one.name, lambda pinned: self._open(one, pinned), is_over
+                home.bench,
+                self._spec,
+                table.layout,
+                one.name,
+                lambda pinned: self._open(one, pinned),
+                is_over,
+                min(CHUNK_ROWS_MAX, one.max_batch_size or CHUNK_ROWS_MAX),
             )
             run.ended(report.sentence, did_something=report.commits > 0)
         return report.sentence
@@ -186,7 +195,7 @@ class TableConnectors:
             source = open_files(one.transport, one.format, self._spec, pinned)
         else:
             assert isinstance(one.transport, DeltaInput)
-            source = open_delta(one.transport, int(pinned["version"]) if pinned is not None else None)
+            source = open_delta(one.transport, pinned)
         if pinned is None:
             self._check_handover(one, source)
         return source
@@ -196,14 +205,20 @@ class TableConnectors:
         from hybrid.ingest.stream import view_topic
 
         stream = self._spec.stream
-        after = next((other for other in self._spec.connectors if one.name in self._waits[other.name]), None)
-        if stream is None or after is None or not isinstance(after.transport, KafkaInput):
+        after = next((other for other in self._spec.connectors if isinstance(other.transport, KafkaInput)), None)
+        if stream is None or after is None or one.name not in self._before(after):
             return
-        if after.transport.start.kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
+        assert isinstance(after.transport, KafkaInput)
+        kind, now = after.transport.start.kind, self._view()
+        others = [name for name in now.open_before(self._before(after)) if name != one.name]
+        if kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
             return
         view = view_topic(stream.brokers, stream.topic, _KAFKA_TIMEOUT_MS)
         if view is not None:
-            self._starts(after, view, source.highest_offsets(self._home.bench.spark))
+            found = dict(self._loaded_offsets(after) or {})
+            _raise_to(found, source.highest_offsets(self._home.bench.spark) or {})
+            if found or not others or kind is StartKind.OFFSETS:
+                self._starts(after, view, found or None, is_whole=not others)
 
     def _start_live(self, one: Connector) -> str:
         from hybrid.ingest.start import start_stream
@@ -217,7 +232,9 @@ class TableConnectors:
         offsets = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(starts.items()))
         return f"Connector '{one.name}' reads topic '{stream.topic}' from offset (by partition) {offsets}."
 
-    def _starts(self, one: Connector, view: Any, loaded: Mapping[str, int] | None) -> dict[int, int]:
+    def _starts(
+        self, one: Connector, view: Any, loaded: Mapping[str, int] | None, *, is_whole: bool = True
+    ) -> dict[int, int]:
         from hybrid.flow.connectors.handover import Topic, start_offsets
         from hybrid.ingest.stream import offsets_at
 
@@ -226,16 +243,25 @@ class TableConnectors:
         if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
             at_time = offsets_at(one.transport.brokers, view, start.timestamp_ms)
         topic = Topic(view.topic, view.starts, view.ends)
-        return start_offsets(one.name, start, topic, loaded, at_time)
+        return start_offsets(one.name, start, topic, loaded, at_time, is_whole)
 
     def _loaded_offsets(self, one: Connector) -> Mapping[str, int] | None:
         """Kafka's highest offsets in the history that came before a connector; None when it tells none."""
         view, found = self._view(), dict[str, int]()
-        for name in self._waits[one.name]:
+        for name in self._before(one):
             progress = view.progress(name)
-            for key, offset in (progress.offsets or {}).items() if progress is not None else ():
-                found[key] = max(offset, found.get(key, offset))
+            _raise_to(found, (progress.offsets if progress is not None else None) or {})
         return found or None
+
+    def _before(self, one: Connector) -> frozenset[str]:
+        """All that has to end before a connector starts, what those wait for among them."""
+        found: set[str] = set()
+        waiting = set(self._waits[one.name])
+        while waiting:
+            name = waiting.pop()
+            found.add(name)
+            waiting |= self._waits[name] - found
+        return frozenset(found)
 
     # How they stand
 
@@ -281,7 +307,7 @@ class TableConnectors:
             errors=errors,
             end_of_input=view.is_done(one),
             lag=lag,
-            latest_error=known.error,
+            latest_error=known.error or (detail if state == "FAILED" else None),
         )
 
     def _state(self, one: Connector, view: _View, waiting: list[str]) -> tuple[str, str | None]:
@@ -296,13 +322,23 @@ class TableConnectors:
             return "WAITING", "; ".join(failed) or f"starts after {_named(waiting)}"
         if known.error is not None:
             return "FAILED", known.error
+        stopped = self._stopped() if view.is_started(one) else None
+        if stopped is not None:
+            return "FAILED", stopped
         if progress is not None and progress.pieces_all:
             return "RUNNING", f"{progress.pieces} of {progress.pieces_all} files"
         return "RUNNING", None
 
+    def _stopped(self) -> str | None:
+        """Why a server's ingestion of the stream has stopped, if it said so lately."""
+        found = self._home.catalog.serving.ingestions().get(self._spec.name)
+        if found is None or found.state != "STOPPED" or self._home.now_ms() - found.at_ms > _LATELY_MS:
+            return None
+        return found.detail
+
     def _tell(self, one: ConnectorStatus) -> None:
         """A line in the log for every change of state."""
-        if self._known.note(self._spec.name, one.name, one.state, one.latest_error):
+        if self._known.note(self._spec.name, one.name, one.state):
             _LOG.info("Connector '%s' of '%s' is %s: %s", one.name, self._spec.name, one.state, one.detail or "")
 
     def _lag(self) -> int | None:
@@ -369,6 +405,11 @@ def stop_at(home: Hybrid, table: str, connectors: tuple[Connector, ...]) -> Mapp
 
 def _is_paused(one: Connector, record: ConnectorRecord) -> bool:
     return one.paused if record.paused is None else record.paused
+
+
+def _raise_to(known: dict[str, int], others: Mapping[str, int]) -> None:
+    for key, offset in others.items():
+        known[key] = max(offset, known.get(key, offset))
 
 
 def _named(names: list[str]) -> str:

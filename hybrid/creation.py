@@ -24,6 +24,7 @@ from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
 from hybrid.progress import Progress
+from hybrid.spec.connectors import KafkaInput, StartKind
 from hybrid.spec.table_config import CONFIGURED, Half, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, topic_key
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
@@ -97,11 +98,20 @@ def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> N
 
 def first_realtime_state(spec: TableSpec, view: TopicView | None, now_ms: int) -> RealtimeState:
     """Act 0 of a REALTIME half: where each partition starts, and which topic that is."""
-    act = _act_zero(spec, now_ms)
-    if spec.stream is None or view is None:
+    act, stream = _act_zero(spec, now_ms), spec.stream
+    if stream is None:
         return RealtimeState(act)
-    known = {topic_key(spec.stream): view.topic_id}
-    return RealtimeState(act, offsets=start_offsets(spec.stream, view), topic_ids=known)
+    started = {stream.connector: {"started_at": act.at}} if _starts_at_once(spec) else {}
+    known = {topic_key(stream): view.topic_id} if view is not None else {}
+    return RealtimeState(act, offsets=start_offsets(stream, view), topic_ids=known, progress=started)
+
+
+def _starts_at_once(spec: TableSpec) -> bool:
+    """Whether a connector reads from where Kafka ends at the table's creation: later it would skip what came since."""
+    live = next((one for one in spec.connectors if isinstance(one.transport, KafkaInput)), None)
+    if live is None or not isinstance(live.transport, KafkaInput):
+        return False
+    return live.transport.start.kind is StartKind.LATEST and not live.start_after and not live.paused
 
 
 def first_offline_state(spec: TableSpec, now_ms: int) -> OfflineState:
@@ -111,8 +121,8 @@ def first_offline_state(spec: TableSpec, now_ms: int) -> OfflineState:
 
 
 def _view(spec: TableSpec) -> TopicView | None:
-    """The topic that is read from the creation on; a connector looks at its own when it starts."""
-    if spec.stream is None or spec.stream.connector != CONFIGURED:
+    """The topic that is read from the creation on; most connectors look at their own when they start."""
+    if spec.stream is None or not (spec.stream.connector == CONFIGURED or _starts_at_once(spec)):
         return None
     return view_topic(spec.stream.brokers, spec.stream.topic)
 

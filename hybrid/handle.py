@@ -20,7 +20,7 @@ from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
-    from hybrid.connectors import TableConnectors
+    from hybrid.connectors import Done, TableConnectors
     from hybrid.consumption import ConsumingInfo, PauseStatus
     from hybrid.ingest.batch import BatchReport
     from hybrid.ingest.loop import IngestReport
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _KAFKA_TIMEOUT_MS = 1500
 _POLL_S = 0.05
+_WAIT_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,15 @@ class Table:
         """Commits one batch of what Kafka holds; None when there is nothing new. No run is recorded."""
         from hybrid.ingest.batch import run_batch
 
-        return run_batch(self._home.bench, self.spec, self.layout, stop_at=self.connectors.stop_at())
+        return run_batch(self._home.bench, self.spec, self.layout, self._batch_max(), self.connectors.stop_at)
+
+    def _batch_max(self) -> int:
+        """How many records one commit may bring: what the stream's connector says, at most as many as are quick."""
+        from hybrid.ingest.batch import BATCH_OFFSETS_MAX
+
+        stream = self.spec.stream
+        live = [one for one in self.spec.connectors if stream is not None and one.name == stream.connector]
+        return min([BATCH_OFFSETS_MAX, *(one.max_batch_size for one in live if one.max_batch_size)])
 
     def ingest(self, stop: Callable[[], bool] | None = None) -> IngestReport:
         """Loads the history whose turn it is, then ingests until caught up; with `stop`, until it returns true.
@@ -103,21 +112,30 @@ class Table:
         from hybrid.ingest.loop import IngestReport, ingest_forever, ingest_until_caught_up
 
         bench = self._home.bench
-        done = self.connectors.run_due(stop or _never)
-        for sentence in done.said:
-            bench.progress.say(sentence)
+        done = self._run_due(stop)
+        options: dict[str, Any] = {"batch_offsets_max": self._batch_max(), "stop_at": self.connectors.stop_at}
         with self._home.recorded(self.name, "ingest") as run:
-            held, waits = self.connectors.stop_at(), self.connectors.waits()
+            waits = self.connectors.waits()
             if waits is not None or (self.spec.connectors and self.spec.stream is None):
                 report = IngestReport(0, 0, 0, f"Nothing to ingest: {waits or 'the table has no stream'}.")
             elif stop is None:
-                report = ingest_until_caught_up(bench, self.spec, self.layout, stop_at=held)
+                report = ingest_until_caught_up(bench, self.spec, self.layout, **options)
             else:
-                report = ingest_forever(bench, self.spec, self.layout, stop, stop_at=held)
+                report = ingest_forever(bench, self.spec, self.layout, stop, **options)
             run.ended(report.sentence, did_something=report.batches > 0)
         if done.failed is not None:
             raise done.failed
         return report
+
+    def _run_due(self, stop: Callable[[], bool] | None) -> Done:
+        """Runs what is due of the connectors; with `stop` again and again, until the stream can be read."""
+        while True:
+            done = self.connectors.run_due(stop or _never)
+            for sentence in (*done.said, *([str(done.failed)] if done.failed is not None and stop is not None else ())):
+                self._home.progress.say(sentence)
+            if stop is None or stop() or self.connectors.waits() is None:
+                return done
+            time.sleep(_WAIT_S)
 
     def seal(self, segment: str | None = None) -> SealReport:
         """Commits what Kafka holds, then seals the consuming segments, or the one of that name."""
@@ -126,7 +144,7 @@ class Table:
 
         bench = self._home.bench
         with self._home.recorded(self.name, "seal") as run:
-            ingest_until_caught_up(bench, self.spec, self.layout)
+            ingest_until_caught_up(bench, self.spec, self.layout, stop_at=self.connectors.stop_at)
             report = seal_consuming(bench, self.spec, self.layout, segment)
             run.ended(report.sentence, did_something=report.version is not None)
         return report

@@ -75,6 +75,9 @@ def status_of(home: Hybrid, table: Table) -> TableStatus:
 
 def _lag(table: Table) -> tuple[int | None, str]:
     """Offsets not ingested yet, and OK or what stops ingestion."""
+    failed = [one for one in table.connectors.statuses(ask_kafka=False) if one.state == "FAILED"]
+    if failed:
+        return None, f"Connector '{failed[0].name}' failed: {failed[0].latest_error}"
     stream = table.spec.stream
     if stream is None:
         return None, "OK"

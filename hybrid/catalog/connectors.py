@@ -48,14 +48,26 @@ class Connectors:
         """Notes that a user lets it go on, and forgets its error."""
         self._put(table, name, {"paused": False, "stop_at": None, "error": None})
 
-    def note(self, table: str, name: str, state: str, error: str | None) -> bool:
+    def note(self, table: str, name: str, state: str) -> bool:
         """Notes how it stands; whether that is news."""
-        known = self.of(table).get(name, ConnectorRecord())
-        if (known.state, known.error) == (state, error):
+        if self.of(table).get(name, ConnectorRecord()).state == state:
             return False
-        errors = known.errors + (error is not None)
-        self._put(table, name, {"state": state, "error": error, "errors": errors})
+        self._put(table, name, {"state": state})
         return True
+
+    def failed(self, table: str, name: str, error: str) -> None:
+        """Notes that it has failed once more."""
+        known = self.of(table).get(name, ConnectorRecord())
+        self._put(table, name, {"error": error, "errors": known.errors + 1})
+
+    def worked(self, table: str, name: str) -> None:
+        """Forgets its error: it works again."""
+        self._put(table, name, {"error": None})
+
+    def forget(self, table: str) -> None:
+        """Forgets all of a table that is gone for good, or is made anew."""
+        with self._engine.begin() as connection:
+            connection.execute(CONNECTORS.delete().where(CONNECTORS.c.table_name == table))
 
     def _put(self, table: str, name: str, values: Mapping[str, object]) -> None:
         changed = {**values, "at_ms": time.time_ns() // 1_000_000}

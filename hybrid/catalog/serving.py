@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from hybrid.catalog.schema import CONNECTORS, INGESTION, PAUSES, ROLES
+from hybrid.catalog.schema import INGESTION, PAUSES, ROLES
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Serving:
     def forget(self, table: str) -> None:
         """Forgets a table that is gone."""
         with self._engine.begin() as connection:
-            for known in (INGESTION, PAUSES, CONNECTORS):
+            for known in (INGESTION, PAUSES):
                 connection.execute(known.delete().where(known.c.table_name == table))
 
     def _put(self, table: sa.Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BATCH_OFFSETS_MAX = 1_000_000
+StopAt = Callable[[], Mapping[int, int] | None]
+
+
+def _nowhere() -> None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -62,12 +67,12 @@ def run_batch(
     spec: TableSpec,
     layout: TableLayout,
     batch_offsets_max: int = BATCH_OFFSETS_MAX,
-    stop_at: Mapping[int, int] | None = None,
+    stop_at: StopAt = _nowhere,
 ) -> BatchReport | None:
     """Reads what Kafka holds beyond the committed offsets and commits it; None when there is nothing new.
 
     The whole batch is done under the half's lock: what is read depends on the offsets, and nothing but ingestion
-    writes here. `stop_at` are offsets by partition that nothing is read beyond.
+    writes here. `stop_at` says beyond which offsets, by partition, nothing is read; None: it may all be.
 
     StreamError when the stream is not as it was, NotFoundError when the topic is missing.
     """
@@ -76,11 +81,11 @@ def run_batch(
     early = open_half(path)
     if not early.realtime.reads(stream):
         return None  # its connector waits
-    if not _plan(spec, early, batch_offsets_max, stop_at).ranges and not _aged(spec, early.realtime, bench.now_ms()):
+    if not _plan(spec, early, batch_offsets_max, stop_at()).ranges and not _aged(spec, early.realtime, bench.now_ms()):
         return None
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)
-        plan = _plan(spec, snapshot, batch_offsets_max, stop_at)
+        plan = _plan(spec, snapshot, batch_offsets_max, stop_at())
         if plan.ranges:
             return _commit_batch(bench, spec, layout, snapshot, plan)
         return _seal_aged(bench, spec, layout, snapshot)

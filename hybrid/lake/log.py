@@ -41,6 +41,11 @@ class HalfSnapshot:
         self._table = table
 
     @cached_property
+    def table_id(self) -> str:
+        """What tells this Delta table from another one at the same place: a table that was dropped and made again."""
+        return str(self._table.metadata().id)
+
+    @cached_property
     def state(self) -> HalfState:
         """The state in the newest own commit at or before this version; foreign commits are stepped over."""
         for _, state in own_states(self.path, self.version):

@@ -52,6 +52,11 @@ class QueryTable:
         """Whether the row of the stream at this offset may be shown."""
         return self.stop_at is None or offset < self.stop_at.get(key.partition, 0)
 
+    def shown(self, positions: Mapping[PartitionKey, int]) -> dict[PartitionKey, int]:
+        """Positions in the stream, none beyond where a pause holds it."""
+        stop = self.stop_at
+        return {key: at if stop is None else min(at, stop.get(key.partition, 0)) for key, at in positions.items()}
+
 
 class TableSource(Protocol):
     """The tables that statements can name."""
@@ -358,9 +363,7 @@ class _Pinning:
 def _held(tail: Tail, table: QueryTable) -> Tail:
     """The tail up to where a pause holds the stream."""
     messages = [one for one in tail.messages if table.is_read(one.key, one.offset)]
-    stop = table.stop_at or {}
-    positions = {key: min(at, stop.get(key.partition, 0)) for key, at in tail.positions.items()}
-    return replace(tail, messages=messages, positions=positions)
+    return replace(tail, messages=messages, positions=table.shown(tail.positions))
 
 
 def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid.errors import DataError, SpecError, UsageError, suggestion
+from hybrid.errors import ConflictError, DataError, SpecError, UsageError, suggestion
 from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.lake.layout import TableLayout
@@ -24,10 +24,11 @@ from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.plan import JobPlan, plan_job
 from hybrid.replace.report import JobReport, dropped, report_of, sentence_of_job, sentence_of_nothing, shown
 from hybrid.replace.stage import Staged, stage
-from hybrid.replace.swap import Swap, commit_swap, require_offline
+from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline
 from hybrid.replace.targets import check_fixed_name
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
+from hybrid.table import columns
 
 __all__ = ["JobReport", "ReplacementEntry", "run_job"]
 
@@ -92,6 +93,7 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
         return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=run.dry_run)
+    _refuse_deletes(run, plan)
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run, staged.filtered)
     if run.dry_run:
         return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=True)
@@ -99,6 +101,21 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
     swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence), plan.rows)
     version = commit_swap(run.bench, run.spec, run.layout, swap)
     return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, warnings=warnings)
+
+
+def _refuse_deletes(run: _Run, plan: JobPlan) -> None:
+    """ConflictError where replaced segments hold deletes that take equal rows away: those would come back."""
+    if not run.spec.nets_deletes or not plan.segments_from:
+        return
+    stored = newest_rows(run.bench, plan.base).where(f"{columns.OP} = '{columns.OP_DELETE}'")
+    names = ", ".join(f"'{name}'" for name in plan.segments_from)
+    count = stored.where(f"{columns.SEGMENT} IN ({names})").count()
+    if count:
+        raise ConflictError(
+            f"The segments that would be replaced hold {count} delete{'s' * (count != 1)}, which take equal rows "
+            f"of '{run.spec.name}' away, wherever these lie: they would come back. Nothing was changed.",
+            hint="Add rows with --append, or send what is to go as deletes to the topic.",
+        )
 
 
 def _lineage(run: _Run, plan: JobPlan, sentence: str) -> Lineage:

@@ -190,6 +190,7 @@ class _Converter:
 
     def row(self, record: Record, note: _Note, changed_ms: int) -> tuple[object, ...] | None:
         """A staged row, None when the table's filter drops the record. Problem when the record does not give a row."""
+        record = record._replace(values=self._decoder.named(record.values))
         self._check_columns(record)
         shaped = self._decoder.shape(record.values, changed_ms)
         if isinstance(shaped, Filtered):

@@ -19,7 +19,7 @@ from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.schema import FieldKind, Schema
 from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
-from hybrid.spec.table_config import BoundaryMode, Half, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.table_config import BoundaryMode, Half, MergeType, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
 from hybrid.spec.types import DataType
 from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move, parse_upsert, upsert_warnings
@@ -51,14 +51,18 @@ def parse_table(
     upsert = _upsert(halves, schema, time_column)
     realtime = halves.get(Half.REALTIME)
     connectors = parse_connectors(realtime, brokers=brokers) if realtime else ()
+    if Half.OFFLINE in halves and halves[Half.OFFLINE].has("connectors"):
+        halves[Half.OFFLINE].fail("connectors", "stand in the REALTIME config, those that bring history too.")
     task = realtime.section("task").section("taskTypeConfigsMap") if realtime else None
-    return TableSpec(
+    move = parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None
+    stream = _stream(realtime, connectors, halves, brokers) if realtime else None
+    spec = TableSpec(
         name=_table_name(halves),
         schema=schema,
         halves=frozenset(halves),
         time_column=time_column,
-        stream=_stream(realtime, connectors, halves, brokers) if realtime else None,
-        move=parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None,
+        stream=stream,
+        move=move,
         upsert=upsert,
         sort_columns=_sort_columns(halves, schema),
         index_columns=_index_columns(halves, schema),
@@ -75,6 +79,10 @@ def parse_table(
         offline_doc=halves[Half.OFFLINE].doc if Half.OFFLINE in halves else None,
         warnings=(*schema.warnings, *_warnings(halves)),
     )
+    if task and spec.nets_deletes and move is not None and move.merge_type is MergeType.DEDUP:
+        message = "'dedup' would change what deletes leave: of equal rows they take away one each. Use concat."
+        task.section(MOVE_TASK).fail("mergeType", message)
+    return spec
 
 
 def raw_table_name(name: str) -> str:

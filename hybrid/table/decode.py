@@ -106,12 +106,12 @@ class Decoder:
         if not self._spec.primary_key:
             found = self._insert(record, now_ms)
             return found._replace(is_delete=True) if isinstance(found, Decoded) else found
-        found = self.store(self._named(record), self._marker)
+        found = self.store(self.named(record), self._marker)
         if not isinstance(found, Decoded) or found.time_ms is not None or self._time is None:
             return found._replace(is_delete=True) if isinstance(found, Decoded) else found
         return Decoded(found.values, now_ms, True)
 
-    def _named(self, record: Mapping[str, object]) -> Mapping[str, object]:
+    def named(self, record: Mapping[str, object]) -> Mapping[str, object]:
         """The record by the names of the columns, where a DDL says that their case does not count."""
         if not self._spec.ignores_case:
             return record
@@ -125,7 +125,7 @@ class Decoder:
         return self._change(record, now_ms) if self._changes else self._insert(record, now_ms)
 
     def _insert(self, record: Mapping[str, object], now_ms: int | None) -> Outcome:
-        record = self._named(record)
+        record = self.named(record)
         if self._transforms is None:
             return self.store(record)
         shaped = self.shape(record, now_ms)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,13 @@ import pytest
 from hybrid.query import tailrows
 from hybrid.query.cache import answers, form, rows
 from hybrid.query.engine import QueryOptions, QueryResult, run
-from tests.query.halves import Halves, ListTail
+from hybrid.query.tail import TailMessage
+from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
 from tests.query.test_simulation import KINDS, live
 
 NOW_MS = 1_632_700_000_000
+Ask = Callable[..., QueryResult]
 
 
 class BothWays:
@@ -73,3 +78,34 @@ def test_the_cache_shows_what_the_files_show(tmp_path: Path, seed: int, kind: st
 def test_the_cache_shows_what_the_files_show_for_long(tmp_path: Path, kind: str) -> None:
     for seed in range(103, 111):
         live(tmp_path / str(seed), BothWays(), kind, seed)
+
+
+def test_a_pause_holds_the_stream_and_no_row_comes_twice(tmp_path: Path, ask: Ask) -> None:
+    """Rows before the pause are in the stream yet when the cache is built; then they are committed."""
+    halves = Halves.create(tmp_path, orders_spec())
+    row = [{"order_id": number, "customer": "a", "amount": 1.0, "ts": 1000 + number} for number in range(8)]
+    halves.commit_realtime([Row(row[n], 1000 + n, n) for n in range(2)], offsets={KEY: 2})
+    held = _Held(halves, {0: 4})
+    tail = ListTail([TailMessage(KEY, n, 0, json.dumps(row[n]).encode()) for n in range(2, 8)])
+    cache, sql = SteppedCache(held, NOW_MS, tail), "select order_id from orders order by order_id limit 100"
+    for committed in (2, 4):
+        if committed == 4:
+            halves.commit_realtime([Row(row[n], 1000 + n, n) for n in (2, 3)], offsets={KEY: 4})
+        found = cache.ask(sql)
+        assert found is not None and [one[0] for one in found.rows] == [0, 1, 2, 3]
+        assert [one[0] for one in ask(held, sql, tail).rows] == [0, 1, 2, 3]
+    assert cache.followed.follower.rows.shown == {KEY: 4}
+
+
+class _Held:
+    """The tables of `halves`, whose stream a pause holds at some offsets."""
+
+    def __init__(self, halves: Halves, stop_at: dict[int, int]) -> None:
+        self._halves, self._stop_at = halves, stop_at
+        self.spec, self.layout = halves.spec, halves.layout
+
+    def names(self) -> list[str]:
+        return self._halves.names()
+
+    def open(self, name: str) -> Any:
+        return replace(self._halves.open(name), stop_at=self._stop_at)

@@ -129,3 +129,77 @@ def test_a_filter_that_is_no_condition(home, make, tmp_path):
     home.run("ingest", "payments", "--until-caught-up", code=1)
     found = home.run("connector", "list", "payments")[0]
     assert found["state"] == "FAILED" and "The filter 'nope = 3' cannot be applied" in found["latest_error"]
+
+
+TWO = """
+CREATE TABLE chained (id BIGINT NOT NULL, note VARCHAR) WITH ('connectors' = '[
+  {"labels": ["a"], "transport": {"name": "delta_table_input", "config": {"uri": "URI/a", "mode": "snapshot"}}},
+  {"labels": ["b"], "start_after": "a", "transport": {"name": "delta_table_input", "config":
+    {"uri": "URI/b", "mode": "snapshot"}}},
+  {"labels": ["live"], "start_after": "b", "format": {"name": "json"},
+   "transport": {"name": "kafka_input", "config": {"topic": "TOPIC", "start_from": START}}}]');
+"""
+
+
+@pytest.mark.parametrize("start", ['"after_history"', '{"offsets": [6]}'])
+def test_histories_that_follow_each_other_hand_over_together(home, broker, topic, tmp_path, start):
+    def history(name, first, last):
+        numbers = list(range(first, last))
+        columns = {"id": numbers, "topic": [topic] * len(numbers), "partition": [0] * len(numbers), "offset": numbers}
+        write_deltalake(str(tmp_path / name), pa.table(columns))
+
+    history("a", 0, 3)
+    history("b", 3, 6)
+    produce(broker, topic, [Record(json.dumps({"insert": {"id": number}}).encode()) for number in range(8)])
+    text = TWO.replace("URI", str(tmp_path)).replace("TOPIC", topic).replace("START", start)
+    (tmp_path / "two.sql").write_text(text)
+    home.run("table", "create", "-f", str(tmp_path / "two.sql"), "--kafka", broker)
+    home.run("ingest", "chained", "--until-caught-up")
+    assert [one["id"] for one in home.rows("select id from chained order by id limit 100")] == list(range(8))
+
+
+def test_a_load_goes_on_only_on_what_it_began_with(home, make, broker, tmp_path):
+    def write(path, *amounts):
+        for part, amount in enumerate(amounts):
+            one = {"ID": [part], "Amount": [amount], "note": ["x"], "ts": [when(part)], "part": [part]}
+            write_deltalake(str(path), pa.table(one), mode="append", partition_by=["part"])
+
+    write(tmp_path / "old", 1.0, 1.005, 3.0)
+    make()
+    changes = ("--set", "/connectors/old/max_batch_size=1", "--kafka", broker)
+    home.run("table", "apply", "-f", str(tmp_path / "payments.sql"), *changes)
+    home.run("ingest", "payments", "--until-caught-up", code=1)
+    assert "part=1/" in home.messages and "1.005 does not fit" in home.messages
+    assert [one[0] for one in seen(home)] == [0], "a commit for each file: the first is there"
+    (tmp_path / "old").rename(tmp_path / "older")
+    write(tmp_path / "old", 7.0, 8.0, 9.0)
+    home.run("ingest", "payments", "--until-caught-up", code=1)
+    assert "is not what the load began with (table: " in home.messages
+    assert [one[0] for one in seen(home)] == [0]
+
+
+def test_connectors_keep_their_names_and_a_new_table_starts_anew(home, make, broker, tmp_path):
+    write_old(tmp_path / "old", [row(1, 1)])
+    make()
+    home.run("connector", "pause", "payments", "new")
+    file = tmp_path / "payments.sql"
+    file.write_text(file.read_text().replace('["new"]', '["newer"]'))
+    home.run("table", "apply", "-f", str(file), "--kafka", broker, code=1)
+    assert "holds rows under its connectors, which cannot be changed" in home.messages
+    home.run("table", "drop", "payments", "--purge", "--yes")
+    make()
+    assert [one["state"] for one in home.run("connector", "list", "payments")] == ["RUNNING", "WAITING"]
+
+
+def test_latest_counts_from_the_creation_where_nothing_is_waited_for(home, broker, topic, tmp_path):
+    send(broker, topic, insert(1, 1))
+    config = {"name": "kafka_input", "config": {"topic": topic}}
+    live = json.dumps([{"name": "live", "transport": config, "format": {"name": "json"}}])
+    (tmp_path / "t.sql").write_text(
+        f"CREATE TABLE payments (id BIGINT, amount REAL, note VARCHAR) WITH ('connectors' = '{live}');"
+    )
+    home.run("table", "create", "-f", str(tmp_path / "t.sql"), "--kafka", broker)
+    send(broker, topic, insert(2, 2, amount=1))
+    assert [one[0] for one in seen(home)] == [2]
+    home.run("ingest", "payments", "--until-caught-up")
+    assert [one[0] for one in seen(home)] == [2]

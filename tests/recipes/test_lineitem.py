@@ -19,6 +19,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 DATA = Path(__file__).resolve().parents[2] / "data" / "lineitem"
 HISTORICAL, LIVE = "lineitem.historical", "lineitem.live"
 SEEN = "select l_comment from LINEITEM limit 100000"
+JOB = """
+jobType: SegmentCreationAndTarPush
+inputDirURI: FOLDER
+recordReaderSpec: {dataFormat: json}
+tableSpec: {tableName: lineitem}
+segmentNameGeneratorSpec: {type: fixed, configs: {segment.name: NAME}}
+"""
 # Of the topic's first 42 messages every row is in history already.
 OLD, ROWS = 42, 400
 
@@ -87,7 +94,13 @@ def test_history_then_live_rows_then_deletes(home, broker, topic, tmp_path, file
     assert seen(home) == left, "committed"
     home.run("move", "lineitem", "--max-buckets", "all")
     assert seen(home) == left, "moved"
-    assert {row["half"] for row in home.run("segment", "list", "lineitem") if row["rows"]} == {"OFFLINE", "REALTIME"}
+    (moved, *_) = [row["name"] for row in home.run("segment", "list", "lineitem") if row["rows"] < ROWS]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text(message("insert", late[1]).decode().removeprefix('{"insert": ')[:-1])
+    (tmp_path / "job.yml").write_text(JOB.replace("FOLDER", str(tmp_path / "in")).replace("NAME", moved))
+    home.run("job", "run", str(tmp_path / "job.yml"), code=4)
+    assert "hold 4 deletes" in home.messages and "they would come back" in home.messages
+    assert seen(home) == left
 
 
 def test_a_pause_is_not_undone_by_what_is_waited_for(home, broker, topic, tmp_path):

@@ -21,7 +21,7 @@ from hybrid.lake.layout import physical_columns
 from hybrid.spec.table_config import Half, MessageFormat, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Outcome, Rejected
+from hybrid.table.outcome import Decoded, Filtered, Outcome, Rejected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +33,11 @@ HISTORY_TIMESTAMP = -2
 HISTORY_TOPIC = "history"
 _ROWS_PER_PIECE_BITS = 40
 _UNNAMED = ""
+_MARKER = "it is a delete marker of a table of ours. Load what that table shows: write a query's answer to a file"
+_NOT_BUILT: Mapping[type[Any], str] = {
+    Decoded: "a delete in history needs a PRIMARY KEY that says which row it means",
+    Filtered: "the table's filter drops it, which is not built for history yet",
+}
 
 
 @dataclass
@@ -114,7 +119,8 @@ class Rows:
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch of records, up to the first that is none."""
-        plain = self._columnar.convert(batch)
+        dead = self._dead(batch)
+        plain = self._columnar.convert(batch) if dead is None else None
         if plain is not None:
             self.note.rows += batch.num_rows
             self._note_offsets(batch)
@@ -123,7 +129,10 @@ class Rows:
         named = {name: batch.column(source).to_pylist() for source, name in self._wanted}
         keys, found = list(named), []
         records = zip(*named.values(), strict=True) if named else ((),) * batch.num_rows
-        for piece, place, values in zip(pieces, places, records, strict=True):
+        for at, (piece, place, values) in enumerate(zip(pieces, places, records, strict=True)):
+            if at == dead:
+                self.note.problem = (piece, place, f", row {place + 1}", _MARKER)
+                break
             row = self.take(dict(zip(keys, values, strict=True)), piece, place, f", row {place + 1}")
             if row is None:
                 break
@@ -131,15 +140,27 @@ class Rows:
         self._note_offsets(batch)
         return self.batch(found)
 
-    def take(self, record: Mapping[str, object], piece: int, place: int, where: str) -> tuple[object, ...] | None:
-        """The stored row of a record; None, and a note, when it is none. `where` continues the name of its piece."""
-        found: Outcome = self._decoder.convert(record)
-        if isinstance(found, Decoded):
+    def take(
+        self, record: Mapping[str, object], piece: int, place: int, where: str, changed_ms: int | None = None
+    ) -> tuple[object, ...] | None:
+        """The stored row of a record; None, and a note, when it is none. `where` continues the name of its piece.
+
+        `changed_ms` is the time of a delete that names none.
+        """
+        found: Outcome = self._decoder.convert(record, changed_ms)
+        if isinstance(found, Decoded) and not (found.is_delete and not self._spec.primary_key):
             self.note.rows += 1
             return self._row(found, (piece << _ROWS_PER_PIECE_BITS) + place)
-        reason = found.reason if isinstance(found, Rejected) else "the table's filter drops it, which is not built yet"
+        reason = found.reason if isinstance(found, Rejected) else _NOT_BUILT[type(found)]
         self.note.problem = (piece, place, where, reason)
         return None
+
+    def _dead(self, batch: pa.RecordBatch) -> int | None:
+        """The first delete marker in records of one of our own tables."""
+        if columns.OP not in self._names:
+            return None
+        marks = batch.column(columns.OP).to_pylist()
+        return marks.index(columns.OP_DELETE) if columns.OP_DELETE in marks else None
 
     def told(self) -> pa.RecordBatch:
         """The note, as a row of its own."""

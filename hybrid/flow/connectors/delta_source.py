@@ -19,6 +19,7 @@ from hybrid.flow.connectors.convert import Rows, record_worker, stage, staged_dd
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, check_columns, coordinates
 from hybrid.spec.connectors import DeltaInput
 from hybrid.spec.table_config import TableSpec
+from hybrid.table.columns import REASON
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +43,8 @@ class DeltaSource:
     """One version of a Delta table."""
 
     def __init__(self, config: DeltaInput, version: int, table: DeltaTable) -> None:
-        self._config, self._version = config, version
+        self._config, self._version, self._table_id = config, version, str(table.metadata().id)
+        self._filters = [text for text in (config.snapshot_filter, config.filter) if text is not None]
         self._uri, self._options = table.table_uri, dict(config.storage_options)
         self._schema = json.loads(table.schema().to_json())
         _refuse_mapping(config.uri, table)
@@ -51,7 +53,7 @@ class DeltaSource:
     @property
     def pinned(self) -> Mapping[str, object]:
         """See `Source`."""
-        return {"version": self._version}
+        return {"uri": self._config.uri, "table": self._table_id, "version": self._version, "filters": self._filters}
 
     @property
     def pieces(self) -> Sequence[Piece]:
@@ -93,16 +95,31 @@ class DeltaSource:
         chosen = {number: self._files[number] for number in numbers}
         ids = spark.createDataFrame([(number,) for number in numbers], "number int").repartition(tasks)
         frame = ids.mapInArrow(_reader(self._uri, self._options, chosen, schema), schema)
-        for condition in filter(None, (self._config.snapshot_filter, self._config.filter)):
+        if REASON in self._columns:  # a half of one of our own tables: not its rejected messages
+            frame = frame.where(f"{REASON} IS NULL")
+        for condition in self._filters:
             frame = _filtered(frame, condition)
         return frame
 
 
-def open_delta(config: DeltaInput, version: int | None) -> DeltaSource:
-    """The table at `version`, else as its connector says, else its newest version.
+def open_delta(config: DeltaInput, pinned: Mapping[str, Any] | None) -> DeltaSource:
+    """The table at the version that a load has pinned, else as its connector says, else its newest version.
 
-    NotFoundError when there is none, DataError when it cannot be read.
+    NotFoundError when there is none, DataError when it cannot be read, or is not what the load began with.
     """
+    source = _open(config, int(pinned["version"]) if pinned is not None else None)
+    if pinned is not None and source.pinned != pinned:
+        changed = ", ".join(
+            f"{key}: {pinned[key]} -> {now}" for key, now in source.pinned.items() if now != pinned[key]
+        )
+        raise DataError(
+            f"The Delta table at {config.uri} is not what the load began with ({changed}). Nothing more was loaded.",
+            hint="Put it back, or load into a new table.",
+        )
+    return source
+
+
+def _open(config: DeltaInput, version: int | None) -> DeltaSource:
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 

@@ -27,18 +27,26 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 4096
 _TASKS_PER_CORE = 2
+_NS_PER_MS = 1_000_000
 
 
 class FileSource:
     """Some files, in the order of their paths."""
 
-    def __init__(self, files: Sequence[InputFile], csv_format: CsvFormat, message: MessageFormat) -> None:
-        self._files, self._csv, self._message = files, csv_format, message
+    def __init__(self, files: Sequence[InputFile], form: words.Format | None, spec: TableSpec) -> None:
+        changes = isinstance(form, words.JsonFormat) and form.update_format is words.UpdateFormat.INSERT_DELETE
+        self._message = MessageFormat.CHANGE if changes else MessageFormat.RECORD
+        self._files, self._csv, self._form = files, _csv_format(form, spec), str(form)
 
     @property
     def pinned(self) -> Mapping[str, object]:
         """See `Source`."""
-        return {"files": [file.to_json() for file in self._files]}
+        return {"files": [file.to_json() for file in self._files], "form": self._form}
+
+    @property
+    def files(self) -> Sequence[InputFile]:
+        """The files."""
+        return self._files
 
     @property
     def pieces(self) -> Sequence[Piece]:
@@ -57,7 +65,9 @@ class FileSource:
         slices = [(number, piece) for number in numbers for piece in self._files[number].slices]
         tasks = max(1, min(len(slices), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
         rows = Rows(spec, connector, message=self._message)
-        frame = spark.range(0, len(slices), 1, tasks).mapInArrow(_worker(rows, slices, self._csv), staged_ddl(spec))
+        changed_ms = {number: self._files[number].modified_ns // _NS_PER_MS for number in numbers}
+        worker = _worker(rows, slices, self._csv, changed_ms)
+        frame = spark.range(0, len(slices), 1, tasks).mapInArrow(worker, staged_ddl(spec))
         found = stage(frame, spec, connector, self.pieces, to)
         for number in numbers:
             self._files[number].check_unchanged()
@@ -69,15 +79,16 @@ def open_files(
 ) -> FileSource:
     """The files of a connector; of a load that goes on those that it began with. NotFoundError without any."""
     paths = [Path(one["path"]) for one in pinned["files"]] if pinned is not None else _listed(config.path)
-    found = [inspect(path, _data_format(form)) for path in paths]
-    for file, known in zip(found, pinned["files"] if pinned is not None else (), strict=False):
-        if file.sha256 != known["sha256"]:
-            raise DataError(
-                f"{file.path} is not the file that the load began with: it has changed since. Nothing more was loaded.",
-                hint="Put the old one back.",
-            )
-    changes = isinstance(form, words.JsonFormat) and form.update_format is words.UpdateFormat.INSERT_DELETE
-    return FileSource(found, _csv_format(form, spec), MessageFormat.CHANGE if changes else MessageFormat.RECORD)
+    source = FileSource([inspect(path, _data_format(form)) for path in paths], form, spec)
+    if pinned is not None and source.pinned != pinned:
+        known = {one["path"]: one for one in pinned["files"]}
+        changed = [str(file.path) for file in source.files if known.get(str(file.path)) != file.to_json()]
+        raise DataError(
+            f"{', '.join(changed) or 'The format'} is not what the load began with: it has changed since. "
+            "Nothing more was loaded.",
+            hint="Put the old one back, or load into a new table.",
+        )
+    return source
 
 
 def _listed(path: str) -> list[Path]:
@@ -116,7 +127,7 @@ def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:
 
 
 def _worker(
-    rows: Rows, slices: Sequence[tuple[int, Slice]], csv_format: CsvFormat
+    rows: Rows, slices: Sequence[tuple[int, Slice]], csv_format: CsvFormat, changed_ms: Mapping[int, int]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs in its workers, on the numbers of the slices."""
 
@@ -124,17 +135,17 @@ def _worker(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 piece, part = slices[number]
-                yield from _read(rows, piece, part, csv_format)
+                yield from _read(rows, piece, part, csv_format, changed_ms[piece])
         yield rows.told()
 
     return run
 
 
-def _read(rows: Rows, piece: int, part: Slice, csv_format: CsvFormat) -> Iterator[pa.RecordBatch]:
+def _read(rows: Rows, piece: int, part: Slice, csv_format: CsvFormat, changed_ms: int) -> Iterator[pa.RecordBatch]:
     found: list[tuple[object, ...]] = []
     try:
         for record in read_slice(part, csv_format):
-            row = rows.take(record.values, piece, record.position, record.at)
+            row = rows.take(record.values, piece, record.position, record.at, changed_ms)
             if row is None:
                 break
             found.append(row)

@@ -28,19 +28,22 @@ def start_offsets(
     topic: Topic,
     loaded: Mapping[str, int] | None,
     at_time: Mapping[int, int] | None = None,
+    is_whole: bool = True,
 ) -> dict[int, int]:
     """The offset to read first, by partition.
 
     `loaded` are the highest offsets in the history, by `topic/partition` (None: it tells none); `at_time` is where
-    messages of the start's timestamp begin. SpecError when the start does not name every partition, StreamError when
-    the topic no longer holds, or does not hold yet, what it names, or where it leaves a gap or an overlap.
+    messages of the start's timestamp begin; `is_whole` says that no more history comes before it.
+
+    SpecError when the start does not name every partition, StreamError when the topic no longer holds, or does not
+    hold yet, what it names, or where it leaves a gap or an overlap.
     """
     before = _of_topic(topic, loaded)
     offsets = _wanted(connector, start, topic, before, at_time)
     for partition, offset in sorted(offsets.items()):
         _check_held(connector, topic, partition, offset)
     if start.kind is StartKind.OFFSETS and before is not None:
-        _check_seam(connector, topic, offsets, before)
+        _check_seam(connector, topic, offsets, before, is_whole)
     return offsets
 
 
@@ -117,7 +120,9 @@ def _check_held(connector: str, topic: Topic, partition: int, offset: int) -> No
         )
 
 
-def _check_seam(connector: str, topic: Topic, offsets: Mapping[int, int], loaded: Mapping[int, int]) -> None:
+def _check_seam(
+    connector: str, topic: Topic, offsets: Mapping[int, int], loaded: Mapping[int, int], is_whole: bool
+) -> None:
     for partition, offset in sorted(offsets.items()):
         last = loaded.get(partition)
         if last is None:
@@ -129,7 +134,7 @@ def _check_seam(connector: str, topic: Topic, offsets: Mapping[int, int], loaded
                 f"{last}: {last + 1 - offset} messages would stand twice. Nothing was read.",
                 hint=f'Start at {last + 1}, or write "start_from": "after_history".',
             )
-        if offset > last + 1:
+        if offset > last + 1 and is_whole:
             raise StreamError(
                 f"Connector '{connector}' starts at offset {offset} of {where}, and the history ends at {last}: "
                 f"offsets {last + 1} to {offset - 1} would be in neither. Nothing was read.",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hybrid.errors import OvertakenError
+from hybrid.errors import ConflictError, OvertakenError
 from hybrid.flow.connectors.source import Piece, Source, Staged
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, physical_columns
@@ -86,7 +86,8 @@ def load_history(
     DataError when a record is no row of the table: what was committed before stays, and the load goes on there.
     """
     path, rows, commits = layout.half(Half.OFFLINE), 0, 0
-    progress = HistoryProgress.of(open_half(path), connector)
+    half = open_half(path)
+    progress = HistoryProgress.of(half, connector)
     if progress is not None and progress.done:
         return HistoryReport(0, 0, True, f"Nothing to load: '{connector}' is complete, {_loaded(progress)}.")
     source = open_source(progress.source if progress else None)
@@ -94,9 +95,10 @@ def load_history(
     while not (progress is not None and progress.done) and not stop():
         before = progress.rows if progress is not None else 0
         try:
-            progress = _load_chunk(bench, spec, layout, connector, source, progress, chunk_rows_max)
-        except OvertakenError:
-            progress = HistoryProgress.of(open_half(path), connector)  # somebody else loads it too, or acted here
+            progress = _load_chunk(bench, spec, layout, connector, source, half, progress, chunk_rows_max)
+        except OvertakenError:  # somebody else loads it too, perhaps from a newer version; or acted here
+            progress = HistoryProgress.of(open_half(path), connector)
+            source = open_source(progress.source if progress else None)
             continue
         rows, commits = rows + progress.rows - before, commits + 1
         bench.progress.step(f"loading '{connector}' into '{spec.name}' (files)", progress.pieces, progress.pieces_all)
@@ -111,6 +113,7 @@ def _load_chunk(
     layout: TableLayout,
     connector: str,
     source: Source,
+    begun: HalfSnapshot,
     before: HistoryProgress | None,
     chunk_rows_max: int,
 ) -> HistoryProgress:
@@ -121,11 +124,13 @@ def _load_chunk(
         staged = source.stage(bench.spark, spec, connector, numbers, folder) if numbers else None
         with bench.lock(layout, Half.OFFLINE):
             current = open_half(layout.half(Half.OFFLINE))
+            if current.table_id != begun.table_id:
+                raise ConflictError(f"Table '{spec.name}' was dropped and made again while '{connector}' was loaded.")
             if HistoryProgress.of(current, connector) != before:
                 raise OvertakenError(f"Another process loads '{connector}' of '{spec.name}' too.")
             after = _after(known, source, numbers, staged)
             frame, names = _segments(bench, spec, current, staged)
-            detail = {"connector": connector, "rows": after.rows - known.rows, "segments": names, **after.source}
+            detail = {"connector": connector, "rows": after.rows - known.rows, "segments": names}
             act = next_act(current.offline, act_id, "history", bench.now_iso(), detail)
             kept = {**current.offline.progress, connector: after.to_json()}
             state = replace(current.offline, act=act, progress=kept)

@@ -49,7 +49,8 @@ class Follower:
         except StreamError:
             return  # the follower meets it too, and is not fresh any more then
         with self._stepped:
-            self._stepped.wait_for(lambda: self._is_past(ends), timeout_s)
+            shown = self.rows.table.shown(ends)
+            self._stepped.wait_for(lambda: self._is_past(shown), timeout_s)
 
     def _is_past(self, ends: Mapping[PartitionKey, int]) -> bool:
         return all(self.rows.shown.get(key, 0) >= end for key, end in ends.items())
@@ -123,7 +124,7 @@ class Follower:
         read = self.rows.table.is_read
         new = [one for one in polled.messages if one.offset >= known.get(one.key, 0) and read(one.key, one.offset)]
         found = tail_rows(self.rows.table.spec, self.rows.realtime, new, self._now_ms()) if new else None
-        shown = {key: at if read(key, at - 1) else known.get(key, 0) for key, at in polled.positions.items()}
+        shown = self.rows.table.shown(polled.positions)
         ahead = {key: at for key, at in shown.items() if at > known.get(key, 0)}
         if found is not None or ahead:
             self.rows.take(found, ahead)
