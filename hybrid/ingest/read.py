@@ -106,19 +106,20 @@ def _convert_batch(
     rows: list[tuple[object, ...]] = []
     for value, partition, offset, timestamp in zip(values, partitions, offsets, timestamps, strict=True):
         size = len(value) if value is not None else 0
-        found = decoder.decode(value, timestamp)
-        segment: str | None
-        tail: tuple[object, ...]
-        if isinstance(found, Filtered):
-            segment, tail = None, (columns.OP_ROW, None, None, None, *nothing, size)
-        elif isinstance(found, Rejected):
-            segment = columns.rejected_segment(spec.name)
-            tail = (columns.OP_ROW, None, found.reason, value, *nothing, size)
-        else:
-            segment = assigners[partition].assign(offset, size)
-            op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
-            tail = (op, found.time_ms, None, None, *found.values, size)
-        rows.append((segment, topic.connector, topic.topic, topic.epoch, partition, offset, timestamp, *tail))
+        for found in decoder.decode_all(value, timestamp):
+            segment: str | None
+            tail: tuple[object, ...]
+            if isinstance(found, Filtered):
+                segment, tail = None, (columns.OP_ROW, None, None, None, *nothing, size)
+            elif isinstance(found, Rejected):
+                segment = columns.rejected_segment(spec.name)
+                tail = (columns.OP_ROW, None, found.reason, value, *nothing, size)
+            else:
+                segment = assigners[partition].assign(offset, size)
+                op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
+                tail = (op, found.time_ms, None, None, *found.values, size)
+            rows.append((segment, topic.connector, topic.topic, topic.epoch, partition, offset, timestamp, *tail))
+            size = 0  # of a message with several records the first counts for all
     schema = arrow_schema(spec, Half.REALTIME).append(pa.field(VALUE_BYTES, pa.int64()))
     lists = zip(*rows, strict=True) if rows else ([] for _ in schema)
     arrays = [pa.array(list(items), field.type) for items, field in zip(lists, schema, strict=True)]

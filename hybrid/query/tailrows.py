@@ -95,7 +95,7 @@ def tail_rows(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMess
     good = batch.rows
     if not good:
         return None
-    kept = [messages[place] for place in good]
+    kept = [messages[batch.origins[place]] for place in good]
     segments = _segments(spec, state, kept, now_ms)
     user = {
         field.name: [values[place] for place in good]

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from hybrid.spec.connectors import Connector, Datagen, DeltaInput, FileInput, JsonFormat, KafkaInput, UpdateFormat
 from hybrid.spec.document import Section
-from hybrid.spec.table_config import Half, MessageFormat, StreamConfig
+from hybrid.spec.table_config import Half, MessageFormat, Records, StreamConfig
 
 
 def stream_of(top: Section, connectors: tuple[Connector, ...], halves: Collection[Half]) -> StreamConfig | None:
@@ -33,14 +33,13 @@ def _stream(top: Section, place: str, one: Connector, kafka: KafkaInput) -> Stre
         top.fail(config, f"{names}: security settings of Kafka are not passed on yet.")
     if not isinstance(one.format, JsonFormat):
         top.fail(f"{place}.format", "messages are read as JSON only. Write the format json.")
-    if one.format.array:
-        top.fail(f"{place}.format.config.array", "true is not built yet: a message holds one record. Send one each.")
     changes = one.format.update_format is UpdateFormat.INSERT_DELETE
     return StreamConfig(
         topic=kafka.topics[0],
         brokers=kafka.brokers,
         connector=one.name,
         message=MessageFormat.CHANGE if changes else MessageFormat.RECORD,
+        records=Records.ARRAY if one.format.array else Records.LINES,
     )
 
 
@@ -55,5 +54,3 @@ def _check_built(top: Section, place: str, one: Connector, halves: Collection[Ha
         top.fail(f"{place}.transport.name", "'datagen' is not built yet. Load a file by file_input.")
     if isinstance(transport, FileInput) and transport.follow:
         top.fail(f"{place}.transport.config.follow", "true is not built yet: what is there when it starts is loaded.")
-    if isinstance(transport, FileInput) and isinstance(one.format, JsonFormat) and one.format.array:
-        return  # a file may be one array, and is read as what it is

@@ -47,6 +47,14 @@ class MessageFormat(StrEnum):
     CHANGE = "insert_delete"
 
 
+class Records(StrEnum):
+    """How many records a message holds: ONE object, any number as LINES of their own, or all in one ARRAY."""
+
+    ONE = "one"
+    LINES = "lines"
+    ARRAY = "array"
+
+
 @dataclass(frozen=True)
 class StreamConfig:
     """Where live rows come from and when a consuming segment is sealed.
@@ -63,6 +71,7 @@ class StreamConfig:
     flush_ms: int = 6 * 3_600_000
     connector: str = CONFIGURED
     message: MessageFormat = MessageFormat.RECORD
+    records: Records = Records.ONE
 
 
 @dataclass(frozen=True)

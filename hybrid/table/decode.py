@@ -15,7 +15,7 @@ from hybrid.errors import DataError
 from hybrid.spec.jsontext import compact, parse_json
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.sqlvalues import sql_column
-from hybrid.spec.table_config import Half, MessageFormat, TableSpec
+from hybrid.spec.table_config import Half, MessageFormat, Records, TableSpec
 from hybrid.spec.timeformat import MAX_MS, MIN_MS
 from hybrid.spec.types import DataType
 from hybrid.spec.values import CONVERTERS, EXPECTED, millis_of, to_timestamp
@@ -60,6 +60,8 @@ class Decoder:
             of_stream = spec.stream is not None and half is Half.REALTIME
             message = spec.stream.message if spec.stream is not None and of_stream else MessageFormat.RECORD
         self._spec, self._half, self._message = spec, half, message
+        of_stream = spec.stream is not None and half is Half.REALTIME
+        self._records = spec.stream.records if spec.stream is not None and of_stream else Records.ONE
         config = spec.ingestion.get(half)
         self._transforms = _transforms(spec, half)
         self._lenient = config is not None and config.continue_on_error
@@ -82,19 +84,64 @@ class Decoder:
         """The fields that transforms and the filter read; of `a.b` also `a`. They need not be in the schema."""
         return self._transforms.reads if self._transforms is not None else frozenset()
 
+    def decode_all(self, payload: bytes | None, now_ms: int | None = None) -> list[Outcome]:
+        """What becomes of each record in a message's value; of one key only the last that wins is kept.
+
+        The rows of a message share its offset, so what comes after what is settled here.
+        """
+        if self._records is Records.ONE:
+            return [self.decode(payload, now_ms)]
+        texts = self._texts(payload)
+        if len(texts) == 1 and self._records is Records.LINES:
+            return [self.decode(texts[0], now_ms)]
+        if self._records is Records.LINES:
+            found = [self.decode(text, now_ms) for text in texts]
+        else:
+            found = self._array(payload, now_ms)
+        numbered = [_numbered(one, number, len(found)) for number, one in enumerate(found, 1)]
+        return self._last_of_each(numbered) if self._spec.primary_key else numbered
+
     def decode(self, payload: bytes | None, now_ms: int | None = None) -> Outcome:
         """The row in a message's value, which must be one JSON object in UTF-8."""
-        if payload is None:
-            return Rejected("The message has no value (a tombstone); a JSON object is expected.")
-        try:
-            record = parse_json(str(payload, "utf-8"))
-        except UnicodeDecodeError as error:
-            return Rejected(f"The message is not UTF-8: byte {error.start} does not fit.")
-        except (ValueError, RecursionError) as error:
-            return Rejected(f"The message is not one JSON object: {error}.")
+        record = _parsed(payload)
+        if isinstance(record, Rejected):
+            return record
         if type(record) is not dict:
             return Rejected(f"The message is not one JSON object but {_shown(record)}.")
         return self.store(record) if self._is_plain else self.convert(record, now_ms)
+
+    def _texts(self, payload: bytes | None) -> list[bytes | None]:
+        """The lines of a message that hold a record each; the message as it is where that is one object."""
+        if payload is None or b"\n" not in payload or not isinstance(_parsed(payload), Rejected):
+            return [payload]
+        return [line for line in payload.split(b"\n") if line.strip()] or [payload]
+
+    def _array(self, payload: bytes | None, now_ms: int | None) -> list[Outcome]:
+        records = _parsed(payload)
+        if isinstance(records, Rejected):
+            return [records]
+        if not isinstance(records, list):
+            return [Rejected(f"The message is not an array of records but {_shown(records)}.")]
+        return [
+            self.convert(record, now_ms) if isinstance(record, dict) else Rejected(f"{_shown(record)} is no record.")
+            for record in records
+        ]
+
+    def _last_of_each(self, found: list[Outcome]) -> list[Outcome]:
+        """Without the rows that another one of the same message beats: by the comparison column, then by its place."""
+        names, key = self._spec.schema.column_names, self._spec.primary_key
+        places = [names.index(name) for name in key]
+        upsert = self._spec.upsert
+        compared = names.index(upsert.comparison_column) if upsert and upsert.comparison_column in names else None
+        winners: dict[tuple[object, ...], Decoded] = {}
+        for one in found:
+            if isinstance(one, Decoded):
+                of = tuple(one.values[place] for place in places)
+                best = winners.get(of)
+                if best is None or compared is None or not _is_below(one.values[compared], best.values[compared]):
+                    winners[of] = one
+        kept = {id(one) for one in winners.values()}
+        return [one for one in found if not isinstance(one, Decoded) or id(one) in kept]
 
     def _change(self, change: Mapping[str, object], now_ms: int | None) -> Outcome:
         """The row that is inserted or deleted. A delete by key has the time of its message where it names none."""
@@ -166,11 +213,14 @@ class Decoder:
 
     def decode_batch(self, payloads: Sequence[bytes | None], times_ms: Sequence[int] | None = None) -> Batch:
         """The rows of many messages as columns; `times_ms` says for each what counts as now."""
-        if times_ms is None:
-            found = [self.decode(payload) for payload in payloads]
-        else:
-            found = [self.decode(payload, now_ms) for payload, now_ms in zip(payloads, times_ms, strict=True)]
-        return to_batch(found, len(self._columns))
+        times: Sequence[int | None] = times_ms if times_ms is not None else (None,) * len(payloads)
+        given = zip(payloads, times, strict=True)
+        if self._records is Records.ONE:
+            found = [self.decode(payload, now_ms) for payload, now_ms in given]
+            return to_batch(found, len(self._columns), range(len(found)))
+        all_found = [self.decode_all(payload, now_ms) for payload, now_ms in given]
+        origins = [number for number, of_one in enumerate(all_found) for _ in of_one]
+        return to_batch([one for of_one in all_found for one in of_one], len(self._columns), origins)
 
     def unknown_columns(self, record: Mapping[str, object]) -> tuple[str, ...]:
         """The keys of a record that the schema does not have, in the record's order. They are not stored."""
@@ -196,6 +246,32 @@ class Decoder:
         each = "Every element must be " if multiple else "It must be "
         expected = sql_column(field.sql_type, field.data_type).expected if field.sql_type else EXPECTED[field.data_type]
         return Rejected(f"Column '{name}': {_shown(value)} does not fit. {each}{expected}.")
+
+
+def _parsed(payload: bytes | None) -> object:
+    """The JSON value of a message, or why there is none."""
+    if payload is None:
+        return Rejected("The message has no value (a tombstone); a JSON object is expected.")
+    try:
+        return parse_json(str(payload, "utf-8"))
+    except UnicodeDecodeError as error:
+        return Rejected(f"The message is not UTF-8: byte {error.start} does not fit.")
+    except (ValueError, RecursionError) as error:
+        return Rejected(f"The message is not one JSON object: {error}.")
+
+
+def _numbered(found: Outcome, number: int, count: int) -> Outcome:
+    """A reason says which of several records it is about."""
+    return (
+        Rejected(f"Record {number} of {count}: {found.reason}") if isinstance(found, Rejected) and count > 1 else found
+    )
+
+
+def _is_below(one: object, other: object) -> bool:
+    """Whether a comparison value is lower than another of the same column; a missing one is lowest."""
+    if one is None or other is None:
+        return one is None and other is not None
+    return bool(one < other)  # type: ignore[operator]
 
 
 def arrow_schema(spec: TableSpec) -> pa.Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,9 +30,9 @@ Outcome = Decoded | Rejected | Filtered
 
 @dataclass(frozen=True)
 class Batch:
-    """Many messages, column by column. Every list has one entry per message; a rejected one has only a reason.
+    """The records of many messages, column by column. Every list has one entry each; a rejected one only a reason.
 
-    `columns` are in the schema's order; `filtered` says which messages the filter dropped.
+    `columns` are in the schema's order; `filtered` says which the filter dropped; `origins` which message each is of.
     """
 
     columns: list[list[object]]
@@ -39,16 +40,17 @@ class Batch:
     deletes: list[bool]
     reasons: list[str | None]
     filtered: list[bool]
+    origins: Sequence[int]
 
     @property
     def rows(self) -> list[int]:
-        """The places of the messages that are rows."""
+        """The places of the records that are rows."""
         known = zip(self.reasons, self.filtered, strict=True)
         return [place for place, (reason, filtered) in enumerate(known) if reason is None and not filtered]
 
 
-def to_batch(rows: list[Outcome], width: int) -> Batch:
-    """Outcomes of messages as columns; `width` is the number of the schema's columns."""
+def to_batch(rows: list[Outcome], width: int, origins: Sequence[int]) -> Batch:
+    """Outcomes as columns; `width` counts the schema's columns, `origins` number each one's message."""
     nothing = Decoded((None,) * width, None, False)
     good = [row if type(row) is Decoded else nothing for row in rows]
     return Batch(
@@ -58,4 +60,5 @@ def to_batch(rows: list[Outcome], width: int) -> Batch:
         deletes=[row.is_delete for row in good],
         reasons=[row.reason if type(row) is Rejected else None for row in rows],
         filtered=[type(row) is Filtered for row in rows],
+        origins=origins,
     )

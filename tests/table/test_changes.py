@@ -1,0 +1,85 @@
+"""Messages of a connector: changes, several records in one message, names whatever their case."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hybrid.spec.ddl import parse_ddl
+from hybrid.spec.table_json import parse_table
+from hybrid.table.decode import Decoder
+from hybrid.table.outcome import Decoded, Rejected
+
+DDL = """CREATE TABLE t (id BIGINT NOT NULL{key}, v INTEGER DEFAULT 7, at TIMESTAMP{time}) WITH ({more}
+  'connectors' = '[{{"transport": {{"name": "kafka_input", "config": {{"topic": "t", "bootstrap.servers": "b:1"}}}},
+  "format": {{"name": "json", "config": {config}}}}}]');"""
+
+
+def decoder(*, key: bool = False, time: bool = False, more: str = "", **config: Any) -> Decoder:
+    lateness = " NOT NULL LATENESS INTERVAL 1 HOUR" if time else ""
+    text = DDL.format(key=" PRIMARY KEY" if key else "", time=lateness, more=more, config=json.dumps(config))
+    (found,) = parse_ddl(text, "t.sql")
+    return Decoder(parse_table(found.schema_doc, "t.sql", [(one, "t.sql") for one in found.configs]))
+
+
+def outcome(one: Any) -> Any:
+    """(id, v), with a minus for a delete; or the reason."""
+    if isinstance(one, Rejected):
+        return one.reason
+    assert isinstance(one, Decoded)
+    return ("-", one.values[0]) if one.is_delete else (one.values[0], one.values[1])
+
+
+def outcomes(of: Decoder, message: bytes) -> list[Any]:
+    return [outcome(one) for one in of.decode_all(message, 5)]
+
+
+def test_one_change() -> None:
+    plain, keyed = decoder(), decoder(key=True, time=True)
+    assert outcomes(plain, b'{"insert": {"ID": 1, "V": 2}}') == [(1, 2)]
+    assert outcomes(plain, b'{"insert": {"id": 1}}') == [(1, 7)] and outcomes(
+        plain, b'{"insert": {"id": 1, "v": null}}'
+    ) == [(1, None)]
+    assert outcomes(plain, b'{"delete": {"id": 1, "v": 2}}') == [("-", 1)]
+    (gone,) = keyed.decode_all(b'{"delete": {"Id": 3}}', 5)
+    assert gone == Decoded((3, None, None), 5, True) or (gone.values[0] == 3 and gone.time_ms == 5)
+    assert "part of the primary key" in outcomes(keyed, b'{"delete": {"v": 3}}')[0]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b'{"update": {"id": 1}}', b'{"id": 1}', b"{}", b'{"insert": 5}', b'{"insert": {"id": 1}, "delete": {"id": 1}}'],
+)
+def test_what_is_no_change(message: bytes) -> None:
+    (said,) = outcomes(decoder(), message)
+    assert said.endswith('it must be one of {"insert": {...}} and {"delete": {...}}.')
+
+
+def test_several_records_in_lines_and_in_an_array() -> None:
+    lines = b'{"insert": {"id": 1}}\n\n{"delete": {"id": 2, "v": 7}}\n{"insert": {"id": "x"}}\n'
+    said = outcomes(decoder(), lines)
+    assert said[:2] == [(1, 7), ("-", 2)] and said[2].startswith("Record 3 of 3: Column 'id'")
+    spread = json.dumps({"insert": {"id": 1}}, indent=1).encode()
+    assert outcomes(decoder(), spread) == [(1, 7)], "one object over several lines"
+    array = decoder(array=True, update_format="raw")
+    assert outcomes(array, b'[{"id": 1}, {"id": 2, "v": 3}]') == [(1, 7), (2, 3)] and outcomes(array, b"[]") == []
+    assert outcomes(array, b'{"id": 1}') == ['The message is not an array of records but {"id":1}.']
+    assert outcomes(array, b'[{"id": 1}, 5]') == [(1, 7), "Record 2 of 2: 5 is no record."]
+    assert "not UTF-8" in outcomes(array, b"\xff")[0] and "tombstone" in outcome(array.decode_all(None)[0])
+
+
+def test_of_one_key_the_last_of_a_message_stays() -> None:
+    message = (
+        b'[{"insert": {"id": 1, "v": 5}}, {"insert": {"id": 2}}, {"delete": {"id": 1}}, {"insert": {"id": 1, "v": 4}}]'
+    )
+    assert outcomes(decoder(key=True, array=True), message) == [(2, 7), (1, 4)]
+    assert outcomes(decoder(array=True), message)[0] == (1, 5), "without a key all of them count"
+    compared = decoder(key=True, array=True, more="'hybrid.comparisonColumn' = 'v',")
+    assert (1, 5) in outcomes(compared, message.replace(b'{"delete": {"id": 1}}, ', b""))
+
+
+def test_batches_know_the_message_of_each_record() -> None:
+    batch = decoder(array=True, update_format="raw").decode_batch(
+        [b"[]", b'[{"id": 1}, {"id": 2}]', b"5", b'[{"id": 3}]']
+    )
+    assert list(batch.origins) == [1, 1, 2, 3] and batch.columns[0] == [1, 2, None, 3] and batch.rows == [0, 1, 3]
