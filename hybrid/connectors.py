@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hybrid.flow.connectors.history import HistoryProgress
     from hybrid.flow.connectors.source import Source
     from hybrid.handle import Table
+    from hybrid.spec.table_config import TableSpec
 
 _LOG = logging.getLogger(__name__)
 _KAFKA_TIMEOUT_MS = 3000
@@ -70,6 +71,11 @@ class TableConnectors:
         self._home, self._table, self._spec = home, table, table.spec
         self._waits = waits_for(self._spec.connectors)
         self._known = home.catalog.connectors
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table's definition."""
+        return self._spec
 
     # What can be seen
 
@@ -143,7 +149,8 @@ class TableConnectors:
                 break
             tried.add(due.name)
             try:
-                said.append(self._run(due, stop))
+                done = self._run(due, stop)
+                said += [done] if done is not None else []
                 self._known.worked(self._spec.name, due.name)
             except HybridError as error:
                 failed = failed or error
@@ -161,13 +168,16 @@ class TableConnectors:
                 return one
         return None
 
-    def _run(self, one: Connector, stop: Callable[[], bool]) -> str:
+    def _run(self, one: Connector, stop: Callable[[], bool]) -> str | None:
         return self._start_live(one) if isinstance(one.transport, KafkaInput) else self._load(one, stop)
 
-    def _load(self, one: Connector, stop: Callable[[], bool]) -> str:
+    def _load(self, one: Connector, stop: Callable[[], bool]) -> str | None:
         from hybrid.flow.connectors.history import CHUNK_ROWS_MAX, load_history
 
-        home, table = self._home, self._table
+        home, table, opener = self._home, self._table, _Opener(self, one)
+        progress = self._view().progress(one.name)
+        if progress is not None and progress.is_complete and opener.after(progress.source) is None:
+            return None  # what is followed has brought nothing new: no run is recorded
 
         def is_over() -> bool:
             return stop() or self._view().is_paused(one)
@@ -178,29 +188,14 @@ class TableConnectors:
                 self._spec,
                 table.layout,
                 one.name,
-                lambda pinned: self._open(one, pinned),
+                opener,
                 is_over,
                 min(CHUNK_ROWS_MAX, one.max_batch_size or CHUNK_ROWS_MAX),
             )
             run.ended(report.sentence, did_something=report.commits > 0)
         return report.sentence
 
-    def _open(self, one: Connector, pinned: Mapping[str, Any] | None) -> Source:
-        """The source of a load that begins (`pinned` None) or goes on."""
-        from hybrid.flow.connectors.delta_source import open_delta
-        from hybrid.flow.connectors.file_source import open_files
-
-        source: Source
-        if isinstance(one.transport, FileInput):
-            source = open_files(one.transport, one.format, self._spec, pinned)
-        else:
-            assert isinstance(one.transport, DeltaInput)
-            source = open_delta(one.transport, pinned)
-        if pinned is None:
-            self._check_handover(one, source)
-        return source
-
-    def _check_handover(self, one: Connector, source: Source) -> None:
+    def check_handover(self, one: Connector, source: Source) -> None:
         """Before anything is loaded: whether what follows can start where it says."""
         from hybrid.ingest.stream import view_topic
 
@@ -325,7 +320,9 @@ class TableConnectors:
         stopped = self._stopped() if view.is_started(one) else None
         if stopped is not None:
             return "FAILED", stopped
-        if progress is not None and progress.pieces_all:
+        if progress is not None and progress.is_complete:
+            return "RUNNING", f"follows, up to version {progress.source.get('version')}"
+        if progress is not None:
             return "RUNNING", f"{progress.pieces} of {progress.pieces_all} files"
         return "RUNNING", None
 
@@ -353,6 +350,37 @@ class TableConnectors:
             return None
         offsets = self._table.half(Half.REALTIME).realtime.offsets
         return sum(max(0, end - offsets.get(partition_key(stream, number), 0)) for number, end in ends.items())
+
+
+class _Opener:
+    """Opens what a connector of a table reads; what follows it is looked at before anything is loaded."""
+
+    def __init__(self, connectors: TableConnectors, one: Connector) -> None:
+        self._connectors, self._one = connectors, one
+
+    def begin(self) -> Source:
+        source = self._open(None)
+        self._connectors.check_handover(self._one, source)
+        return source
+
+    def resume(self, pinned: Mapping[str, Any]) -> Source:
+        return self._open(pinned)
+
+    def after(self, pinned: Mapping[str, Any]) -> Source | None:
+        from hybrid.flow.connectors.delta_source import open_delta_after
+
+        transport = self._one.transport
+        return open_delta_after(transport, pinned) if isinstance(transport, DeltaInput) else None
+
+    def _open(self, pinned: Mapping[str, Any] | None) -> Source:
+        from hybrid.flow.connectors.delta_source import open_delta
+        from hybrid.flow.connectors.file_source import open_files
+
+        transport = self._one.transport
+        if isinstance(transport, FileInput):
+            return open_files(transport, self._one.format, self._connectors.spec, pinned)
+        assert isinstance(transport, DeltaInput)
+        return open_delta(transport, pinned)
 
 
 class _View:

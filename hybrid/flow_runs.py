@@ -13,9 +13,10 @@ from hybrid.creation import creation_lock
 from hybrid.errors import ConflictError, HybridError, NotFoundError, UsageError
 from hybrid.flow.declared.convert import ColumnType
 from hybrid.flow.declared.documents import new_columns, with_columns
+from hybrid.flow.declared.failures import told
 from hybrid.flow.declared.model import Declaration, Flow
 from hybrid.flow.declared.progress import ONCE, FlowState, all_progress, flow_state
-from hybrid.flow.declared.runner import FlowReport, FlowRun, failed
+from hybrid.flow.declared.runner import FlowReport, FlowRun, failed, refuse_other_kind
 from hybrid.flow.declared.session import FlowSession
 from hybrid.lake.evolve import add_columns
 from hybrid.lake.layout import TableLayout
@@ -159,12 +160,14 @@ def _begin_refreshes(
     failures: dict[str, HybridError] = {}
     for target in dict.fromkeys(flow.target for flow in flows):
         own, layout = [flow for flow in flows if flow.target == target], keeper.layout(target)
-        realtime, offline = (open_half(layout.half(half)).state for half in (Half.REALTIME, Half.OFFLINE))
-        known = {*all_progress(realtime), *all_progress(offline)}
+        realtime, offline = open_half(layout.half(Half.REALTIME)), open_half(layout.half(Half.OFFLINE))
+        known = {*all_progress(realtime.realtime), *all_progress(offline.offline)}
         kinds = {flow.name: flow.kind for flow in own if flow.name in known}
         if not kinds:
             continue
         try:
+            for flow in own:
+                refuse_other_kind(flow, flow_state(flow.kind, flow.name, realtime.realtime, offline.offline))
             spec = home.spec(target)
             for name in begin_refresh(home.bench, spec, layout, kinds):
                 session.declaration.warnings.append(
@@ -174,6 +177,8 @@ def _begin_refreshes(
             clear_moved(home.bench, spec, layout)
         except HybridError as error:
             failures.update({str(flow): error for flow in own})
+        except Exception as error:  # whatever Spark raises: these flows fail, the others go on
+            failures.update({str(flow): told(error, flow, session.declaration.source) for flow in own})
     return failures
 
 
@@ -209,7 +214,9 @@ def flows_of(home: Hybrid) -> list[FlowStatus]:
             for name, kind in kinds.items():
                 found[table, name] = flow_state(kind, name, realtime, offline)
     runs = _newest_runs(home)
-    return [_status(key, found.get(key), runs.get(key)) for key in sorted({*found, *runs})]
+    there = set(home.table_names())
+    keys = {*found, *(key for key in runs if key[0] in there)}
+    return [_status(key, found.get(key), runs.get(key)) for key in sorted(keys)]
 
 
 def _newest_runs(home: Hybrid) -> dict[tuple[str, str], RunRecord]:

@@ -157,7 +157,12 @@ class Table:
             return run_move(self._home.bench, self.spec, self.layout, max_buckets=max_buckets, dry_run=True)
         with self._home.recorded(self.name, MOVE_TASK) as run:
             report = run_move(
-                self._home.bench, self.spec, self.layout, max_buckets=max_buckets, act_id=self._home.act_id("move")
+                self._home.bench,
+                self.spec,
+                self.layout,
+                max_buckets=max_buckets,
+                act_id=self._home.act_id("move"),
+                newest=lambda: self._home.spec(self.name),
             )
             run.ended(report.sentence, did_something=report.moved)
         return report

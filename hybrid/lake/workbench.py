@@ -53,13 +53,11 @@ class Workbench:
 
         path = layout.lock(half)
         turn = _TURNS.setdefault(path, threading.Lock())
-        is_ours = turn.acquire(timeout=self.lock_timeout_s)
-        try:
-            with half_lock(path, jvm_pid=jvm_pid(self.spark), timeout_s=self.lock_timeout_s, waiting=self.progress.say):
-                yield
-        finally:
-            if is_ours:
-                turn.release()
+        with (
+            turn,
+            half_lock(path, jvm_pid=jvm_pid(self.spark), timeout_s=self.lock_timeout_s, waiting=self.progress.say),
+        ):
+            yield
 
     def until_not_overtaken(self, table: str, attempt: Callable[[], Report]) -> Report:
         """Plans an act on OFFLINE anew each time another one comes first.

@@ -9,7 +9,7 @@ The sequence, and what a death in between leaves:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -58,18 +58,18 @@ def run_move(
     max_buckets: int | None = 1,
     dry_run: bool = False,
     act_id: str | None = None,
+    newest: Callable[[], TableSpec] | None = None,
 ) -> MoveReport:
     """Moves the next closed buckets that hold rows (`max_buckets`; None: all of them) and every late row.
 
-    `act_id` names the act, else it gets a fresh one.
+    `act_id` names the act, else it gets a fresh one. `newest` gives the table's definition of the moment: columns
+    may be added while a move is planned.
 
     ConflictError when other acts kept overtaking it; nothing was changed then.
     """
-    config = move_config(spec)
-    act = act_id or new_act_id("move")
-    return bench.until_not_overtaken(
-        spec.name, lambda: _attempt(bench, spec, layout, config, max_buckets, dry_run, act)
-    )
+    move_config(spec)
+    act, definition = act_id or new_act_id("move"), newest or (lambda: spec)
+    return bench.until_not_overtaken(spec.name, lambda: _attempt(bench, definition, layout, max_buckets, dry_run, act))
 
 
 def move_config(spec: TableSpec) -> MoveConfig:
@@ -90,14 +90,16 @@ def move_config(spec: TableSpec) -> MoveConfig:
 
 def _attempt(
     bench: Workbench,
-    spec: TableSpec,
+    definition: Callable[[], TableSpec],
     layout: TableLayout,
-    config: MoveConfig,
     max_buckets: int | None,
     dry_run: bool,
     act_id: str,
 ) -> MoveReport:
     offline, realtime = open_half(layout.half(Half.OFFLINE)), open_half(layout.half(Half.REALTIME))
+    # After the halves: columns of rows that are there are in the definition by then.
+    spec = definition()
+    config = move_config(spec)
     before, now_ms = offline.offline.boundary, bench.now_ms()
     if all(file.segment in columns.bookkeeping(spec.name) for file in realtime.files):
         return _nothing(before, f"Nothing to move: table '{spec.name}' has no realtime rows yet.", dry_run)

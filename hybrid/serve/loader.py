@@ -9,9 +9,11 @@ from collections.abc import Callable
 from hybrid.api import Hybrid
 from hybrid.errors import HybridError
 from hybrid.logs import log_context
+from hybrid.spec.connectors import DeltaInput
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 0.5
+_FOLLOW_S = 2.0  # to look at a table on an object store takes a few requests
 _BACKOFF_S = (2.0, 60.0)
 
 
@@ -23,6 +25,7 @@ class Loader(threading.Thread):
         self.table = table
         self.stop = threading.Event()
         self._home, self._lost = home, lost
+        self._follows = False
 
     def run(self) -> None:
         """The thread's work."""
@@ -31,7 +34,7 @@ class Loader(threading.Thread):
             while not self.stop.is_set():
                 if self._round():
                     wait_s = _BACKOFF_S[0]
-                    self.stop.wait(_LOOK_S)
+                    self.stop.wait(_FOLLOW_S if self._follows else _LOOK_S)
                 else:
                     self.stop.wait(wait_s)
                     wait_s = min(2 * wait_s, _BACKOFF_S[1])
@@ -40,6 +43,9 @@ class Loader(threading.Thread):
         """One look; whether nothing failed."""
         try:
             connectors = self._home.table(self.table).connectors
+            self._follows = any(
+                isinstance(one.transport, DeltaInput) and one.transport.follows for one in connectors.spec.connectors
+            )
             for sentence in connectors.run_due(self.stop.is_set).said:
                 _LOG.info("%s", sentence)
             return not any(one.state == "FAILED" for one in connectors.statuses(ask_kafka=False))

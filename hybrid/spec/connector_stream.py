@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hybrid.spec.connectors import Connector, Datagen, DeltaInput, FileInput, JsonFormat, KafkaInput, UpdateFormat
+from hybrid.spec.connectors import Connector, Datagen, FileInput, JsonFormat, KafkaInput, UpdateFormat
 from hybrid.spec.document import Section
 from hybrid.spec.table_config import Half, MessageFormat, Records, StreamConfig
 
@@ -48,8 +48,6 @@ def _check_built(top: Section, place: str, one: Connector, halves: Collection[Ha
     if not isinstance(transport, KafkaInput) and Half.OFFLINE not in halves:
         message = f"'{one.name}' brings history, which lies in the OFFLINE half, and the table has none."
         top.fail(place, message, hint="Add the OFFLINE table config: --config FILE")
-    if isinstance(transport, DeltaInput) and transport.follows:
-        top.fail(f"{place}.transport.config.mode", f"'{transport.mode}' is not built yet; there is snapshot.")
     if isinstance(transport, Datagen):
         top.fail(f"{place}.transport.name", "'datagen' is not built yet. Load a file by file_input.")
     if isinstance(transport, FileInput) and transport.follow:

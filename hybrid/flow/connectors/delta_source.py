@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -39,21 +40,42 @@ class _File:
     kept: tuple[bool, ...] | None
 
 
+class What(StrEnum):
+    """What is read of a version: all its rows, those that it added, or nothing: where following begins."""
+
+    SNAPSHOT = "snapshot"
+    CHANGES = "changes"
+    NOTHING = "nothing"
+
+
 class DeltaSource:
     """One version of a Delta table."""
 
-    def __init__(self, config: DeltaInput, version: int, table: DeltaTable) -> None:
+    def __init__(self, config: DeltaInput, version: int, table: DeltaTable, what: What) -> None:
         self._config, self._version, self._table_id = config, version, str(table.metadata().id)
-        self._filters = [text for text in (config.snapshot_filter, config.filter) if text is not None]
+        self._what = what
+        given = (config.snapshot_filter if what is What.SNAPSHOT else None, config.filter)
+        self._filters = [text for text in given if text is not None]
         self._uri, self._options = table.table_uri, dict(config.storage_options)
         self._schema = json.loads(table.schema().to_json())
         _refuse_mapping(config.uri, table)
-        self._files, self._pieces = _files_of(table)
+        self._files: list[_File] = []
+        self._pieces: list[Piece] = []
+        if what is What.SNAPSHOT:
+            self._files, self._pieces = _files_of(table)
+        elif what is What.CHANGES:
+            self._files, self._pieces = _added_by(config, self._uri, self._options, version)
 
     @property
     def pinned(self) -> Mapping[str, object]:
         """See `Source`."""
-        return {"uri": self._config.uri, "table": self._table_id, "version": self._version, "filters": self._filters}
+        known = {"uri": self._config.uri, "table": self._table_id, "version": self._version}
+        return {**known, "what": self._what.value, "filters": self._filters}
+
+    @property
+    def is_last(self) -> bool:
+        """See `Source`: a table that is followed has no end, unless the connector names one."""
+        return not self._config.follows or self._version == self._config.end_version
 
     @property
     def pieces(self) -> Sequence[Piece]:
@@ -107,7 +129,9 @@ def open_delta(config: DeltaInput, pinned: Mapping[str, Any] | None) -> DeltaSou
 
     NotFoundError when there is none, DataError when it cannot be read, or is not what the load began with.
     """
-    source = _open(config, int(pinned["version"]) if pinned is not None else None)
+    first = What.SNAPSHOT if config.reads_snapshot else What.NOTHING
+    version, what = (int(pinned["version"]), What(pinned["what"])) if pinned is not None else (None, first)
+    source = _open(config, version, what)
     if pinned is not None and source.pinned != pinned:
         changed = ", ".join(
             f"{key}: {pinned[key]} -> {now}" for key, now in source.pinned.items() if now != pinned[key]
@@ -119,7 +143,54 @@ def open_delta(config: DeltaInput, pinned: Mapping[str, Any] | None) -> DeltaSou
     return source
 
 
-def _open(config: DeltaInput, version: int | None) -> DeltaSource:
+def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any]) -> DeltaSource | None:
+    """What the version after a pinned one added; None while there is none, or when the connector does not follow.
+
+    DataError when it takes rows away, which is not built yet, or when the table is another one.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    version = int(pinned["version"]) + 1
+    if not config.follows or (config.end_version is not None and version > config.end_version):
+        return None
+    options = dict(config.storage_options) or None
+    try:
+        newest = DeltaTable(config.uri, storage_options=options, without_files=True)
+    except (DeltaError, OSError) as error:
+        raise DataError(f"The Delta table at {config.uri} cannot be read: {error}") from error
+    if str(newest.metadata().id) != pinned["table"]:
+        raise DataError(f"The Delta table at {config.uri} is not the one that was followed. Nothing more was loaded.")
+    return _open(config, version, What.CHANGES) if newest.version() >= version else None
+
+
+def _added_by(
+    config: DeltaInput, uri: str, options: Mapping[str, str], version: int
+) -> tuple[list[_File], list[Piece]]:
+    """The files that one commit added. Files of rows that were there before (OPTIMIZE) bring nothing."""
+    import pyarrow.fs as pafs
+    from deltalake.fs import DeltaStorageHandler
+
+    store = pafs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
+    with store.open_input_file(f"_delta_log/{version:020d}.json") as file:
+        actions = [json.loads(line) for line in file.read().decode().split("\n") if line]
+    if any(one["remove"].get("dataChange", True) for one in actions if "remove" in one):
+        raise DataError(
+            f"Version {version} of the Delta table at {config.uri} changes or deletes rows; only added ones can be "
+            "followed yet. Nothing of it was loaded.",
+            hint="Load what the table holds now into a new table: mode snapshot.",
+        )
+    added = [one["add"] for one in actions if "add" in one and one["add"].get("dataChange", True)]
+    files, pieces = [], []
+    for add in sorted(added, key=lambda one: str(one["path"])):
+        path = unquote(str(add["path"]))
+        rows = json.loads(add.get("stats") or "{}").get("numRecords")
+        files.append(_File(path, dict(add.get("partitionValues") or {}), None))
+        pieces.append(Piece(path, rows, int(add.get("size", 0))))
+    return files, pieces
+
+
+def _open(config: DeltaInput, version: int | None, what: What) -> DeltaSource:
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -136,7 +207,7 @@ def _open(config: DeltaInput, version: int | None) -> DeltaSource:
     except (DeltaError, OSError, ValueError) as error:
         at = "" if wanted is None else f" at version {wanted}"
         raise DataError(f"The Delta table at {config.uri} cannot be read{at}: {error}") from error
-    return DeltaSource(config, table.version(), table)
+    return DeltaSource(config, table.version(), table, what)
 
 
 def _refuse_mapping(uri: str, table: DeltaTable) -> None:

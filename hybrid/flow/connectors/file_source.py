@@ -44,6 +44,11 @@ class FileSource:
         return {"files": [file.to_json() for file in self._files], "form": self._form}
 
     @property
+    def is_last(self) -> bool:
+        """See `Source`."""
+        return True
+
+    @property
     def files(self) -> Sequence[InputFile]:
         """The files."""
         return self._files

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.flow.connectors.source import Piece, Source, Staged
@@ -49,8 +49,8 @@ class HistoryReport:
 class HistoryProgress:
     """How far a load has come, as the OFFLINE half says it.
 
-    `source` is what names the version of the source; `pieces` of `pieces_all` are loaded; `offsets` are the highest of
-    Kafka among the rows, by `topic/partition`.
+    `source` is what names the version of the source; `pieces` of its `pieces_all` are loaded; `offsets` are the highest
+    of Kafka among the rows, by `topic/partition`. `done`: nothing comes after it.
     """
 
     source: Mapping[str, Any]
@@ -67,9 +67,34 @@ class HistoryProgress:
         found = half.offline.progress.get(connector)
         return cls(**found) if found is not None else None
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether this version of the source is loaded whole."""
+        return self.pieces == self.pieces_all
+
     def to_json(self) -> dict[str, Any]:
         """As the commit carries it."""
         return {**vars(self), "source": dict(self.source), "offsets": dict(self.offsets or {})}
+
+
+class Opener(Protocol):
+    """Opens what a connector reads."""
+
+    def begin(self) -> Source:
+        """The source of a load that begins."""
+
+    def resume(self, pinned: Mapping[str, Any]) -> Source:
+        """That of a load that goes on; DataError when it is not what was pinned."""
+
+    def after(self, pinned: Mapping[str, Any]) -> Source | None:
+        """What came after a source that is loaded whole; None while there is nothing."""
+
+
+def next_source(opener: Opener, progress: HistoryProgress | None) -> Source | None:
+    """What a load reads next; None when nothing is there to be read."""
+    if progress is None:
+        return opener.begin()
+    return opener.after(progress.source) if progress.is_complete else opener.resume(progress.source)
 
 
 def load_history(
@@ -77,11 +102,11 @@ def load_history(
     spec: TableSpec,
     layout: TableLayout,
     connector: str,
-    open_source: Callable[[Mapping[str, Any] | None], Source],
+    opener: Opener,
     stop: Callable[[], bool] = lambda: False,
     chunk_rows_max: int = CHUNK_ROWS_MAX,
 ) -> HistoryReport:
-    """Loads what is left of a source; `stop` is asked between commits. `open_source` is given what a load has pinned.
+    """Loads what is there and not loaded yet; `stop` is asked between commits.
 
     DataError when a record is no row of the table: what was committed before stays, and the load goes on there.
     """
@@ -90,20 +115,22 @@ def load_history(
     progress = HistoryProgress.of(half, connector)
     if progress is not None and progress.done:
         return HistoryReport(0, 0, True, f"Nothing to load: '{connector}' is complete, {_loaded(progress)}.")
-    source = open_source(progress.source if progress else None)
-    source.check(spec, connector)
-    while not (progress is not None and progress.done) and not stop():
+    source = next_source(opener, progress)
+    while source is not None and not stop():
         before = progress.rows if progress is not None else 0
         try:
+            source.check(spec, connector)
             progress = _load_chunk(bench, spec, layout, connector, source, half, progress, chunk_rows_max)
         except OvertakenError:  # somebody else loads it too, perhaps from a newer version; or acted here
             progress = HistoryProgress.of(open_half(path), connector)
-            source = open_source(progress.source if progress else None)
+            source = next_source(opener, progress)
             continue
         rows, commits = rows + progress.rows - before, commits + 1
         bench.progress.step(f"loading '{connector}' into '{spec.name}' (files)", progress.pieces, progress.pieces_all)
+        if progress.is_complete:
+            source = None if progress.done else opener.after(progress.source)
     done = progress is not None and progress.done
-    end = "" if done else "; stopped before its end"
+    end = "; stopped before its end" if source is not None else "" if done else "; it is followed"
     return HistoryReport(rows, commits, done, f"Loaded {rows} rows of '{connector}' into '{spec.name}'{end}.")
 
 
@@ -117,7 +144,9 @@ def _load_chunk(
     before: HistoryProgress | None,
     chunk_rows_max: int,
 ) -> HistoryProgress:
-    known = before or HistoryProgress(dict(source.pinned), pieces_all=len(source.pieces))
+    known = before or HistoryProgress({})
+    if known.is_complete:  # with what was read before; this is the next source
+        known = replace(known, source=dict(source.pinned), pieces=0, pieces_all=len(source.pieces))
     numbers = next_chunk(source.pieces, known.pieces, chunk_rows_max)
     act_id = new_act_id("history")
     with bench.staging(layout, act_id) as folder:
@@ -161,7 +190,7 @@ def _after(known: HistoryProgress, source: Source, numbers: Sequence[int], stage
         rows=known.rows + (staged.rows if staged else 0),
         bytes=known.bytes + sum(source.pieces[number].bytes for number in numbers),
         offsets=offsets,
-        done=known.pieces + len(numbers) == len(source.pieces),
+        done=source.is_last and known.pieces + len(numbers) == len(source.pieces),
     )
 
 

@@ -57,6 +57,10 @@ class Source(Protocol):
     def pieces(self) -> Sequence[Piece]:
         """Its pieces."""
 
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing comes after it."""
+
     def check(self, spec: TableSpec, connector: str) -> None:
         """SpecError when it lacks a column that every row of the table must have, where that can be told."""
 

@@ -7,8 +7,8 @@ among them, nobody can tell what would be left, and the refresh is refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
@@ -24,20 +24,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Brought:
-    """`segments` hold rows of the `flows`; of those in `replaced` nothing stays, as a correction stands there."""
+    """`segments` hold rows of the `flows`; of those in `replaced` nothing stays, as a correction stands there.
+
+    `flows` maps each to the refresh that takes its earlier rows away.
+    """
 
     segments: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
-    flows: tuple[str, ...] = ()
+    flows: Mapping[str, int] = field(default_factory=dict)
 
     def kept(self, rows: DataFrame) -> DataFrame:
-        """Those of the segments' rows that stay: other flows'."""
-        segment, connector = quoted(columns.SEGMENT), quoted(columns.CONNECTOR)
-        return rows.where(~segment.isin(list(self.replaced)) & ~connector.isin(list(self.flows)))
+        """Those of the segments' rows that stay: other flows', and what the refresh itself has brought already."""
+        segment, connector, epoch = (quoted(one) for one in (columns.SEGMENT, columns.CONNECTOR, columns.EPOCH))
+        left = ~segment.isin(list(self.replaced))
+        for flow, refresh in self.flows.items():
+            left = left & ~((connector == flow) & (epoch < refresh))
+        return rows.where(left)
 
 
-def brought_by(bench: Workbench, offline: HalfSnapshot, flows: Sequence[str]) -> Brought:
-    """What these flows brought to the OFFLINE half as it is now, called under its lock.
+def brought_by(bench: Workbench, offline: HalfSnapshot, flows: Mapping[str, int]) -> Brought:
+    """What these flows brought before a refresh to the OFFLINE half as it is now, called under its lock.
 
     ConflictError when a replacement stands over rows of theirs and of others.
     """
@@ -46,7 +52,7 @@ def brought_by(bench: Workbench, offline: HalfSnapshot, flows: Sequence[str]) ->
     own = {segment for segment, connector in found if connector in flows}
     corrected = {segment for segment, connector in found if connector == REPLACEMENT_CONNECTOR}
     replaced = {name for name in corrected if _is_theirs(bench, offline, name, set(flows))}
-    return Brought(tuple(sorted(own | replaced)), tuple(sorted(replaced)), tuple(flows))
+    return Brought(tuple(sorted(own | replaced)), tuple(sorted(replaced)), dict(flows))
 
 
 def _is_theirs(bench: Workbench, offline: HalfSnapshot, segment: str, flows: set[str]) -> bool:
@@ -57,9 +63,8 @@ def _is_theirs(bench: Workbench, offline: HalfSnapshot, segment: str, flows: set
         if not names & set(to) or not before:
             continue
         entry = entry or act.id
-        then = bench.spark.read.format("delta").option("versionAsOf", version - 1).load(str(offline.path))
-        old = then.where(quoted(columns.SEGMENT).isin(sorted(before))).select(columns.CONNECTOR).distinct().collect()
-        connectors |= {row[0] for row in old} - {REPLACEMENT_CONNECTOR}
+        old = _connectors_then(bench, offline, version - 1, sorted(before), entry)
+        connectors |= old - {REPLACEMENT_CONNECTOR}
         names |= before
     if not connectors & flows:
         return False
@@ -72,6 +77,24 @@ def _is_theirs(bench: Workbench, offline: HalfSnapshot, segment: str, flows: set
         "refreshed: what stays cannot be told apart. Nothing was changed.",
         hint=f"Refresh all of them together, or revert first: hybrid replacement revert {table} {entry}",
     )
+
+
+def _connectors_then(
+    bench: Workbench, offline: HalfSnapshot, version: int, segments: list[str], entry: str
+) -> set[str]:
+    """Who had brought the rows of segments at an old version. ConflictError when that is not kept any more."""
+    from pyspark.errors import PySparkException
+
+    try:
+        then = bench.spark.read.format("delta").option("versionAsOf", version).load(str(offline.path))
+        found = then.where(quoted(columns.SEGMENT).isin(segments)).select(columns.CONNECTOR).distinct().collect()
+    except PySparkException as error:
+        raise ConflictError(
+            f"Segment '{segments[0]}' was replaced by '{entry}' so long ago that nobody can tell whose rows were in "
+            "it: it cannot be refreshed. Nothing was changed.",
+            hint="Load into a new table.",
+        ) from error
+    return {row[0] for row in found}
 
 
 def _texts(value: object) -> list[str]:

@@ -46,8 +46,16 @@ def list_files(source: FileSource) -> list[SourceFile]:
         if not os.path.exists(base):
             raise NotFoundError(f"'{source.path}': there is no folder {base}.")
         return []
-    found = {path: _file(path) for root in roots for path in _files(root, source.recursive)}
-    return sorted(file for file in found.values() if _is_wanted(source, file))
+    found = {path: _there(path) for root in roots for path in _files(root, source.recursive)}
+    return sorted(file for file in found.values() if file is not None and _is_wanted(source, file))
+
+
+def _there(path: str) -> SourceFile | None:
+    """A file; None when it is gone since it was listed, or was only a link to nothing."""
+    try:
+        return _file(path)
+    except OSError:
+        return None
 
 
 def base_folder(path: str) -> str:
@@ -81,7 +89,13 @@ def _files(root: str, recursive: bool) -> Iterator[str]:
     if os.path.isfile(root):
         yield root
         return
+    seen: set[str] = set()
     for folder, below, names in os.walk(root, followlinks=True):
+        place = os.path.realpath(folder)
+        if place in seen:  # a link to a folder that was read already, or to one above
+            below.clear()
+            continue
+        seen.add(place)
         # Folders of partitions (`year=2024`) are a part of what is read, as in Spark.
         below[:] = sorted(name for name in below if not _is_hidden(name) and (recursive or "=" in name))
         yield from (os.path.join(folder, name) for name in names if not _is_hidden(name))

@@ -87,7 +87,7 @@ def commit_load(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Lo
         before = progress_of(state, load.flow)
         if before is not None and before.refresh >= load.refresh:
             raise OvertakenError(f"Flow '{load.flow}' of table '{spec.name}' ran in another process meanwhile.")
-        old = brought_by(bench, current, [load.flow]) if before is not None else Brought()
+        old = brought_by(bench, current, {load.flow: load.refresh}) if before is not None else Brought()
         frame, names = lay_segments(bench, spec, current, staged.good, _hidden(load))
         if old.segments:
             kept = old.kept(_stored(bench, spec, layout, Half.OFFLINE, old.segments))

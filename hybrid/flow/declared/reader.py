@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CORRUPT = "_hy_corrupt"
 _KEPT = {"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE"}
+# A path that was listed names one file, whatever characters of patterns are in it.
+_AS_IT_IS = ("__globPaths__", "false")
 _PARTITION = re.compile(r"/([^/=]+)=[^/]*(?=/)")
 
 
@@ -79,7 +81,7 @@ class Reader:
         options = {name: value for name, value in self.source.reader.items() if name not in ("mode", "inferSchema")}
         if self._base is not None:
             options["basePath"] = self._base
-        reader = self.spark.read
+        reader = self.spark.read.option(*_AS_IT_IS)
         for name, value in {**options, **more}.items():
             reader = reader.option(name, value)
         return reader
@@ -131,7 +133,7 @@ class JsonReader(Reader):
     def text_rows(self) -> Iterator[DataFrame]:
         """Lines, or whole files with `multiLine`."""
         whole = {"wholetext": "true"} if self.source.flag("multiLine") else {}
-        lines = self.spark.read.options(**whole)
+        lines = self.spark.read.option(*_AS_IT_IS).options(**whole)
         if self._base is not None:
             lines = lines.option("basePath", self._base)
         yield lines.text(self.paths)

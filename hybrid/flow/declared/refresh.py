@@ -38,7 +38,7 @@ def begin_refresh(bench: Workbench, spec: TableSpec, layout: TableLayout, kinds:
     Returns the segments of theirs that hold corrections, which go too. ConflictError when a correction stands over rows
     of others as well; nothing was changed then.
     """
-    corrected = brought_by(bench, open_half(layout.half(Half.OFFLINE)), list(kinds)).replaced
+    corrected = brought_by(bench, open_half(layout.half(Half.OFFLINE)), dict.fromkeys(kinds, 0)).replaced
     path = layout.half(Half.REALTIME)
     with bench.lock(layout, Half.REALTIME):
         current = open_half(path)
@@ -94,14 +94,14 @@ def clear_moved(bench: Workbench, spec: TableSpec, layout: TableLayout) -> list[
         flows = uncleared(realtime, state)
         if not flows:
             return []
-        old = brought_by(bench, current, flows)
+        known = all_progress(realtime)
+        old = brought_by(bench, current, {name: known[name].refresh for name in flows})
+        # All columns that are stored: others' rows may hold some that this definition has not yet.
         stored = bench.spark.read.format("delta").load(str(path))
-        wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
-        kept = old.kept(stored.where(quoted(columns.SEGMENT).isin(list(old.segments))).select(*wanted))
+        kept = old.kept(stored.where(quoted(columns.SEGMENT).isin(list(old.segments))))
         detail = {"flows": flows, "segments_from": list(old.segments), "replaced": list(old.replaced)}
         act = next_act(state, new_act_id("refresh"), "refresh", bench.now_iso(), detail)
         after = replace(state, act=act)
-        known = all_progress(realtime)
         for name in flows:
             after = with_offline(after, name, FlowProgress(INCREMENTAL, known[name].refresh))
         commit_act(in_files(spec, kept), path, after, planned=current.version, replacing=old.segments)

@@ -70,10 +70,7 @@ class FlowRun:
     def run(self) -> FlowReport:
         """Does what there is to do. HybridError when it failed; what it had committed by then stays."""
         try:
-            state = self._state()
-            if state.is_refreshing and not self.flow.once:
-                clear_moved(self.bench, self._spec(), self._layout)
-            report = self._once(state) if self.flow.once else self._incremental()
+            report = self._once(self._state()) if self.flow.once else self._incremental()
         except HybridError:
             raise
         except Exception as error:  # whatever Spark or the user's function raises: the flow failed, nothing else
@@ -94,13 +91,7 @@ class FlowRun:
         realtime = open_half(self._layout.half(Half.REALTIME)).realtime
         offline = open_half(self._layout.half(Half.OFFLINE)).offline
         found = flow_state(self.flow.kind, self.flow.name, realtime, offline)
-        for side in (found.realtime, found.offline):
-            if side is not None and side.kind != self.flow.kind:
-                raise SpecError(
-                    f"Flow '{self.flow.name}' of table '{self.flow.target}' has run as {_words(side.kind)}, and is "
-                    f"declared as {_words(self.flow.kind)} now: its rows would come twice.",
-                    hint="Give the new one another name.",
-                )
+        refuse_other_kind(self.flow, found)
         return found
 
     def _call(self, binding: Any) -> DataFrame:
@@ -159,6 +150,8 @@ class FlowRun:
         ledger: dict[str, int] | None = None
         overtaken = 0
         while True:
+            if self._state().is_refreshing:  # another process may have begun it; this one then goes on in it
+                clear_moved(self.bench, self._spec(), self._layout)
             snapshot = open_half(self._layout.half(Half.REALTIME))
             before = progress_of(snapshot.realtime, self.flow.name)
             if ledger is None:
@@ -225,6 +218,17 @@ class FlowRun:
     ) -> FlowReport:
         flow = self.flow
         return FlowReport(flow.target, flow.name, flow.kind, state, rows, rejected, files, batches, sentence)
+
+
+def refuse_other_kind(flow: Flow, found: FlowState) -> None:
+    """SpecError when a flow of that name has run as the other kind: its rows would come twice."""
+    for side in (found.realtime, found.offline):
+        if side is not None and side.kind != flow.kind:
+            raise SpecError(
+                f"Flow '{flow.name}' of table '{flow.target}' has run as {_words(side.kind)}, and is "
+                f"declared as {_words(flow.kind)} now: its rows would come twice.",
+                hint="Give the new one another name.",
+            )
 
 
 def failed(flow: Flow, error: HybridError) -> FlowReport:

@@ -69,3 +69,11 @@ def test_a_file_that_changes_while_it_is_read(tree):
     os.unlink(file.path)
     with pytest.raises(DataError, match="was removed"):
         file.check_unchanged()
+
+
+def test_links_to_nothing_loops_and_a_folder_twice(tree):
+    root = tree("day=1/a.json")
+    (root / "gone.json").symlink_to(root / "nothing")
+    (root / "day=1" / "loop=0").symlink_to(root)
+    (root / "latest=1").symlink_to(root / "day=1")
+    assert names(root, "") == ["day=1/a.json"]

@@ -11,6 +11,9 @@ import pytest
 from hybrid.api import _Source
 from hybrid.cli import main
 from hybrid.errors import NotFoundError, SpecError
+from hybrid.flow.declared.refresh import begin_refresh
+from hybrid.lake.workbench import Workbench
+from hybrid.progress import Silent
 from hybrid.spec.table_config import Half
 from hybrid.table.columns import files_segment
 
@@ -369,3 +372,55 @@ def replace_rows(home, segment, rows):
         data_format="json", segment_name_type="fixed", segment_name=segment,
     )  # fmt: skip
     home.api.table("events").replace(replace(job))
+
+
+def test_a_flow_of_another_kind_is_refused_before_a_refresh_takes_anything(spark_home, stream_file):
+    spark_home.write("1.json", {"id": 1})
+    spark_home.run(stream_file())
+    spark_home.api.table("events").move(max_buckets=None)
+    twin = stream_file().replace('name="new"', 'name="new", once=True').replace("read_files_stream", "read_files")
+    report = spark_home.run(twin, refresh=None)["new"]
+    assert report.state == "FAILED" and "is declared as a once-flow now" in report.sentence
+    assert ids(spark_home) == [1]
+
+
+def test_names_with_characters_of_patterns(spark_home, stream_file):
+    """A listed file is read as it is named, and only once."""
+    for number, name in enumerate(("part1.json", "part[1].json", "{a,b}.json", "w?.json")):
+        spark_home.write(name, {"id": number})
+    text = stream_file("maxFilesPerTrigger=1")
+    assert spark_home.run(text)["new"].rows == 4
+    assert ids(spark_home) == [0, 1, 2, 3]
+
+
+def test_rows_that_a_refresh_has_brought_stay_though_it_is_cleared_later(spark_home, stream_file):
+    """The process that began a refresh dies; another one reads, a move comes, then the next run clears what was."""
+    spark_home.write("1.json", {"id": 1})
+    spark_home.run(stream_file())
+    table = spark_home.api.table("events")
+    table.move(max_buckets=None)
+    begin_refresh(spark_home.api.bench, table.spec, table.layout, {"new": "incremental"})
+    spark_home.write("2.json", {"id": 2})
+    assert spark_home.run(stream_file())["new"].rows == 2
+    table.move(max_buckets=None)
+    assert ids(spark_home) == [1, 2]
+    spark_home.run(stream_file())
+    assert ids(spark_home) == [1, 2]
+
+
+def test_a_move_that_is_planned_anew_knows_columns_that_came_meanwhile(spark_home, stream_file):
+    spark_home.write("1.json", {"id": 1})
+    spark_home.run(stream_file())
+    table, told = spark_home.api.table("events"), []
+
+    class Meanwhile(Silent):
+        def say(self, message):
+            if message.startswith("Merging") and not told:
+                told.append(message)
+                spark_home.write("2.json", {"id": 2, "more": "x"})
+                spark_home.run(stream_file())
+
+    bench = spark_home.api.bench
+    vars(spark_home.api)["bench"] = Workbench(lambda: bench.spark, spark_home.api.now_ms, Meanwhile())
+    assert table.move(max_buckets=None).rows_read == 2 and told
+    assert sorted(spark_home.rows("select id, more from events_OFFLINE"), key=str) == [(1, None), (2, "x")]

@@ -1,0 +1,73 @@
+"""A Delta table that is followed: what its later versions add, each row once."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.recipes.conftest import RecipeHome
+
+pytestmark = pytest.mark.spark
+
+DDL = """CREATE TABLE events (id BIGINT NOT NULL, p INTEGER) WITH ('connectors' = '[
+  {"name": "lake", "transport": {"name": "delta_table_input", "config": CONFIG}}]');"""
+
+
+@pytest.fixture
+def home(tmp_path, capsys):
+    return RecipeHome(tmp_path / "home", capsys)
+
+
+def create(home, tmp_path, **config):
+    text = DDL.replace("CONFIG", json.dumps({"uri": str(tmp_path / "lake"), **config}))
+    (tmp_path / "events.sql").write_text(text)
+    home.run("table", "create", "-f", str(tmp_path / "events.sql"))
+
+
+def add(tmp_path, *ids):
+    rows = {"id": list(ids), "p": pa.array([number % 2 for number in ids], pa.int32())}
+    write_deltalake(str(tmp_path / "lake"), pa.table(rows), mode="append", partition_by=["p"])
+
+
+def read(home, code=0):
+    home.run("ingest", "events", "--until-caught-up", code=code)
+    return [(row["id"], row["p"]) for row in home.rows("select id, p from events order by id limit 100")]
+
+
+def state(home):
+    return home.run("connector", "list", "events")[0]
+
+
+def of(*ids):
+    return [(number, number % 2) for number in ids]
+
+
+def test_a_snapshot_then_what_is_added(home, tmp_path):
+    add(tmp_path, 1, 2)
+    create(home, tmp_path, mode="snapshot_and_follow")
+    assert read(home) == of(1, 2) and state(home)["detail"] == "follows, up to version 0"
+    assert read(home) == of(1, 2), "nothing new"
+    runs = len(home.run("task", "list", "events"))
+    add(tmp_path, 3)
+    add(tmp_path, 4, 5)
+    assert read(home) == of(1, 2, 3, 4, 5)
+    DeltaTable(str(tmp_path / "lake")).optimize.compact()
+    assert read(home) == of(1, 2, 3, 4, 5), "the same rows in other files"
+    read(home)
+    assert len([run for run in home.run("task", "list", "events") if run["type"] == "connector"]) == 3
+    assert runs > 0
+    add(tmp_path, 6)
+    DeltaTable(str(tmp_path / "lake")).delete("id = 1")
+    assert read(home, code=1) == of(1, 2, 3, 4, 5, 6)
+    assert "changes or deletes rows" in state(home)["latest_error"] and state(home)["state"] == "FAILED"
+
+
+def test_only_what_comes_up_to_a_version(home, tmp_path):
+    add(tmp_path, 1)
+    create(home, tmp_path, mode="follow", end_version=2)
+    assert read(home) == [] and state(home)["state"] == "RUNNING"
+    for number in (2, 3, 4):
+        add(tmp_path, number)
+    assert read(home) == of(2, 3), "version 0 was there before, version 3 is beyond the last"
+    assert state(home)["state"] == "COMPLETED" and state(home)["end_of_input"]
