@@ -422,9 +422,11 @@ class _Source:
         return QueryTable(spec, self._home.layout(name), brokers, self._stop_at(name, spec))
 
     def _stop_at(self, name: str, spec: TableSpec) -> Mapping[int, int] | None:
+        self._connected[name] = bool(spec.connectors)
+        if not spec.connectors:  # most tables: the catalog takes longer to import than a query to run
+            return None
         from hybrid.connectors import stop_at
 
-        self._connected[name] = bool(spec.connectors)
         return stop_at(self._home, name, spec.connectors)
 
 
