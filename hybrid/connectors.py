@@ -81,6 +81,8 @@ class TableConnectors:
 
     def statuses(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
         """All of them, as the definition names them."""
+        if not self._spec.connectors:
+            return []
         view = self._view()
         found = [self._status(one, view, ask_kafka) for one in self._spec.connectors]
         for one in found:

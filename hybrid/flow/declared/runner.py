@@ -164,7 +164,8 @@ class FlowRun:
                 self.warnings += [changed_words(nothing.changed)] if nothing.changed else []
                 return self._caught_up(done, before, nothing)
             except OvertakenError:
-                overtaken, ledger = overtaken + 1, None
+                # Whoever overtakes has read files, so this ends when there are no more; an act of others is no progress.
+                overtaken, ledger = 0 if self._went_on(before) else overtaken + 1, None
                 if overtaken == _ATTEMPTS:
                     raise
                 continue
@@ -179,6 +180,10 @@ class FlowRun:
             )
             if not bound.left:
                 return replace(done, sentence=_read_words(done))
+
+    def _went_on(self, before: FlowProgress | None) -> bool:
+        """Whether the flow has come further than `before`, in another process."""
+        return progress_of(open_half(self._layout.half(Half.REALTIME)).realtime, self.flow.name) != before
 
     def _batch(self, bound: StreamBinding, before: FlowProgress | None) -> Staged:
         """Reads and commits one micro-batch."""
