@@ -164,7 +164,7 @@ class FlowRun:
                 self.warnings += [changed_words(nothing.changed)] if nothing.changed else []
                 return self._caught_up(done, before, nothing)
             except OvertakenError:
-                # Whoever overtakes has read files, so this ends when there are no more; an act of others is no progress.
+                # Whoever overtakes has read files: that ends when there are no more.
                 overtaken, ledger = 0 if self._went_on(before) else overtaken + 1, None
                 if overtaken == _ATTEMPTS:
                     raise
