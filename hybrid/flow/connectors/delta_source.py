@@ -156,7 +156,7 @@ def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any]) -> DeltaSour
         return None
     options = dict(config.storage_options) or None
     try:
-        newest = DeltaTable(config.uri, storage_options=options, without_files=True)
+        newest = DeltaTable(config.uri, storage_options=options)
     except (DeltaError, OSError) as error:
         raise DataError(f"The Delta table at {config.uri} cannot be read: {error}") from error
     if str(newest.metadata().id) != pinned["table"]:
