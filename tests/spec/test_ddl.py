@@ -18,7 +18,7 @@ from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.sqltypes import parse_sql_type
 from hybrid.spec.table_json import parse_table
 
-FILES = sorted((Path(__file__).parent / "ddl").glob("*.sql"))
+FILES = sorted((Path(__file__).resolve().parents[2] / "data" / "lineitem").glob("*.sql"))
 
 
 def one(text: str) -> DdlTable:
