@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.replace.report import JobReport
     from hybrid.schedules import Schedule
+    from hybrid.spec.connectors import Connector
     from hybrid.spec.overrides import Document
     from hybrid.status import TableStatus
 
@@ -401,17 +402,21 @@ class _Source:
 
     def __init__(self, home: Hybrid) -> None:
         self._home = home
-        self._connected: dict[str, bool] = {}
+        # The connectors of each table, by its definition's stamp: a statement asks for both.
+        self._connectors: dict[str, tuple[Hashable, tuple[Connector, ...]]] = {}
 
     def names(self) -> list[str]:
         return self._home.table_names()
 
     def stamp(self, name: str) -> Any:
         stamp = self._home.definitions.stamp(name)
-        if stamp is None or not self._connected.get(name, True):
+        if stamp is None:
             return stamp
-        # A pause changes what is shown; only tables with connectors are asked for one each time.
-        held = self._stop_at(name, self._home.spec(name))
+        known = self._connectors.get(name)
+        if known is None or known[0] != stamp:
+            known = self._connectors[name] = stamp, self._home.spec(name).connectors
+        # A pause changes what is shown.
+        held = self._stop_at(name, known[1])
         return stamp, None if held is None else tuple(sorted(held.items()))
 
     def open(self, name: str) -> Any:
@@ -419,15 +424,14 @@ class _Source:
 
         spec = self._home.spec(name)
         brokers = spec.stream.brokers if spec.stream else None
-        return QueryTable(spec, self._home.layout(name), brokers, self._stop_at(name, spec))
+        return QueryTable(spec, self._home.layout(name), brokers, self._stop_at(name, spec.connectors))
 
-    def _stop_at(self, name: str, spec: TableSpec) -> Mapping[int, int] | None:
-        self._connected[name] = bool(spec.connectors)
-        if not spec.connectors:  # most tables: the catalog takes longer to import than a query to run
+    def _stop_at(self, name: str, connectors: tuple[Connector, ...]) -> Mapping[int, int] | None:
+        if not connectors:  # most tables: the catalog takes longer to import than a query to run
             return None
         from hybrid.connectors import stop_at
 
-        return stop_at(self._home, name, spec.connectors)
+        return stop_at(self._home, name, connectors)
 
 
 def _definition(spec: TableSpec) -> Definition:

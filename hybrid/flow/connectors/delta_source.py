@@ -7,7 +7,7 @@ Feldera's `delta_table_input` hands on (https://docs.feldera.com/connectors/sour
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -104,15 +104,21 @@ class DeltaSource:
         if names is None:
             return None
         topic, partition, offset = names
-        records = self._frame(spark, range(len(self._pieces))).where(F.col(offset).isNotNull())
+        only = None if self._filters else {*names, REASON}  # a filter may read any column
+        records = self._frame(spark, range(len(self._pieces)), only).where(F.col(offset).isNotNull())
         found = records.groupBy(topic, partition).agg(F.max(offset)).collect()
         return {f"{row[0]}/{row[1]}": int(row[2]) for row in found if row[0] is not None and row[1] is not None}
 
-    def _frame(self, spark: SparkSession, numbers: Sequence[int]) -> DataFrame:
-        """The records of some files, with PIECE and PLACE. DataError when a filter cannot be applied."""
+    def _frame(self, spark: SparkSession, numbers: Sequence[int], only: Collection[str] | None = None) -> DataFrame:
+        """The records of some files, or `only` some of their columns, with PIECE and PLACE.
+
+        DataError when a filter cannot be applied.
+        """
         from pyspark.sql.types import IntegerType, LongType, StructType
 
-        schema = StructType.fromJson(self._schema).add(PIECE, IntegerType()).add(PLACE, LongType())
+        every = StructType.fromJson(self._schema)
+        read = StructType([field for field in every if only is None or field.name in only])
+        schema = read.add(PIECE, IntegerType()).add(PLACE, LongType())
         tasks = max(1, min(len(numbers), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
         chosen = {number: self._files[number] for number in numbers}
         ids = spark.createDataFrame([(number,) for number in numbers], "number int").repartition(tasks)
@@ -280,8 +286,9 @@ def _read_file(store: Any, file: _File, number: int, schema: pa.Schema) -> Itera
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    place = 0
-    for batch in pq.ParquetFile(store.open_input_file(file.path)).iter_batches(_BATCH_ROWS):
+    place, stored = 0, pq.ParquetFile(store.open_input_file(file.path))
+    there = [name for name in schema.names if name in stored.schema_arrow.names]
+    for batch in stored.iter_batches(_BATCH_ROWS, columns=there):
         places = pa.array(range(place, place + batch.num_rows), pa.int64())
         columns = [_column(batch, file, field, number, places) for field in schema]
         found = pa.RecordBatch.from_arrays(columns, schema=schema)
