@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.catalog.connectors import ConnectorRecord
 from hybrid.errors import HybridError, NotFoundError
-from hybrid.spec.connectors import Connector, DeltaInput, FileInput, KafkaInput, StartKind, waits_for
+from hybrid.spec.connectors import (
+    Connector,
+    DeltaInput,
+    FileInput,
+    KafkaInput,
+    StartKind,
+    live_connector,
+    waits_for,
+)
 from hybrid.spec.table_config import Half
 
 if TYPE_CHECKING:
@@ -130,12 +138,14 @@ class TableConnectors:
 
     def waits(self) -> str | None:
         """Why the table's stream is not read yet, in words; None when it is, or when no connector brings it."""
-        view = self._view() if self._spec.connectors else None
-        for one in self._spec.connectors if view is not None else ():
-            if view is not None and isinstance(one.transport, KafkaInput) and not view.is_started(one):
-                state, detail = self._state(one, view, view.open_before(self._waits[one.name]))
-                return f"connector '{one.name}' is {state}: {detail}" if detail else f"connector '{one.name}' starts"
-        return None
+        one = live_connector(self._spec.connectors)
+        if one is None:
+            return None
+        view = self._view()
+        if view.is_started(one):
+            return None
+        state, detail = self._state(one, view, view.open_before(self._waits[one.name]))
+        return f"connector '{one.name}' is {state}: {detail}" if detail else f"connector '{one.name}' starts"
 
     def run_due(self, stop: Callable[[], bool]) -> Done:
         """Loads all history whose turn it is and starts the stream when it is its turn.
@@ -199,10 +209,11 @@ class TableConnectors:
 
     def check_handover(self, one: Connector, source: Source) -> None:
         """Before anything is loaded: whether what follows can start where it says."""
+        from hybrid.flow.connectors.source import raise_to
         from hybrid.ingest.stream import view_topic
 
         stream = self._spec.stream
-        after = next((other for other in self._spec.connectors if isinstance(other.transport, KafkaInput)), None)
+        after = live_connector(self._spec.connectors)
         if stream is None or after is None or one.name not in self._before(after):
             return
         assert isinstance(after.transport, KafkaInput)
@@ -213,7 +224,7 @@ class TableConnectors:
         view = view_topic(stream.brokers, stream.topic, _KAFKA_TIMEOUT_MS)
         if view is not None:
             found = dict(self._loaded_offsets(after) or {})
-            _raise_to(found, source.highest_offsets(self._home.bench.spark) or {})
+            raise_to(found, source.highest_offsets(self._home.bench.spark) or {})
             if found or not others or kind is StartKind.OFFSETS:
                 self._starts(after, view, found or None, is_whole=not others)
 
@@ -244,10 +255,12 @@ class TableConnectors:
 
     def _loaded_offsets(self, one: Connector) -> Mapping[str, int] | None:
         """Kafka's highest offsets in the history that came before a connector; None when it tells none."""
+        from hybrid.flow.connectors.source import raise_to
+
         view, found = self._view(), dict[str, int]()
         for name in self._before(one):
             progress = view.progress(name)
-            _raise_to(found, (progress.offsets if progress is not None else None) or {})
+            raise_to(found, (progress.offsets if progress is not None else None) or {})
         return found or None
 
     def _before(self, one: Connector) -> frozenset[str]:
@@ -286,9 +299,8 @@ class TableConnectors:
         progress, known = view.progress(one.name), view.known(one.name)
         records, size, errors, lag = 0, 0, known.errors, None
         if isinstance(one.transport, KafkaInput):
-            realtime = self._table.half(Half.REALTIME)
-            records, errors = view.live_rows(realtime), errors + realtime.realtime.rejected
-            size = sum(file.bytes for file in realtime.files)
+            records, errors = view.live_rows(), errors + view.realtime.realtime.rejected
+            size = sum(file.bytes for file in view.realtime.files)
             lag = self._lag() if ask_kafka and view.is_started(one) else None
         elif progress is not None:
             records, size = progress.rows, progress.bytes
@@ -389,7 +401,7 @@ class _View:
     """What the halves and the catalog say of a table's connectors at one moment."""
 
     def __init__(self, table: Table, records: Mapping[str, ConnectorRecord]) -> None:
-        self._spec, self._realtime = table.spec, table.half(Half.REALTIME)
+        self._spec, self.realtime = table.spec, table.half(Half.REALTIME)
         self._offline = table.half(Half.OFFLINE) if Half.OFFLINE in table.spec.halves else None
         self._records = records
 
@@ -411,22 +423,22 @@ class _View:
     def is_started(self, one: Connector) -> bool:
         """Whether it is the stream, and is read."""
         stream = self._spec.stream
-        return stream is not None and stream.connector == one.name and self._realtime.realtime.reads(stream)
+        return stream is not None and stream.connector == one.name and self.realtime.realtime.reads(stream)
 
     def open_before(self, names: frozenset[str]) -> list[str]:
         """Those of `names` that have not ended."""
         return [one.name for one in self._spec.connectors if one.name in names and not self.is_done(one)]
 
-    def live_rows(self, realtime: Any) -> int:
+    def live_rows(self) -> int:
         from hybrid.table.columns import bookkeeping
 
         others = bookkeeping(self._spec.name)
-        return sum(file.rows for file in realtime.files if file.segment not in others)
+        return sum(file.rows for file in self.realtime.files if file.segment not in others)
 
 
 def stop_at(home: Hybrid, table: str, connectors: tuple[Connector, ...]) -> Mapping[int, int] | None:
     """The offsets, by partition, at which a pause holds a table's stream; None when nothing does."""
-    live = next((one for one in connectors if isinstance(one.transport, KafkaInput)), None)
+    live = live_connector(connectors)
     if live is None:
         return None
     record = home.catalog.connectors.of(table).get(live.name, ConnectorRecord())
@@ -435,11 +447,6 @@ def stop_at(home: Hybrid, table: str, connectors: tuple[Connector, ...]) -> Mapp
 
 def _is_paused(one: Connector, record: ConnectorRecord) -> bool:
     return one.paused if record.paused is None else record.paused
-
-
-def _raise_to(known: dict[str, int], others: Mapping[str, int]) -> None:
-    for key, offset in others.items():
-        known[key] = max(offset, known.get(key, offset))
 
 
 def _named(names: list[str]) -> str:

@@ -24,7 +24,7 @@ from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
 from hybrid.progress import Progress
-from hybrid.spec.connectors import KafkaInput, StartKind
+from hybrid.spec.connectors import KafkaInput, StartKind, live_connector
 from hybrid.spec.table_config import CONFIGURED, Half, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, topic_key
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
@@ -108,7 +108,7 @@ def first_realtime_state(spec: TableSpec, view: TopicView | None, now_ms: int) -
 
 def _starts_at_once(spec: TableSpec) -> bool:
     """Whether a connector reads from where Kafka ends at the table's creation: later it would skip what came since."""
-    live = next((one for one in spec.connectors if isinstance(one.transport, KafkaInput)), None)
+    live = live_connector(spec.connectors)
     if live is None or not isinstance(live.transport, KafkaInput):
         return False
     return live.transport.start.kind is StartKind.LATEST and not live.start_after and not live.paused

@@ -12,6 +12,7 @@ from hybrid.errors import HybridError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.plain import json_value
+from hybrid.spec.connectors import live_connector
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
@@ -100,9 +101,8 @@ class Table:
         """How many records one commit may bring: what the stream's connector says, at most as many as are quick."""
         from hybrid.ingest.batch import BATCH_OFFSETS_MAX
 
-        stream = self.spec.stream
-        live = [one for one in self.spec.connectors if stream is not None and one.name == stream.connector]
-        return min([BATCH_OFFSETS_MAX, *(one.max_batch_size for one in live if one.max_batch_size)])
+        live = live_connector(self.spec.connectors)
+        return min(BATCH_OFFSETS_MAX, (live.max_batch_size if live is not None else None) or BATCH_OFFSETS_MAX)
 
     def ingest(self, stop: Callable[[], bool] | None = None) -> IngestReport:
         """Loads the history whose turn it is, then ingests until caught up; with `stop`, until it returns true.

@@ -23,3 +23,8 @@ class Silent:
 
     def step(self, label: str, done: int, total: int | None) -> None:
         """Nothing."""
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 row`, `7 rows`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from hybrid.catalog.schema import CONNECTORS
+from hybrid.catalog.schema import CONNECTORS, put
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,7 @@ class Connectors:
 
     def _put(self, table: str, name: str, values: Mapping[str, object]) -> None:
         changed = {**values, "at_ms": time.time_ns() // 1_000_000}
-        here = (CONNECTORS.c.table_name == table) & (CONNECTORS.c.name == name)
-        with self._engine.begin() as connection:
-            if not connection.execute(CONNECTORS.update().where(here).values(**changed)).rowcount:
-                connection.execute(CONNECTORS.insert().values(table_name=table, name=name, **changed))
+        put(self._engine, CONNECTORS, {"table_name": table, "name": name}, changed)
 
 
 def _record(row: sa.Row[tuple[object, ...]]) -> ConnectorRecord:

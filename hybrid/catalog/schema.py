@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import sqlalchemy as sa
 
@@ -76,6 +77,14 @@ CONNECTORS = sa.Table(
     sa.Column("errors", sa.Integer),
     sa.Column("at_ms", sa.BigInteger),
 )
+
+
+def put(engine: sa.Engine, table: sa.Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:
+    """Makes `values` those of the row with that key, which may not be there yet."""
+    here = sa.and_(*(table.c[name] == value for name, value in key.items()))
+    with engine.begin() as connection:
+        if not connection.execute(table.update().where(here).values(**values)).rowcount:
+            connection.execute(table.insert().values(**key, **values))
 
 
 def prepare(engine: sa.Engine) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from hybrid.catalog.schema import INGESTION, PAUSES, ROLES
+from hybrid.catalog.schema import INGESTION, PAUSES, ROLES, put
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Serving:
 
     def beat(self, role: str, state: str) -> None:
         """A sign of life of this process."""
-        self._put(ROLES, {"role": role}, {"pid": os.getpid(), "state": state, "beat_ms": _now_ms()})
+        put(self._engine, ROLES, {"role": role}, {"pid": os.getpid(), "state": state, "beat_ms": _now_ms()})
 
     def role(self, name: str) -> Role | None:
         """The process of that role, as it last said."""
@@ -69,7 +68,7 @@ class Serving:
     def note_ingestion(self, table: str, state: str, detail: str | None, behind: int | None) -> None:
         """How a table's ingestion stands now."""
         values = {"state": state, "detail": detail, "behind": behind, "at_ms": _now_ms()}
-        self._put(INGESTION, {"table_name": table}, values)
+        put(self._engine, INGESTION, {"table_name": table}, values)
 
     def ingestions(self) -> dict[str, Ingestion]:
         """How the tables' ingestion stands, by table."""
@@ -78,7 +77,7 @@ class Serving:
 
     def pause(self, table: str, comment: str | None = None) -> None:
         """Pauses a table's ingestion until it is resumed."""
-        self._put(PAUSES, {"table_name": table}, {"at_ms": _now_ms(), "comment": comment})
+        put(self._engine, PAUSES, {"table_name": table}, {"at_ms": _now_ms(), "comment": comment})
 
     def resume(self, table: str) -> bool:
         """Takes a pause back; whether there was one."""
@@ -95,13 +94,6 @@ class Serving:
         with self._engine.begin() as connection:
             for known in (INGESTION, PAUSES):
                 connection.execute(known.delete().where(known.c.table_name == table))
-
-    def _put(self, table: sa.Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:
-        (name, value), *_ = key.items()
-        with self._engine.begin() as connection:
-            done = connection.execute(table.update().where(table.c[name] == value).values(**values))
-            if not done.rowcount:
-                connection.execute(table.insert().values(**key, **values))
 
 
 def _now_ms() -> int:

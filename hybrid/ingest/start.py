@@ -20,11 +20,6 @@ from hybrid.table.boundary import partition_key, topic_key
 from hybrid.table.state import next_act
 
 
-def is_started(spec: TableSpec, layout: TableLayout) -> bool:
-    """Whether the table's stream is read."""
-    return open_half(layout.half(Half.REALTIME)).realtime.reads(stream_of(spec))
-
-
 def start_stream(
     bench: Workbench, spec: TableSpec, layout: TableLayout, view: TopicView, starts: Mapping[int, int]
 ) -> bool:

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 
 @dataclass(frozen=True)
@@ -46,3 +50,10 @@ def statistics_columns(spec: TableSpec, half: Half) -> list[str]:
     keys = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
     scalar = [field.name for field in spec.schema.fields if field.single_value and field.name in keys]
     return [*hidden, *scalar]
+
+
+def quoted(name: str) -> Column:
+    """A column by its exact name, dots and all."""
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")

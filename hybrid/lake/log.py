@@ -175,7 +175,7 @@ def lineage_acts(half: HalfSnapshot) -> Iterator[tuple[int, Act]]:
 def segments_in_lineage(half: HalfSnapshot) -> set[str]:
     """Names that replacements of an OFFLINE half took away or put in: a revert may bring any of them back."""
     details = [act.detail for _, act in lineage_acts(half)]
-    return {name for detail in details for key in ("segments_from", "segments_to") for name in _texts(detail[key])}
+    return {name for detail in details for key in ("segments_from", "segments_to") for name in texts(detail[key])}
 
 
 def _own_from(path: Path, first: int, last: int) -> Iterator[tuple[int, HalfState]]:
@@ -186,7 +186,8 @@ def _own_from(path: Path, first: int, last: int) -> Iterator[tuple[int, HalfStat
             yield version, state
 
 
-def _texts(value: object) -> list[str]:
+def texts(value: object) -> list[str]:
+    """The names in a list of an act's detail; none where it holds something else."""
     return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 

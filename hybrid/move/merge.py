@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hybrid.lake.layout import quoted
 from hybrid.spec.table_config import MergeType, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import winning_order
@@ -53,13 +54,6 @@ def split(rows: DataFrame, config: MoveConfig, bucket_rows_max: int) -> DataFram
     window = Window.partitionBy(BUCKET).orderBy(columns.TIME, *columns.ARRIVAL)
     position = F.row_number().over(window) - 1
     return rows.withColumn(SPLIT, F.floor(position / config.max_records_per_segment).cast("int"))
-
-
-def quoted(name: str) -> Column:
-    """A column by its exact name, dots and all."""
-    from pyspark.sql import functions as F
-
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _first_of_each(rows: DataFrame, keys: list[str], order: list[Column]) -> DataFrame:

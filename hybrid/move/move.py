@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, quoted, split, with_bucket
-from hybrid.move.plan import MovePlan, Waiting, counted, plan_move, reason_for_nothing, utc
+from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, split, with_bucket
+from hybrid.move.plan import MovePlan, Waiting, plan_move, reason_for_nothing, utc
+from hybrid.progress import counted
 from hybrid.spec.table_config import BoundaryMode, Half, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
 from hybrid.table.coverage_sql import covered_sql
-from hybrid.table.names import offline_segment
+from hybrid.table.names import offline_segment, time_value
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
@@ -186,18 +187,10 @@ def _names(spec: TableSpec, staged: DataFrame, taken: set[str]) -> list[_Named]:
     found = staged.groupBy(BUCKET, SPLIT).agg(F.count("*"), F.min(LOW), F.max(HIGH)).collect()
     names: list[_Named] = []
     for bucket, part, count, low, high in sorted(tuple(row) for row in found):
-        name = offline_segment(spec.name, _value(spec, low), _value(spec, high), taken)
+        name = offline_segment(spec.name, time_value(spec, low), time_value(spec, high), taken)
         taken = taken | {name}
         names.append(_Named(bucket, part, count, name))
     return names
-
-
-def _value(spec: TableSpec, time_ms: int | None) -> object:
-    """A time as the time column itself writes it, as segment names have it."""
-    field = spec.time_field
-    if time_ms is None or field is None or field.time_format is None:
-        return time_ms
-    return field.time_format.from_millis(time_ms)
 
 
 def _frame(bench: Workbench, spec: TableSpec, staged: DataFrame, named: Sequence[_Named]) -> DataFrame:

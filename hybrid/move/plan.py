@@ -73,11 +73,6 @@ def reason_for_nothing(config: MoveConfig, waiting: Sequence[Waiting], now_ms: i
     )
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 row`, `7 rows`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def utc(time_ms: int) -> str:
     """A time as UTC ISO 8601 with a Z, without trailing zeros of its milliseconds."""
     try:

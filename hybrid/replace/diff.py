@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hybrid.lake.layout import quoted
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.types import DataType
 from hybrid.spec.values import shortest_float
@@ -154,13 +155,6 @@ def key_struct(spec: TableSpec) -> Column:
     from pyspark.sql import functions as F
 
     return F.struct(*(quoted(name) for name in spec.schema.primary_key))
-
-
-def quoted(name: str) -> Column:
-    """A column by its exact name, dots and all."""
-    from pyspark.sql import functions as F
-
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _user(spec: TableSpec) -> list[Column]:

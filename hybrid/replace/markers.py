@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hybrid.lake.layout import physical_columns
-from hybrid.replace.diff import key_struct, order_columns, quoted
+from hybrid.lake.layout import physical_columns, quoted
+from hybrid.replace.diff import key_struct, order_columns
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
-from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.replace.diff import Difference, difference, quoted
+from hybrid.replace.diff import Difference, difference
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.stage import FILE, Staged
 from hybrid.replace.swap import good_realtime_rows, newest_rows, unmoved_rows
-from hybrid.replace.targets import Target, refuse_overlap, replaced_names, targets_of, time_value
+from hybrid.replace.targets import Target, refuse_overlap, replaced_names, targets_of
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+from hybrid.table.names import time_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError
-from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.replace.diff import Difference, difference, quoted
+from hybrid.replace.diff import Difference, difference
 from hybrid.replace.lineage import EntryState, Lineage, ReplacementEntry, entries_of, find_entry
 from hybrid.replace.report import JobReport, numbers, report_of, shown
 from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of

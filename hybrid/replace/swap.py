@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.lineage import Lineage
@@ -88,8 +88,6 @@ def unmoved_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, offl
 
 def _laid_out(spec: TableSpec, rows: DataFrame) -> DataFrame:
     """Each segment in one sorted file."""
-    from hybrid.replace.diff import quoted
-
     wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
     order = [columns.SEGMENT, *spec.sort_columns, columns.TIME, *columns.ARRIVAL]
     frame = rows.select(*wanted).repartition(columns.SEGMENT)

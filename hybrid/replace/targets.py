@@ -11,7 +11,7 @@ from hybrid.replace.stage import Staged, StagedFile
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
-from hybrid.table.names import is_segment_name, time_text
+from hybrid.table.names import is_segment_name, time_text, time_value
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,6 @@ def _simple_name(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int)
     times = [time_text(time_value(spec, time)) for time in (file.low, file.high) if time is not None]
     parts = [job.name_prefix, spec.name, *times, job.name_postfix, str(sequence)]
     return "_".join(part for part in parts if part)
-
-
-def time_value(spec: TableSpec, time_ms: int) -> object:
-    """A time as the time column itself writes it."""
-    form = spec.time_field.time_format if spec.time_field else None
-    return form.from_millis(time_ms) if form else time_ms
 
 
 def _bad_name(job: JobSpec, path: str, name: str) -> SpecError:

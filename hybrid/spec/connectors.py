@@ -217,6 +217,11 @@ class Connector:
         return isinstance(self.format, JsonFormat) and self.format.update_format is UpdateFormat.INSERT_DELETE
 
 
+def live_connector(connectors: Iterable[Connector]) -> Connector | None:
+    """The one that reads Kafka: a table's stream; None when there is none."""
+    return next((one for one in connectors if isinstance(one.transport, KafkaInput)), None)
+
+
 def waits_for(connectors: Iterable[Connector]) -> dict[str, frozenset[str]]:
     """By name of each connector: the names of those that must have ended before it starts."""
     known = tuple(connectors)

@@ -7,6 +7,7 @@ agree on and is refused there too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from hybrid.errors import suggestion
 from hybrid.spec.sqltext import Cursor, Kind, SqlText, Token
@@ -80,6 +81,7 @@ class SqlType:
         return _DATA_TYPES[self.name]
 
 
+@cache
 def parse_sql_type(text: str, source: str) -> SqlType:
     """The type that `text` names, canonical or not. SpecError at `source` for anything else."""
     cursor = Cursor(SqlText(text, source))

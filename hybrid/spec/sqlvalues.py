@@ -12,12 +12,12 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import NamedTuple
 
+from hybrid.spec.sqltypes import parse_sql_type
 from hybrid.spec.types import DataType
 from hybrid.spec.values import CONVERTERS, EXPECTED
 
 Converter = Callable[[object], object]
 
-_TYPE = re.compile(r"([A-Z]+)(?:\((\d+)(?:,(\d+))?\))?(?: ARRAY)?")
 _RANGES = {"TINYINT": 2**7, "SMALLINT": 2**15}
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -30,11 +30,9 @@ class SqlColumn(NamedTuple):
 
 
 def sql_column(sql_type: str, data_type: DataType) -> SqlColumn:
-    """The rules of a canonical SQL type; `convert` raises as CONVERTERS do."""
-    found = _TYPE.fullmatch(sql_type)
-    if found is None:
-        raise ValueError(sql_type)
-    name, first, second = found[1], int(found[2] or 0), int(found[3] or 0)
+    """The rules of a SQL type, which SpecError is raised for where it is none; `convert` raises as CONVERTERS do."""
+    kind = parse_sql_type(sql_type, "hybrid.sqlType")
+    name, first, second = kind.name, kind.length or 0, kind.scale or 0
     base, plain = CONVERTERS[data_type], EXPECTED[data_type]
     if name in _RANGES:
         limit = _RANGES[name]

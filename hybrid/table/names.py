@@ -10,6 +10,8 @@ import re
 from collections.abc import Container
 from datetime import UTC, datetime
 
+from hybrid.spec.table_config import TableSpec
+
 _SAFE = re.compile(r"[A-Za-z0-9_.\-]+")
 
 
@@ -31,6 +33,12 @@ def offline_segment(table: str, low: object, high: object, taken: Container[str]
     while f"{stem}_{sequence}" in taken:
         sequence += 1
     return f"{stem}_{sequence}"
+
+
+def time_value(spec: TableSpec, time_ms: int | None) -> object:
+    """A time as the time column itself writes it, as names of segments have it."""
+    form = spec.time_field.time_format if spec.time_field else None
+    return time_ms if time_ms is None or form is None else form.from_millis(time_ms)
 
 
 def time_text(value: object) -> str:

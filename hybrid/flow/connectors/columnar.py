@@ -6,11 +6,11 @@ and the decoder takes it row by row and says what is wrong where. A test holds b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from hybrid.spec.schema import FieldSpec
+from hybrid.spec.sqltypes import parse_sql_type
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.timeformat import MAX_MS, MIN_MS
 from hybrid.spec.types import DataType
@@ -18,10 +18,8 @@ from hybrid.spec.types import DataType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
-_LENGTH = re.compile(r"(CHAR|VARCHAR)\((\d+)\)")
 # Types of DDL whose values are within those of the data type, and need no look.
-_PLAIN = frozenset({"INTEGER", "BIGINT", "REAL", "DOUBLE", "BOOLEAN", "TIMESTAMP", "VARBINARY", "CHAR", "VARCHAR"})
+_PLAIN = frozenset({"INTEGER", "BIGINT", "REAL", "DOUBLE", "BOOLEAN", "TIMESTAMP", "VARBINARY", "VARCHAR"})
 _MICROS_PER_MS = 1000
 
 
@@ -133,10 +131,9 @@ def _decimal(values: pa.Array, field: FieldSpec) -> pa.Array:
         raise _NotPlain
     before, behind = 20, 18
     if field.sql_type is not None:
-        found = _DECIMAL.fullmatch(field.sql_type)
-        if found is None:
-            raise _NotPlain
-        before, behind = min(20, int(found[1]) - int(found[2])), min(18, int(found[2]))
+        kind = parse_sql_type(field.sql_type, field.name)
+        digits, scale = kind.length or 0, kind.scale or 0
+        before, behind = min(before, digits - scale), min(behind, scale)
     if values.type.precision - values.type.scale > before or values.type.scale > behind:
         raise _NotPlain
     return values.cast(field.arrow_type())
@@ -174,13 +171,13 @@ def _text(values: pa.Array, field: FieldSpec) -> pa.Array:
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         raise _NotPlain
     found = values.cast(pa.string())
-    sized = _LENGTH.fullmatch(field.sql_type or "")
-    if sized is None:
+    kind = parse_sql_type(field.sql_type, field.name) if field.sql_type is not None else None
+    if kind is None or kind.length is None:
         _check_plain(field)
-        return pc.utf8_rtrim(found, characters=" ") if field.sql_type == "CHAR" else found
-    if sized[1] == "CHAR":
+        return found
+    if kind.name == "CHAR":
         found = pc.utf8_rtrim(found, characters=" ")
-    _check_within(pc.utf8_length(found), 0, int(sized[2]))
+    _check_within(pc.utf8_length(found), 0, kind.length)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError
 from hybrid.flow.connectors.columnar import Columnar
-from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, coordinates
+from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, coordinates, raise_to
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.layout import physical_columns
 from hybrid.spec.table_config import Half, MessageFormat, TableSpec
@@ -71,7 +71,7 @@ def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Pie
     _refuse_problems(spec, connector, pieces, notes)
     offsets: dict[str, int] = {}
     for note in notes:
-        _raise_to(offsets, note.offsets)
+        raise_to(offsets, note.offsets)
     return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), sum(note.rows for note in notes), offsets)
 
 
@@ -206,7 +206,7 @@ class Rows:
         topic, partition, offset = self._coordinates
         found = pa.table({name: batch.column(name) for name in self._coordinates}).drop_null()
         for row in found.group_by([topic, partition]).aggregate([(offset, "max")]).to_pylist():
-            _raise_to(self.note.offsets, {f"{row[topic]}/{row[partition]}": int(row[f"{offset}_max"])})
+            raise_to(self.note.offsets, {f"{row[topic]}/{row[partition]}": int(row[f"{offset}_max"])})
 
 
 def record_worker(rows: Rows) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -227,8 +227,3 @@ def _wanted(spec: TableSpec, names: Sequence[str]) -> list[tuple[str, str]]:
     ours = {name.lower(): name for name in spec.schema.column_names} if spec.ignores_case else {}
     found = [(name, ours.get(name.lower(), name)) for name in names]
     return [(source, name) for source, name in found if spec.schema.find(name) is not None]
-
-
-def _raise_to(known: dict[str, int], others: dict[str, int]) -> None:
-    for key, offset in others.items():
-        known[key] = max(offset, known.get(key, offset))

@@ -17,14 +17,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hybrid.errors import ConflictError, OvertakenError
-from hybrid.flow.connectors.source import Piece, Source, Staged
+from hybrid.flow.connectors.source import Piece, Source, Staged, raise_to
+from hybrid.flow.laying import in_files, named_segments
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, physical_columns
-from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.spec.table_config import Half, MoveConfig, TableSpec
-from hybrid.table import columns
-from hybrid.table.names import offline_segment
+from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS_MAX = 1_000_000
 _BYTES_PER_ROW = 50  # of a file whose rows nobody has counted
-_BUCKET = f"{columns.PREFIX}bucket"
 
 
 @dataclass(frozen=True)
@@ -182,8 +180,7 @@ def next_chunk(pieces: Sequence[Piece], first: int, rows_max: int) -> list[int]:
 
 def _after(known: HistoryProgress, source: Source, numbers: Sequence[int], staged: Staged | None) -> HistoryProgress:
     offsets = dict(known.offsets or {})
-    for key, offset in (staged.offsets if staged else {}).items():
-        offsets[key] = max(offset, offsets.get(key, offset))
+    raise_to(offsets, staged.offsets if staged else {})
     return replace(
         known,
         pieces=known.pieces + len(numbers),
@@ -200,40 +197,12 @@ def _segments(
     """The staged rows under the names of their segments, one for each bucket of time."""
     from pyspark.sql import functions as F
 
-    wanted = [_quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
     if staged is None:
         nothing = bench.spark.read.format("delta").load(str(offline.path)).limit(0)
         return nothing.select(*wanted), []
-    time, length = F.col(columns.TIME), (spec.move or MoveConfig()).bucket_ms
-    rows = staged.frame.withColumn(_BUCKET, time - F.pmod(time, F.lit(length)))
-    found = rows.groupBy(_BUCKET).agg(F.min(columns.TIME), F.max(columns.TIME)).collect()
-    taken = {file.segment for file in offline.files} | segments_in_lineage(offline)
-    pairs: list[tuple[int | None, str]] = []
-    for bucket, low, high in sorted((tuple(row) for row in found), key=lambda row: (row[0] is not None, row[0])):
-        name = offline_segment(spec.name, _value(spec, low), _value(spec, high), taken)
-        taken.add(name)
-        pairs.append((bucket, name))
-    named, key = bench.spark.createDataFrame(pairs, f"{_BUCKET}_of bigint, {columns.SEGMENT} string"), f"{_BUCKET}_of"
-    joined = rows.drop(columns.SEGMENT).join(F.broadcast(named), F.col(_BUCKET).eqNullSafe(F.col(key)))
-    order = [columns.SEGMENT, *spec.sort_columns, columns.TIME, columns.OFFSET]
-    frame = joined.select(*wanted).repartition(columns.SEGMENT).sortWithinPartitions(*(_quoted(name) for name in order))
-    return frame, [name for _, name in pairs]
-
-
-def _value(spec: TableSpec, time_ms: int | None) -> object:
-    """A time as the time column itself writes it, as segment names have it."""
-    field = spec.time_field
-    return (
-        time_ms
-        if time_ms is None or field is None or field.time_format is None
-        else field.time_format.from_millis(time_ms)
-    )
-
-
-def _quoted(name: str) -> Any:
-    from pyspark.sql import functions as F
-
-    return F.col("`" + name.replace("`", "``") + "`")
+    rows, names = named_segments(bench, spec, offline, staged.frame, F.lit(0))
+    return in_files(spec, rows.select(*wanted)), names
 
 
 def _loaded(progress: HistoryProgress) -> str:

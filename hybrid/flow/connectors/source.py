@@ -81,6 +81,12 @@ def coordinates(names: Iterable[str]) -> tuple[str, str, str] | None:
     return None
 
 
+def raise_to(known: dict[str, int], others: Mapping[str, int]) -> None:
+    """Takes over offsets that are higher than those known so far, by `topic/partition`."""
+    for key, offset in others.items():
+        known[key] = max(offset, known.get(key, offset))
+
+
 def check_columns(spec: TableSpec, names: Sequence[str], connector: str) -> None:
     """SpecError when columns of these names lack one that every row must have."""
     there = {one.lower() if spec.ignores_case else one for one in names}

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
-from hybrid.flow.declared.frames import quoted
-from hybrid.lake.log import HalfSnapshot, lineage_acts
+from hybrid.lake.layout import quoted
+from hybrid.lake.log import HalfSnapshot, lineage_acts, texts
 from hybrid.lake.workbench import Workbench
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR
@@ -59,7 +59,7 @@ def _is_theirs(bench: Workbench, offline: HalfSnapshot, segment: str, flows: set
     """Whether a replaced segment stands for rows of these flows alone."""
     names, connectors, entry = {segment}, set[str](), None
     for version, act in lineage_acts(offline):
-        to, before = _texts(act.detail["segments_to"]), set(_texts(act.detail["segments_from"]))
+        to, before = texts(act.detail["segments_to"]), set(texts(act.detail["segments_from"]))
         if not names & set(to) or not before:
             continue
         entry = entry or act.id
@@ -95,7 +95,3 @@ def _connectors_then(
             hint="Load into a new table.",
         ) from error
     return {row[0] for row in found}
-
-
-def _texts(value: object) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []

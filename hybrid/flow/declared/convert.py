@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from hybrid.errors import SpecError
-from hybrid.flow.declared.frames import quoted
+from hybrid.lake.layout import quoted
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.timeformat import MAX_MS, MIN_MS, TimeFormat, TimeKind

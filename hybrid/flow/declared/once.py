@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from hybrid.errors import OvertakenError
 from hybrid.flow.declared.brought import Brought, brought_by
 from hybrid.flow.declared.convert import union_all
-from hybrid.flow.declared.frames import quoted
-from hybrid.flow.declared.laying import in_files, lay_segments
 from hybrid.flow.declared.progress import (
     ONCE,
     ONCE_TIMESTAMP,
@@ -24,11 +22,12 @@ from hybrid.flow.declared.progress import (
     with_realtime,
 )
 from hybrid.flow.declared.stage import Staged, laid_out
+from hybrid.flow.laying import in_files, named_segments
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.table_config import Half, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.state import next_act
 
@@ -88,7 +87,8 @@ def commit_load(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Lo
         if before is not None and before.refresh >= load.refresh:
             raise OvertakenError(f"Flow '{load.flow}' of table '{spec.name}' ran in another process meanwhile.")
         old = brought_by(bench, current, {load.flow: load.refresh}) if before is not None else Brought()
-        frame, names = lay_segments(bench, spec, current, staged.good, _hidden(load))
+        rows, names = named_segments(bench, spec, current, staged.good, _split(spec))
+        frame = in_files(spec, laid_out(spec, Half.OFFLINE, rows, _hidden(load)))
         if old.segments:
             kept = old.kept(_stored(bench, spec, layout, Half.OFFLINE, old.segments))
             frame = in_files(spec, union_all([kept, frame]))
@@ -110,6 +110,13 @@ def commit_load(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Lo
         places = [*old.segments, *names] if old.segments else []
         commit_act(frame, path, after, planned=current.version, replacing=places)
     return names
+
+
+def _split(spec: TableSpec) -> Column:
+    """Numbers the segments of a load, so many rows in each."""
+    from pyspark.sql import functions as F
+
+    return F.floor(F.col(columns.OFFSET) / (spec.move or MoveConfig()).max_records_per_segment).cast("int")
 
 
 def _hidden(load: Load) -> dict[str, Column | str | int | None]:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError
 from hybrid.flow.declared.evolve import merged, new_fields, top_level
-from hybrid.flow.declared.frames import file_path, quoted
 from hybrid.flow.declared.listing import SourceFile
 from hybrid.flow.declared.options import Evolution, FileSource
-from hybrid.flow.declared.reader import CORRUPT, Reader, reader_for
+from hybrid.flow.declared.reader import CORRUPT, Reader, file_path, reader_for
 from hybrid.flow.declared.rescue import rescued
+from hybrid.lake.layout import quoted
 from hybrid.table import columns
 
 if TYPE_CHECKING:

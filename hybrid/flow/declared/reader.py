@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hybrid.errors import DataError
-from hybrid.flow.declared.frames import parse_ddl, quoted
+from hybrid.errors import DataError, SpecError
 from hybrid.flow.declared.listing import SourceFile, base_folder, is_pattern
 from hybrid.flow.declared.options import FileSource
+from hybrid.lake.layout import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -252,3 +252,26 @@ class ParquetReader(Reader):
 
 def _named(kind: str) -> str:
     return kind.upper()
+
+
+def file_path() -> Column:
+    """The file that a row of a file source comes from."""
+    from pyspark.sql import functions as F
+
+    return F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "/")
+
+
+def parse_ddl(spark: SparkSession, text: object, what: str) -> StructType:
+    """A schema as a DDL text or as Spark's own. SpecError when the text is none."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    if isinstance(text, StructType):
+        return text
+    try:
+        return spark.createDataFrame([], str(text)).schema
+    except (PySparkException, ValueError, TypeError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise SpecError(
+            f"{what}: '{text}' is no list of columns: {first}", hint="Write it like 'id BIGINT, name STRING'."
+        ) from error

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from hybrid.flow.declared.frames import file_path, quoted
-from hybrid.flow.declared.reader import JsonReader, Reader
+from hybrid.flow.declared.reader import JsonReader, Reader, file_path
+from hybrid.lake.layout import quoted
 from hybrid.table import columns
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from hybrid.flow.declared.targets import Keeper
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.progress import counted
 from hybrid.spec.table_config import Half, TableSpec
 
 if TYPE_CHECKING:
@@ -239,11 +240,6 @@ def refuse_other_kind(flow: Flow, found: FlowState) -> None:
 def failed(flow: Flow, error: HybridError) -> FlowReport:
     """The report of a flow that failed."""
     return FlowReport(flow.target, flow.name, flow.kind, "FAILED", sentence=str(error))
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 row`, `7 rows`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _schema(progress: FlowProgress | None) -> StructType | None:

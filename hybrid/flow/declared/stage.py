@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.flow.declared.convert import stored_rows, with_rejected
-from hybrid.flow.declared.frames import quoted
-from hybrid.lake.layout import physical_columns
+from hybrid.lake.layout import physical_columns, quoted
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 

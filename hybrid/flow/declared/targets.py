@@ -11,8 +11,8 @@ from hybrid.flow.declared.binding import NothingNew, OnceBinding, StreamBinding
 from hybrid.flow.declared.convert import ColumnType, column_types
 from hybrid.flow.declared.documents import table_documents, unified
 from hybrid.flow.declared.failures import told
-from hybrid.flow.declared.frames import parse_ddl
 from hybrid.flow.declared.model import Declaration, Flow, FlowTable
+from hybrid.flow.declared.reader import parse_ddl
 from hybrid.flow.declared.session import FlowSession, in_session
 from hybrid.flow.declared.shape import frame_of
 from hybrid.lake.layout import TableLayout
