@@ -152,15 +152,16 @@ class Table:
     def move(self, *, max_buckets: int | None = 1, dry_run: bool = False) -> MoveReport:
         """Moves the next closed buckets that hold rows (None: all) and every late row to the offline half."""
         from hybrid.move.move import run_move
+        from hybrid.move.plan import Reach
 
         if dry_run:
-            return run_move(self._home.bench, self.spec, self.layout, max_buckets=max_buckets, dry_run=True)
+            return run_move(self._home.bench, self.spec, self.layout, reach=Reach(max_buckets), dry_run=True)
         with self._home.recorded(self.name, MOVE_TASK) as run:
             report = run_move(
                 self._home.bench,
                 self.spec,
                 self.layout,
-                max_buckets=max_buckets,
+                reach=Reach(max_buckets),
                 act_id=self._home.act_id("move"),
                 newest=lambda: self._home.spec(self.name),
             )

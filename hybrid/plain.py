@@ -31,6 +31,15 @@ def json_value(value: object) -> Any:
     return str(value)
 
 
+def utc(time_ms: int) -> str:
+    """A time as UTC ISO 8601 with a Z, without trailing zeros of its milliseconds."""
+    try:
+        text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError):
+        return f"{time_ms} ms"
+    return text.replace("+00:00", "Z").replace(".000Z", "Z")
+
+
 def _instant(value: datetime) -> str:
     if value.utcoffset() is None:
         return value.isoformat()

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import NotFoundError
-from hybrid.move.plan import utc
-from hybrid.plain import json_value
+from hybrid.plain import json_value, utc
 from hybrid.table.boundary import INFINITE
 
 if TYPE_CHECKING:
     from hybrid.api import Creation
+    from hybrid.backfills import BackfillStatus
     from hybrid.catalog.runs import RunRecord
     from hybrid.connectors import ConnectorStatus
     from hybrid.flow_runs import FlowStatus
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hybrid.schedules import Schedule
     from hybrid.spec.table_config import TableSpec
     from hybrid.status import TableStatus
+    from hybrid.table.plans import Plan
 
 Json = dict[str, Any]
 
@@ -122,6 +123,30 @@ def run_view(run: RunRecord) -> Json:
         "state": run.state,
         "result": run.result if not run.incomplete else run.progress,
     }
+
+
+def plan_view(plan: Plan) -> Json:
+    """The plan of a backfill: what PLAN.json holds. Times as in a segment; row counts."""
+    buckets = [
+        {
+            "start": instant(bucket.start),
+            "end": instant(bucket.end),
+            "state": bucket.state.value,
+            **vars(bucket.counts),
+            "swap": bucket.unit,
+            "samples": bucket.samples,
+        }
+        for bucket in plan.buckets
+    ]
+    told = ("id", "table", "base_revision", "created_at", "change", "reason", "user", "sentence", "rows", "bytes")
+    more = ("seconds", "checks", "failed_checks", "warnings", "inputs")
+    shown = {name: getattr(plan, name) for name in (*told, *more)}
+    return _plain({**shown, "buckets": buckets})
+
+
+def backfill_view(status: BackfillStatus) -> Json:
+    """How a backfill stands."""
+    return _plain(vars(status))
 
 
 def flow_view(found: FlowStatus) -> Json:

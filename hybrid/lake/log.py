@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -73,12 +73,23 @@ class HalfSnapshot:
     @property
     def last_ms(self) -> int | None:
         """The latest time of a row by the files' statistics, epoch ms; None without rows or without a time column."""
-        times = [file.high.get(TIME) for file in self.files]
-        return max((time for time in times if isinstance(time, int)), default=None)
+        return last_time(self.files)
+
+    def with_files(self, files: Iterable[DataFile]) -> HalfSnapshot:
+        """The half as if it held these files."""
+        found = HalfSnapshot(self.path, self._table)
+        vars(found)["files"] = tuple(sorted(files, key=lambda file: (file.segment, file.path)))
+        return found
 
     def effective_boundary(self, lag_ms: int) -> EffectiveBoundary:
         """The boundary in effect at this version of an OFFLINE half; `lag_ms` is mode pinot's lag."""
         return effective_boundary(self.offline.boundary, self.last_ms, lag_ms)
+
+
+def last_time(files: Iterable[DataFile]) -> int | None:
+    """The latest time of a row in some files, epoch ms, by their statistics; None when none tells."""
+    times = [file.high.get(TIME) for file in files]
+    return max((time for time in times if isinstance(time, int)), default=None)
 
 
 def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
@@ -153,6 +164,18 @@ def own_states(path: Path, newest: int) -> Iterator[tuple[int, HalfState]]:
         state = state_at(path, version)
         if state is not None:
             yield version, state
+
+
+def acts_between(path: Path, after: int, last: int) -> list[Act] | None:
+    """The own acts of versions above `after` up to `last`; None when the log does not hold all of these any more."""
+    acts = []
+    for version in range(after + 1, last + 1):
+        if not has_entry(path, version):
+            return None
+        state = state_at(path, version)
+        if state is not None:
+            acts.append(state.act)
+    return acts
 
 
 def lineage_acts(half: HalfSnapshot) -> Iterator[tuple[int, Act]]:

@@ -15,7 +15,7 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.move.plan import utc
+from hybrid.plain import utc
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import covered_until

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
-from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
+from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_in_lineage
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, split, with_bucket
-from hybrid.move.plan import MovePlan, Waiting, plan_move, reason_for_nothing, utc
+from hybrid.move.plan import MovePlan, Reach, Waiting, plan_move, reason_for_nothing
+from hybrid.plain import utc
 from hybrid.progress import counted
 from hybrid.spec.table_config import BoundaryMode, Half, MoveConfig, TableSpec
 from hybrid.table import columns
@@ -30,6 +31,9 @@ from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+_CORRECTIONS = frozenset({"backfill", "replace", "revert"})
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,12 @@ def run_move(
     spec: TableSpec,
     layout: TableLayout,
     *,
-    max_buckets: int | None = 1,
+    reach: Reach | None = None,
     dry_run: bool = False,
     act_id: str | None = None,
     newest: Callable[[], TableSpec] | None = None,
 ) -> MoveReport:
-    """Moves the next closed buckets that hold rows (`max_buckets`; None: all of them) and every late row.
+    """Moves the next buckets that hold rows, as far as `reach` says (None: one closed bucket), and every late row.
 
     `act_id` names the act, else it gets a fresh one. `newest` gives the table's definition of the moment: columns
     may be added while a move is planned.
@@ -70,7 +74,9 @@ def run_move(
     """
     move_config(spec)
     act, definition = act_id or new_act_id("move"), newest or (lambda: spec)
-    return bench.until_not_overtaken(spec.name, lambda: _attempt(bench, definition, layout, max_buckets, dry_run, act))
+    return bench.until_not_overtaken(
+        spec.name, lambda: _attempt(bench, definition, layout, reach or Reach(), dry_run, act)
+    )
 
 
 def move_config(spec: TableSpec) -> MoveConfig:
@@ -93,7 +99,7 @@ def _attempt(
     bench: Workbench,
     definition: Callable[[], TableSpec],
     layout: TableLayout,
-    max_buckets: int | None,
+    reach: Reach,
     dry_run: bool,
     act_id: str,
 ) -> MoveReport:
@@ -107,7 +113,7 @@ def _attempt(
     bench.progress.say(f"Counting what waits in '{spec.name}'.")
     rows = with_bucket(_rows(bench, layout, spec, realtime, f"NOT {covered_sql(before)}"), config)
     waiting = _waiting(rows, before)
-    plan = plan_move(config, before, realtime.realtime.offsets, waiting, now_ms, max_buckets)
+    plan = plan_move(config, before, realtime.realtime.offsets, waiting, now_ms, reach)
     if not plan.moves_something:
         reason = reason_for_nothing(config, waiting, now_ms)
         return _nothing(before, f"Nothing to move in '{spec.name}': {reason}.", dry_run)
@@ -116,6 +122,19 @@ def _attempt(
         return MoveReport(plan.rows + plan.late_rows, 0, plan.late_rows, (), plan.boundary, None, sentence, True)
     covered = rows.where(covered_sql(plan.boundary))
     return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, act_id)
+
+
+def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnapshot) -> None:
+    """OvertakenError when another act came first, but for corrections: they leave alone all that a move looks at.
+
+    A backfill of hundreds of commits would keep every move from ever committing.
+    """
+    before, now = planned.offline, current.offline
+    same = (before.boundary, before.progress) == (now.boundary, now.progress)
+    acts = acts_between(current.path, planned.version, current.version)
+    corrections = acts is not None and all(act.kind in _CORRECTIONS for act in acts)
+    if not (same and corrections and planned.table_id == current.table_id):
+        raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
 
 
 def _rows(bench: Workbench, layout: TableLayout, spec: TableSpec, realtime: HalfSnapshot, where: str) -> DataFrame:
@@ -151,8 +170,7 @@ def _stage_and_commit(
         staged = bench.spark.read.parquet(str(staging))
         with bench.lock(layout, Half.OFFLINE):
             current = open_half(layout.half(Half.OFFLINE))
-            if current.offline.act.number != offline.offline.act.number:
-                raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
+            _refuse_overtaken(spec, offline, current)
             # Not a name that a replacement took away either: its revert would meet our rows there.
             taken = {file.segment for file in current.files} | segments_in_lineage(current)
             named = _names(spec, staged, taken)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from hybrid.plain import utc
 from hybrid.spec.table_config import MoveConfig
 from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of, buckets_to_move, closed_until
@@ -38,21 +38,38 @@ class Waiting:
     count: int
 
 
+@dataclass(frozen=True)
+class Reach:
+    """How far a move goes: over at most `max_buckets` closed buckets that hold rows (None: all).
+
+    With `until_ms` over every bucket that begins before it instead, closed or not: what comes later is late.
+    """
+
+    max_buckets: int | None = 1
+    until_ms: int | None = None
+
+    def closed_ms(self, config: MoveConfig, now_ms: int) -> int:
+        """The end of the last bucket that may move."""
+        if self.until_ms is None:
+            return closed_until(now_ms, config.buffer_ms, config.bucket_ms)
+        return bucket_of(self.until_ms - 1, config.bucket_ms).end
+
+
 def plan_move(
     config: MoveConfig,
     before: Boundary,
     committed: Offsets,
     waiting: Sequence[Waiting],
     now_ms: int,
-    max_buckets: int | None,
+    reach: Reach,
 ) -> MovePlan:
-    """The next move: the next closed buckets that hold rows (at most `max_buckets`), and every late row."""
+    """The next move: the next buckets that hold rows, as far as it reaches, and every late row."""
     if before.time_ms == INFINITE:
         rows = sum(piece.count for piece in waiting)
         return MovePlan((), rows, 0, before.advance(INFINITE, committed))
     fresh = {piece.start: piece.count for piece in waiting if not piece.late and piece.start is not None}
-    closed_ms = closed_until(now_ms, config.buffer_ms, config.bucket_ms)
-    buckets = buckets_to_move(fresh, before.time_ms, closed_ms, config.bucket_ms, max_buckets)
+    closed_ms = reach.closed_ms(config, now_ms)
+    buckets = buckets_to_move(fresh, before.time_ms, closed_ms, config.bucket_ms, reach.max_buckets)
     rows = sum(fresh[bucket_of(bucket.end - 1, config.bucket_ms).start] for bucket in buckets)
     late_rows = sum(piece.count for piece in waiting if piece.late)
     end = buckets[-1].end if buckets else before.time_ms
@@ -71,12 +88,3 @@ def reason_for_nothing(config: MoveConfig, waiting: Sequence[Waiting], now_ms: i
         f"{sum(open_buckets.values())} rows wait in {many} not closed yet: [{utc(first)}, {utc(end)}) closes at "
         f"{utc(end + config.buffer_ms)}, its end plus bufferTimePeriod; it is {utc(now_ms)}"
     )
-
-
-def utc(time_ms: int) -> str:
-    """A time as UTC ISO 8601 with a Z, without trailing zeros of its milliseconds."""
-    try:
-        text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError):
-        return f"{time_ms} ms"
-    return text.replace("+00:00", "Z").replace(".000Z", "Z")

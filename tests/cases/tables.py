@@ -17,6 +17,7 @@ from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.move.explicit import BoundaryReport, Wish, change_boundary
 from hybrid.move.move import MoveReport, run_move
+from hybrid.move.plan import Reach
 from hybrid.query.engine import QueryTable, run
 from hybrid.replace.job import JobReport, run_job
 from hybrid.spec.job_spec import JobSpec
@@ -124,7 +125,7 @@ class LiveTable:
         return ingest_until_caught_up(self.bench, self.spec, self.layout, **options)
 
     def move(self, max_buckets: int | None = 1, **options: bool) -> MoveReport:
-        return run_move(self.bench, self.spec, self.layout, max_buckets=max_buckets, **options)
+        return run_move(self.bench, self.spec, self.layout, reach=Reach(max_buckets), **options)
 
     def set_boundary(self, time_ms: int | None) -> BoundaryReport:
         return change_boundary(self.bench, self.spec, self.layout, Wish(time_ms))

@@ -5,7 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.move.plan import Waiting, plan_move, reason_for_nothing, utc
+from hybrid.move.plan import Reach, Waiting, plan_move, reason_for_nothing
+from hybrid.plain import utc
 from hybrid.spec.table_config import MoveConfig
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
@@ -35,7 +36,7 @@ def test_a_plan_takes_what_the_oracle_takes(times, t, now, buffer, period, bucke
 
     before = Boundary(t)
     config = MoveConfig(period, buffer)
-    plan = plan_move(config, before, {KEY: len(times)}, waiting_of(times, before, period), now, buckets_max)
+    plan = plan_move(config, before, {KEY: len(times)}, waiting_of(times, before, period), now, Reach(buckets_max))
 
     assert plan.boundary.time_ms == end
     assert plan.rows + plan.late_rows == len(rows)
@@ -48,20 +49,20 @@ def test_a_plan_takes_what_the_oracle_takes(times, t, now, buffer, period, bucke
 def test_without_a_time_column_the_frontier_alone_moves(count, moved):
     before = Boundary(INFINITE, {KEY: moved})
     waiting = [Waiting(None, False, count)] if count else []
-    plan = plan_move(MoveConfig(), before, {KEY: moved + count}, waiting, 0, 1)
+    plan = plan_move(MoveConfig(), before, {KEY: moved + count}, waiting, 0, Reach())
     assert plan.boundary == Boundary(INFINITE, {KEY: moved + count})
     assert (plan.rows, plan.late_rows, plan.buckets) == (count, 0, ())
 
 
 def test_late_rows_move_though_no_bucket_closed():
     before = Boundary(2 * HOUR, {KEY: 5})
-    plan = plan_move(MoveConfig(HOUR, 0), before, {KEY: 9}, [Waiting(HOUR, True, 3)], 2 * HOUR, 1)
+    plan = plan_move(MoveConfig(HOUR, 0), before, {KEY: 9}, [Waiting(HOUR, True, 3)], 2 * HOUR, Reach())
     assert (plan.rows, plan.late_rows) == (0, 3)
     assert plan.boundary == Boundary(2 * HOUR, {KEY: 9})
 
 
 def test_before_the_first_move_no_row_is_late():
-    plan = plan_move(MoveConfig(HOUR, 0), Boundary(), {KEY: 9}, [Waiting(0, False, 3)], HOUR - 1, 1)
+    plan = plan_move(MoveConfig(HOUR, 0), Boundary(), {KEY: 9}, [Waiting(0, False, 3)], HOUR - 1, Reach())
     assert not plan.moves_something
     assert plan.boundary.time_ms is None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from hybrid.move.plan import Waiting, plan_move
+from hybrid.move.plan import Reach, Waiting, plan_move
 from hybrid.spec.table_config import BoundaryMode, MoveConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
@@ -128,7 +128,7 @@ class Simulation:
             for row in waiting
         )
         counted = [Waiting(start, late, count) for (start, late), count in counts.items()]
-        plan = plan_move(config, before, self.table.ingested.offsets, counted, self.now, most)
+        plan = plan_move(config, before, self.table.ingested.offsets, counted, self.now, Reach(most))
         end, due = self.oracle.due(self.now, 10, self.period, most)
         taken = [row for row in waiting if plan.boundary.covers(row.time, PartitionKey(*row.partition), row.offset)]
         assert sorted(row.place for row in taken) == sorted(row.place for row in due)
