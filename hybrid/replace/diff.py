@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.lake.layout import quoted
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 SAMPLES_MAX = 5
 _WEIGHT, _BEFORE, _AFTER, _KEY = "_hy_weight", "_hy_before", "_hy_after", "_hy_key"
+_GROUP, _PLACE = "_hy_group", "_hy_place"
 
 
 @dataclass(frozen=True)
@@ -51,30 +53,42 @@ def difference(spec: TableSpec, before: DataFrame, after: DataFrame) -> Differen
     """Compares two frames of stored rows (hidden columns included); only user columns and delete marks count."""
     from pyspark.sql import functions as F
 
-    groups = _multiset(spec, before, after)
+    one = F.lit(0).alias(_GROUP)
+    found = differences(spec, before.withColumn(_GROUP, one), after.withColumn(_GROUP, one), _GROUP)
+    return found.get(0, Difference(0, 0, identical=True))
+
+
+def differences(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) -> dict[Any, Difference]:
+    """The difference of the rows of each value of the column `group`. A value that no row has is left out."""
+    from pyspark.sql import functions as F
+
+    rows = _multiset(spec, before, after, group)
     is_row, weight = F.col(columns.OP) == columns.OP_ROW, F.col(_WEIGHT)
-    counts = groups.agg(
+    counted = rows.groupBy(group).agg(
         _sum(F.when(is_row, F.col(_BEFORE))).alias("rows_before"),
         _sum(F.when(is_row, F.col(_AFTER))).alias("rows_after"),
         _sum(F.when(is_row & (weight > 0), weight)).alias("added"),
         _sum(F.when(is_row & (weight < 0), -weight)).alias("removed"),
         _sum(F.when(weight != 0, 1)).alias("differing"),
-    ).first()
-    assert counts is not None
-    rows = (counts["rows_before"], counts["rows_after"])
-    if counts["differing"] == 0:
-        return Difference(*rows, identical=True)
+    )
+    found: dict[Any, Difference] = {}
+    for row in counted.collect():
+        identical = row["differing"] == 0
+        numbers = (row["rows_before"], row["rows_after"], row["added"], row["removed"])
+        found[row[group]] = Difference(*numbers, identical=identical)
+    if all(one.identical for one in found.values()):
+        return found
     if spec.schema.primary_key:
-        return _by_key(spec, before, after, rows)
-    samples = _multiset_samples(spec, groups.where(is_row & (weight != 0)))
-    return Difference(*rows, added=counts["added"], removed=counts["removed"], samples=samples)
+        return {**found, **_by_key(spec, before, after, group, found)}
+    samples = _multiset_samples(spec, rows.where(is_row & (weight != 0)), group)
+    return {value: replace(one, samples=tuple(samples.get(value, ()))) for value, one in found.items()}
 
 
-def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
+def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) -> DataFrame:
     """One row for each distinct row, with its copies before and after and their difference."""
     from pyspark.sql import functions as F
 
-    wanted = [*_user(spec), F.col(columns.OP)]
+    wanted = [F.col(group), *_user(spec), F.col(columns.OP)]
     both = before.select(*wanted, F.lit(-1).alias(_WEIGHT)).unionByName(after.select(*wanted, F.lit(1).alias(_WEIGHT)))
     weight = F.col(_WEIGHT)
     return both.groupBy(*wanted).agg(
@@ -84,18 +98,24 @@ def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame
     )
 
 
-def _multiset_samples(spec: TableSpec, differing: DataFrame) -> tuple[Sample, ...]:
-    ordered = differing.orderBy(*_user(spec)).limit(SAMPLES_MAX).collect()
-    names = spec.schema.column_names
-    found = [(row[_WEIGHT], _shown(spec, {name: row[name] for name in names})) for row in ordered]
-    return tuple(Sample("added", None, row) if more > 0 else Sample("removed", row, None) for more, row in found)
+def _multiset_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:
+    found: dict[Any, list[Sample]] = defaultdict(list)
+    for row in _first_few(differing, group, _user(spec)).collect():
+        shown = shown_row(spec, {name: row[name] for name in spec.schema.column_names})
+        more = row[_WEIGHT] > 0
+        found[row[group]].append(Sample("added", None, shown) if more else Sample("removed", shown, None))
+    return found
 
 
-def _by_key(spec: TableSpec, before: DataFrame, after: DataFrame, rows: tuple[int, int]) -> Difference:
+def _by_key(
+    spec: TableSpec, before: DataFrame, after: DataFrame, group: str, found: Mapping[Any, Difference]
+) -> dict[Any, Difference]:
     from pyspark.sql import functions as F
 
-    old, new = latest(spec, before).alias("old"), latest(spec, after).alias("new")
-    joined = old.join(new, F.col(f"old.{_KEY}") == F.col(f"new.{_KEY}"), "full_outer").select(
+    old, new = latest(spec, before, group).alias("old"), latest(spec, after, group).alias("new")
+    same = (F.col(f"old.{_KEY}") == F.col(f"new.{_KEY}")) & F.col(f"old.{group}").eqNullSafe(F.col(f"new.{group}"))
+    joined = old.join(new, same, "full_outer").select(
+        F.coalesce(F.col(f"old.{group}"), F.col(f"new.{group}")).alias(group),
         F.coalesce(F.col(f"old.{_KEY}"), F.col(f"new.{_KEY}")).alias(_KEY),
         F.col("old.row").alias(_BEFORE),
         F.col("new.row").alias(_AFTER),
@@ -103,29 +123,45 @@ def _by_key(spec: TableSpec, before: DataFrame, after: DataFrame, rows: tuple[in
     gone, come = F.col(_AFTER).isNull(), F.col(_BEFORE).isNull()
     differs = {name: _differs(name) for name in spec.schema.column_names}
     changed = ~gone & ~come & ~F.col(_BEFORE).eqNullSafe(F.col(_AFTER))
-    counts = joined.agg(
+    counts = joined.groupBy(group).agg(
         _sum(F.when(come, 1)),
         _sum(F.when(gone, 1)),
         _sum(F.when(changed, 1)),
         *(_sum(F.when(changed & differs[name], 1)) for name in differs),
-    ).first()
-    assert counts is not None
-    added, removed, altered, *per_column = counts
-    per_name = {name: count for name, count in zip(differs, per_column, strict=True) if count}
-    samples = _key_samples(spec, joined.where(come | gone | changed)) if added or removed or altered else ()
-    return Difference(*rows, added=added, removed=removed, changed=altered, changed_columns=per_name, samples=samples)
+    )
+    samples = _key_samples(spec, joined.where(come | gone | changed), group)
+    numbers = {row[0]: tuple(row)[1:] for row in counts.collect()}
+    told: dict[Any, Difference] = {}
+    for value, one in found.items():
+        if one.identical:
+            continue
+        added, removed, altered, *per_column = numbers.get(value, (0, 0, 0))
+        per_name = {name: count for name, count in zip(differs, per_column, strict=False) if count}
+        told[value] = Difference(
+            one.rows_before, one.rows_after, added, removed, altered, per_name, tuple(samples.get(value, ()))
+        )
+    return told
 
 
-def _key_samples(spec: TableSpec, differing: DataFrame) -> tuple[Sample, ...]:
-    found = []
-    for row in differing.orderBy(_KEY).limit(SAMPLES_MAX).collect():
-        before, after = (_shown(spec, row[side].asDict()) if row[side] else None for side in (_BEFORE, _AFTER))
+def _key_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:
+    found: dict[Any, list[Sample]] = defaultdict(list)
+    for row in _first_few(differing, group, [quoted(_KEY)]).collect():
+        before, after = (shown_row(spec, row[side].asDict()) if row[side] else None for side in (_BEFORE, _AFTER))
         change = "added" if before is None else "removed" if after is None else "changed"
-        found.append(Sample(change, before, after))
-    return tuple(found)
+        found[row[group]].append(Sample(change, before, after))
+    return found
 
 
-def _shown(spec: TableSpec, row: dict[str, Any]) -> dict[str, Any]:
+def _first_few(rows: DataFrame, group: str, order: Sequence[Column]) -> DataFrame:
+    """The first rows of each group, in order."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    place = F.row_number().over(Window.partitionBy(group).orderBy(*order))
+    return rows.withColumn(_PLACE, place).where(F.col(_PLACE) <= SAMPLES_MAX).orderBy(group, _PLACE)
+
+
+def shown_row(spec: TableSpec, row: dict[str, Any]) -> dict[str, Any]:
     """A sample as people read it: a FLOAT as its shortest decimal."""
     floats = {field.name for field in spec.schema.fields if field.data_type is DataType.FLOAT and field.single_value}
     return {
@@ -133,15 +169,18 @@ def _shown(spec: TableSpec, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def latest(spec: TableSpec, rows: DataFrame) -> DataFrame:
-    """(`_hy_key`, `row`), as structs: the winning row of each key. A key whose winner is a delete marker is absent."""
+def latest(spec: TableSpec, rows: DataFrame, group: str) -> DataFrame:
+    """(`group`, `_hy_key`, `row`), as structs: the winning row of each key of a group.
+
+    A key whose winner is a delete marker is absent.
+    """
     from pyspark.sql import functions as F
 
     picked = F.struct(F.struct(*_user(spec)).alias("row"), F.col(columns.OP).alias("op"))
-    best = rows.groupBy(key_struct(spec).alias(_KEY)).agg(
+    best = rows.groupBy(group, key_struct(spec).alias(_KEY)).agg(
         F.max_by(picked, F.struct(*order_columns(spec))).alias("best")
     )
-    return best.where(F.col("best.op") == columns.OP_ROW).select(_KEY, F.col("best.row").alias("row"))
+    return best.where(F.col("best.op") == columns.OP_ROW).select(group, _KEY, F.col("best.row").alias("row"))
 
 
 def order_columns(spec: TableSpec) -> list[Column]:

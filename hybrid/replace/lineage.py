@@ -29,7 +29,9 @@ class EntryState(StrEnum):
 class Lineage:
     """What is written down with a swap. `version_before` is the Delta version the replaced rows are read from.
 
-    `inputs` holds path, size in bytes and sha256 of each file read; `reverts` the id of the entry taken back.
+    `inputs` holds path, size in bytes and sha256 of each file read; `reverts` the id of the entry taken back, or of the
+    backfill. `backfill` is the plan that the swap is a part of, `buckets` what it corrects ([start, end) in epoch ms),
+    `change` what was asked for; `seconds` from the plan's start, or the swap's, to the commit.
     """
 
     segments_from: tuple[str, ...]
@@ -47,6 +49,10 @@ class Lineage:
     inputs: tuple[Mapping[str, object], ...] = ()
     reverts: str | None = None
     previous: LineagePointer | None = None
+    backfill: str | None = None
+    buckets: tuple[tuple[int | None, int | None], ...] = ()
+    change: str | None = None
+    seconds: float | None = None
 
     def to_json(self) -> dict[str, object]:
         """JSON as it stands in the act's detail."""
@@ -56,13 +62,14 @@ class Lineage:
     def from_json(cls, doc: Mapping[str, Any]) -> Lineage:
         """The inverse of `to_json`."""
         lists = {name: tuple(doc[name]) for name in ("segments_from", "segments_to", "inputs")}
+        lists["buckets"] = tuple((start, end) for start, end in doc.get("buckets", ()))
         previous = LineagePointer(**doc["previous"]) if doc["previous"] else None
         return cls(**{**doc, **lists, "previous": previous})
 
 
 @dataclass(frozen=True)
 class ReplacementEntry:
-    """A committed replacement (`kind` replace) or revert; `version` is its commit's Delta version."""
+    """A committed replacement (`kind` replace), `backfill` or `revert`; `version` is its commit's Delta version."""
 
     id: str
     kind: str
@@ -114,7 +121,8 @@ def entries_of(half: HalfSnapshot) -> list[ReplacementEntry]:
     taken_back: set[str] = set()
     for version, act in lineage_acts(half):
         lineage = Lineage.from_json(act.detail)
-        state = EntryState.REVERTED if act.id in taken_back else EntryState.ACTIVE
+        is_taken_back = bool({act.id, lineage.backfill} & taken_back)
+        state = EntryState.REVERTED if is_taken_back else EntryState.ACTIVE
         if lineage.reverts and state is EntryState.ACTIVE:
             taken_back.add(lineage.reverts)
         found.append(ReplacementEntry(act.id, act.kind, act.at, version, state, lineage))

@@ -14,7 +14,7 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.stage import FILE, Staged
-from hybrid.replace.swap import good_realtime_rows, newest_rows, unmoved_rows
+from hybrid.replace.swap import newest_rows, unmoved_rows
 from hybrid.replace.targets import Target, refuse_overlap, replaced_names, targets_of
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
@@ -62,7 +62,7 @@ def plan_job(
     before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
     number = base.offline.act.number + 1
     fresh = _new_rows(bench, spec, staged, targets, number)
-    markers = _stage_markers(bench, spec, base, realtime, before, fresh(0), replaced, folder) if replaced else None
+    markers = _stage_markers(bench, spec, before, fresh(0), folder) if replaced else None
 
     def rows(timestamp: int) -> DataFrame:
         return fresh(timestamp) if markers is None else fresh(timestamp).unionByName(markers)
@@ -100,24 +100,13 @@ def _new_rows(
 
 
 def _stage_markers(
-    bench: Workbench,
-    spec: TableSpec,
-    base: HalfSnapshot,
-    realtime: HalfSnapshot | None,
-    before: DataFrame,
-    after: DataFrame,
-    replaced: Sequence[str],
-    folder: Path,
+    bench: Workbench, spec: TableSpec, before: DataFrame, after: DataFrame, folder: Path
 ) -> DataFrame | None:
     if not spec.upsert:
         return None
     wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
-    elsewhere = newest_rows(bench, base).where(~quoted(columns.SEGMENT).isin(list(replaced))).select(*wanted)
-    if realtime is not None:
-        # Moved rows too: they are seen again while an override, or mode pinot's limit, lies below them.
-        elsewhere = elsewhere.unionByName(good_realtime_rows(bench, spec, realtime).select(*wanted))
     path = str(folder / new_act_id("markers"))
-    removed_winners(spec, before.select(*wanted), after, elsewhere).write.parquet(path)
+    removed_winners(spec, before.select(*wanted), after).write.parquet(path)
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in physical_columns(spec, Half.OFFLINE))
     return bench.spark.read.schema(ddl).parquet(path)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hybrid.replace.diff import Difference, Sample
+from hybrid.table.plans import Counts
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def dropped(filtered: int) -> str:
     return f"; {count} filtered out" if filtered else ""
 
 
-def numbers(found: Difference) -> str:
+def numbers(found: Difference | Counts) -> str:
     """`7 rows before, 7 after; 0 added, 0 removed, 7 changed (amount 7)`."""
     columns = ", ".join(f"{name} {count}" for name, count in found.changed_columns.items())
     return (

@@ -1,15 +1,17 @@
-"""Reverts: the segments that a replacement took away come back exactly, hidden columns and all, in one commit."""
+"""Reverts: the segments that replacements took away come back exactly, hidden columns and all, in one commit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.errors import ConflictError, DataError
+from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
-from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log import HalfSnapshot, open_half, read_commit
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.progress import counted
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.lineage import EntryState, Lineage, ReplacementEntry, entries_of, find_entry
 from hybrid.replace.report import JobReport, numbers, report_of, shown
@@ -23,6 +25,39 @@ if TYPE_CHECKING:
 _TIME_TRAVEL = ("TIME_TRAVEL", "VERSION_NOT_CONTIGUOUS", "DELTA_VERSION_NOT_FOUND", "retention")
 
 
+@dataclass(frozen=True)
+class _Taken:
+    """What is taken back: one entry, or those of a backfill. `entries` are newest first and touch no segment twice."""
+
+    id: str
+    entries: tuple[ReplacementEntry, ...]
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        """The segments that come back."""
+        return tuple(name for entry in self.entries for name in entry.lineage.segments_from)
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The segments that go."""
+        return tuple(name for entry in self.entries for name in entry.lineage.segments_to)
+
+    @property
+    def first(self) -> ReplacementEntry:
+        """The oldest entry: what any of them replaced was there before it."""
+        return self.entries[-1]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """How a revert was asked for."""
+
+    dry_run: bool
+    reason: str | None
+    user: str | None
+    act_id: str
+
+
 def revert(
     bench: Workbench,
     spec: TableSpec,
@@ -34,52 +69,81 @@ def revert(
     user: str | None = None,
     act_id: str | None = None,
 ) -> JobReport:
-    """Takes back the replacement or revert `entry_id`: its old segments in place of its new ones.
+    """Takes back the replacement, backfill's swap or revert `entry_id`: its old segments in place of its new ones.
 
     NotFoundError when there is no such entry; ConflictError when it has been taken back already, when newer work has
     touched its segments, or when the old rows are no longer retained. Nothing was changed then.
     """
     require_offline(spec)
-    act = act_id or new_act_id("revert")
-    return bench.until_not_overtaken(
-        spec.name, lambda: _attempt(bench, spec, layout, entry_id, act, dry_run, (reason, user))
-    )
+    asked = _Asked(dry_run, reason, user, act_id or new_act_id("revert"))
+
+    def attempt() -> JobReport:
+        base = open_half(layout.half(Half.OFFLINE))
+        entries = entries_of(base)
+        entry = find_entry(entries, entry_id)
+        if entry.state is EntryState.REVERTED:
+            by = next(e for e in entries if e.lineage.reverts in {entry.id, entry.lineage.backfill})
+            raise ConflictError(f"'{entry.id}' has been reverted already, by '{by.id}' at {by.created_at}.")
+        return _revert(bench, spec, layout, _Taken(entry.id, (entry,)), base, entries, asked)
+
+    return bench.until_not_overtaken(spec.name, attempt)
 
 
-def _attempt(
+def revert_backfill(
     bench: Workbench,
     spec: TableSpec,
     layout: TableLayout,
-    entry_id: str,
-    act_id: str,
-    dry_run: bool,
-    why_and_who: tuple[str | None, str | None],
+    backfill: str,
+    *,
+    reason: str | None = None,
+    user: str | None = None,
+    act_id: str | None = None,
 ) -> JobReport:
-    base = open_half(layout.half(Half.OFFLINE))
-    entries = entries_of(base)
-    entry = find_entry(entries, entry_id)
-    _refuse_if_not_newest(entry, entries, base)
-    restored = _old_rows(bench, spec, base.path, entry)
-    bench.progress.say(f"Comparing what '{entry.id}' replaced with what '{spec.name}' holds.")
-    names = (entry.lineage.segments_to, entry.lineage.segments_from)
+    """Takes back every swap of a backfill that stands, in one commit. Errors as for `revert`."""
+    asked = _Asked(False, reason, user, act_id or new_act_id("revert"))
+
+    def attempt() -> JobReport:
+        base = open_half(layout.half(Half.OFFLINE))
+        entries = entries_of(base)
+        mine = [entry for entry in entries if entry.lineage.backfill == backfill]
+        if not mine:
+            raise NotFoundError(f"Backfill '{backfill}' has corrected nothing of '{spec.name}' yet.")
+        standing = tuple(entry for entry in mine if entry.state is EntryState.ACTIVE)
+        if not standing:
+            raise ConflictError(f"All that backfill '{backfill}' has corrected has been reverted already.")
+        return _revert(bench, spec, layout, _Taken(backfill, standing), base, entries, asked)
+
+    return bench.until_not_overtaken(spec.name, attempt)
+
+
+def _revert(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    taken: _Taken,
+    base: HalfSnapshot,
+    entries: Sequence[ReplacementEntry],
+    asked: _Asked,
+) -> JobReport:
+    for entry in taken.entries:
+        _refuse_if_not_newest(entry, entries, base)
+    restored = _old_rows(bench, spec, base.path, taken)
+    bench.progress.say(f"Comparing what '{taken.id}' replaced with what '{spec.name}' holds.")
+    names = (taken.new, taken.old)
     found = difference(spec, _of(newest_rows(bench, base), names[0]), restored)
-    sentence = _sentence(entry, found, dry_run)
-    if dry_run:
+    sentence = _sentence(taken, found, asked.dry_run)
+    if asked.dry_run:
         return report_of(spec.name, names, found, sentence, dry_run=True)
-    lineage = _lineage(base, entry, found, sentence, why_and_who)
+    lineage = _lineage(base, taken, found, sentence, asked)
     bench.progress.say(f"Putting {shown(names[1] or names[0])} of '{spec.name}' back.")
-    version = commit_swap(bench, spec, layout, Swap(act_id, "revert", base, lineage, lambda _: restored))
-    return report_of(spec.name, names, found, sentence, act=act_id, version=version)
+    version = commit_swap(bench, spec, layout, Swap(asked.act_id, "revert", base, lineage, lambda _: restored))
+    return report_of(spec.name, names, found, sentence, act=asked.act_id, version=version)
 
 
 def _refuse_if_not_newest(entry: ReplacementEntry, entries: Sequence[ReplacementEntry], base: HalfSnapshot) -> None:
     """ConflictError when the entry's segments are no longer as it left them. `entries` are newest first."""
-    later = entries[: entries.index(entry)]
-    if entry.state is EntryState.REVERTED:
-        by = next(e for e in later if e.lineage.reverts == entry.id and e.state is EntryState.ACTIVE)
-        raise ConflictError(f"'{entry.id}' has been reverted already, by '{by.id}' at {by.created_at}.")
     touched = {*entry.lineage.segments_from, *entry.lineage.segments_to}
-    for newer in later:
+    for newer in entries[: entries.index(entry)]:
         common = sorted(touched & {*newer.lineage.segments_from, *newer.lineage.segments_to})
         if common:
             raise ConflictError(
@@ -87,36 +151,62 @@ def _refuse_if_not_newest(entry: ReplacementEntry, entries: Sequence[Replacement
                 f"{newer.created_at}. Nothing was changed.",
                 hint=f"Revert the newer one first: hybrid replacement revert {base.path.parent.name} {newer.id}",
             )
-    gone = sorted(set(entry.lineage.segments_to) - {file.segment for file in base.files})
+    _refuse_if_written_anew(entry, base)
+
+
+def _refuse_if_written_anew(entry: ReplacementEntry, base: HalfSnapshot) -> None:
+    """ConflictError when the segments do not consist of the very files that the entry's commit wrote.
+
+    Acts without an entry of their own, such as the full refresh of a flow, write segments too.
+    """
+    there = {file.path for file in base.files if file.segment in entry.lineage.segments_to}
+    held = {file.segment for file in base.files}
+    commit = read_commit(base.path, entry.version)
+    written = {file.path for file in commit.added} if commit is not None else there
+    gone = sorted(set(entry.lineage.segments_to) - held)
     if gone:
         raise ConflictError(f"'{entry.id}' cannot be reverted: {shown(gone)} does not exist any more.")
+    come = set(entry.lineage.segments_from) - set(entry.lineage.segments_to)
+    if there != written or come & held:
+        names = sorted(come & held) or list(entry.lineage.segments_to)
+        raise ConflictError(
+            f"'{entry.id}' cannot be reverted: {shown(names)} has been written anew since. Nothing was changed."
+        )
 
 
-def _old_rows(bench: Workbench, spec: TableSpec, path: Path, entry: ReplacementEntry) -> DataFrame:
+def _old_rows(bench: Workbench, spec: TableSpec, path: Path, taken: _Taken) -> DataFrame:
     """The rows of the old segments as they were. ConflictError when they are no longer retained."""
-    names, version = entry.lineage.segments_from, entry.lineage.version_before
-    if not names:  # the entry added segments; nothing comes back
+    from pyspark.sql import functions as F
+
+    names, version = taken.old, taken.first.lineage.version_before
+    if not names:  # only new segments were added; nothing comes back
         return bench.spark.createDataFrame([], _ddl(spec))
     try:
         old = open_half(path, version)
     except DataError as error:
-        raise _expired(entry, str(error)) from error
+        raise _expired(taken, str(error)) from error
     missing = [file.path for file in old.files if file.segment in names and not Path(file.path).exists()]
     if missing:
-        raise _expired(entry, f"data file {missing[0]} has been removed")
+        raise _expired(taken, f"data file {missing[0]} has been removed")
     try:
-        return _of(rows_as_of(bench, old), names).select(
-            *(quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE))
+        rows = _of(rows_as_of(bench, old), names)
+        held = set(rows.columns)  # a column may have been added since
+        return rows.select(
+            *(
+                quoted(name) if name in held else F.lit(None).cast(kind).alias(name)
+                for name, kind in physical_columns(spec, Half.OFFLINE)
+            )
         )
     except Exception as error:  # pyspark has one class for all that Delta refuses; its name for it stands in the text
         if any(word in str(error) for word in _TIME_TRAVEL):
-            raise _expired(entry, "Delta no longer reads that version") from error
+            raise _expired(taken, "Delta no longer reads that version") from error
         raise
 
 
-def _expired(entry: ReplacementEntry, why: str) -> ConflictError:
+def _expired(taken: _Taken, why: str) -> ConflictError:
+    first = taken.first
     return ConflictError(
-        f"'{entry.id}' of {entry.created_at} cannot be reverted: its old rows (version {entry.lineage.version_before}) "
+        f"'{taken.id}' of {first.created_at} cannot be reverted: its old rows (version {first.lineage.version_before}) "
         f"are no longer retained: {why}."
     )
 
@@ -129,16 +219,10 @@ def _ddl(spec: TableSpec) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in physical_columns(spec, Half.OFFLINE))
 
 
-def _lineage(
-    base: HalfSnapshot,
-    entry: ReplacementEntry,
-    found: Difference,
-    sentence: str,
-    why_and_who: tuple[str | None, str | None],
-) -> Lineage:
+def _lineage(base: HalfSnapshot, taken: _Taken, found: Difference, sentence: str, asked: _Asked) -> Lineage:
     return Lineage(
-        segments_from=entry.lineage.segments_to,
-        segments_to=entry.lineage.segments_from,
+        segments_from=taken.new,
+        segments_to=taken.old,
         version_before=base.version,
         rows_before=found.rows_before,
         rows_after=found.rows_after,
@@ -146,20 +230,20 @@ def _lineage(
         removed=found.removed,
         changed=found.changed,
         result=sentence,
-        reason=why_and_who[0],
-        user=why_and_who[1],
-        reverts=entry.id,
+        reason=asked.reason,
+        user=asked.user,
+        reverts=taken.id,
         previous=base.offline.last_lineage,
     )
 
 
-def _sentence(entry: ReplacementEntry, found: Difference, dry_run: bool) -> str:
-    old, new = entry.lineage.segments_from, entry.lineage.segments_to
-    gone = [name for name in new if name not in old]
+def _sentence(taken: _Taken, found: Difference, dry_run: bool) -> str:
+    gone = [name for name in taken.new if name not in taken.old]
     parts = []
-    if old:
-        parts.append(f"{shown(old)} {'would be' if dry_run else 'is'} as before again")
+    if taken.old:
+        parts.append(f"{shown(taken.old)} {'would be' if dry_run else 'is'} as before again")
     if gone:
         parts.append(f"{shown(gone)} {'would be' if dry_run else 'is'} removed")
     start, end = ("Would revert", " Nothing was touched.") if dry_run else ("Reverted", "")
-    return f"{start} '{entry.id}': {' and '.join(parts)} ({numbers(found)}).{end}"
+    what = f"'{taken.id}'" + (f" ({counted(len(taken.entries), 'swap')})" if len(taken.entries) > 1 else "")
+    return f"{start} {what}: {' and '.join(parts)} ({numbers(found)}).{end}"

@@ -74,6 +74,12 @@ class Staged:
         return not any(file.rows or file.deletes for file in self.files)
 
 
+def place_of(staged: Staged, offset: int) -> str:
+    """The file that a staged row came from, and its place in it, as people read it."""
+    file, position = staged.files[offset >> _ROWS_PER_FILE_BITS], offset & ((1 << _ROWS_PER_FILE_BITS) - 1)
+    return f"{file.path} row {position + 1}"
+
+
 @dataclass
 class _Note:
     """What one slice tells the driver; `problem` is (position, at, reason)."""

@@ -36,22 +36,45 @@ class Swap:
     rows: Callable[[int], DataFrame]
 
 
+@dataclass(frozen=True)
+class Ready:
+    """What is about to be committed: the lineage entry, and the stored rows as they are to lie in files."""
+
+    lineage: Lineage
+    frame: DataFrame
+
+
 def commit_swap(bench: Workbench, spec: TableSpec, layout: TableLayout, swap: Swap) -> int:
     """The version of the commit. OvertakenError when the half is no longer at the swap's base; nothing was changed."""
-    path, lineage = layout.half(Half.OFFLINE), swap.lineage
-    with bench.lock(layout, Half.OFFLINE):
-        current = open_half(path)
+
+    def ready(current: HalfSnapshot) -> Ready:
         # Any other version, a foreign one too, may hold other rows than those the difference was shown for.
         if current.version != swap.base.version:
             raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
+        return Ready(swap.lineage, _laid_out(spec, swap.rows(arrival_timestamp(spec, layout))))
+
+    return commit_under_lock(bench, layout, swap.act_id, swap.kind, ready)
+
+
+def commit_under_lock(
+    bench: Workbench, layout: TableLayout, act_id: str, kind: str, ready: Callable[[HalfSnapshot], Ready]
+) -> int:
+    """Commits rows in the place of segments, with their lineage entry; the version of the commit.
+
+    `ready` is told the newest state under the OFFLINE lock: it checks what was planned against it, and is quick.
+    """
+    path = layout.half(Half.OFFLINE)
+    with bench.lock(layout, Half.OFFLINE):
+        current = open_half(path)
+        made = ready(current)
+        lineage = made.lineage
         state = replace(
             current.offline,
-            act=next_act(current.offline, swap.act_id, swap.kind, bench.now_iso(), lineage.to_json()),
-            last_lineage=LineagePointer(swap.act_id, current.version + 1),
+            act=next_act(current.offline, act_id, kind, bench.now_iso(), lineage.to_json()),
+            last_lineage=LineagePointer(act_id, current.version + 1),
         )
-        frame = _laid_out(spec, swap.rows(_arrival_timestamp(spec, layout)))
         places = tuple(dict.fromkeys([*lineage.segments_from, *lineage.segments_to])) if lineage.segments_from else ()
-        return commit_act(frame, path, state, planned=current.version, replacing=places)
+        return commit_act(made.frame, path, state, planned=current.version, replacing=places)
 
 
 def require_offline(spec: TableSpec) -> None:
@@ -94,7 +117,7 @@ def _laid_out(spec: TableSpec, rows: DataFrame) -> DataFrame:
     return frame.sortWithinPartitions(*(quoted(name) for name in order))
 
 
-def _arrival_timestamp(spec: TableSpec, layout: TableLayout) -> int:
+def arrival_timestamp(spec: TableSpec, layout: TableLayout) -> int:
     """The highest Kafka timestamp committed so far, so that rows swapped in arrive after every offset committed."""
     if Half.REALTIME not in spec.halves:
         return 0
