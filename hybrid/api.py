@@ -25,6 +25,7 @@ from hybrid.spec.settings import Settings, load_settings
 from hybrid.spec.table_config import TableSpec
 
 if TYPE_CHECKING:
+    from hybrid.backfills import Backfills
     from hybrid.catalog.catalog import Catalog
     from hybrid.catalog.runs import RunOutcome, RunRecord
     from hybrid.flow.declared.model import Flow
@@ -328,6 +329,13 @@ class Hybrid:
         from hybrid.flow_runs import flows_of
 
         return flows_of(self)
+
+    @property
+    def backfills(self) -> Backfills:
+        """Corrections of stretches of time: planned, looked at, run."""
+        from hybrid.backfills import Backfills
+
+        return Backfills(self)
 
     def runs(self, table: str | None = None) -> list[RunRecord]:
         """The newest runs of tasks and jobs, newest first."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hybrid.api import Hybrid, TableDocuments
 
 Json = Any
-INGEST, JOB, REVERT, SEAL, BOUNDARY = "ingest", "job", "revert", "seal", "boundary"
+INGEST, JOB, REVERT, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "revert", "seal", "boundary", "backfill"
 
 
 @dataclass(frozen=True)
@@ -249,6 +249,71 @@ def job_run(
     return json_value(home.table(job.table_name).replace(job, **options).to_json())
 
 
+def backfill_plan(
+    home: Hybrid,
+    *,
+    table: str,
+    start: str | None = None,
+    end: str | None = None,
+    update: str | None = None,
+    delete: bool = False,
+    where: str | None = None,
+    input: str | None = None,
+    reason: str | None = None,
+    user: str | None = None,
+) -> Json:
+    """Plans a correction and stages its rows (see `hybrid.backfills.Change`)."""
+    from hybrid.backfills import Change
+
+    change = Change(start, end, update, delete, where, input, reason, user)
+    return views.plan_view(home.backfills.plan(table, change))
+
+
+def backfill_run(
+    home: Hybrid,
+    *,
+    backfill: str,
+    document: dict[str, Any] | None = None,
+    atomic: bool = False,
+    newest_first: bool = False,
+    rows_per_second: float | None = None,
+    max_parallel: int | None = None,
+    reason: str | None = None,
+    user: str | None = None,
+) -> Json:
+    """Swaps in what is left of a plan; `document` is the plan as its author looked at it."""
+    from hybrid.replace.backfill.running import How
+
+    how = How(atomic, newest_first, rows_per_second, max_parallel, reason, user)
+    return json_value(vars(home.backfills.run(backfill, how, document)))
+
+
+def backfills(home: Hybrid, *, table: str | None = None) -> Json:
+    """How backfills stand, newest first."""
+    return [views.backfill_view(found) for found in home.backfills.statuses(table)]
+
+
+def backfill(home: Hybrid, *, backfill: str) -> Json:
+    """How one stands, with its plan."""
+    status = views.backfill_view(home.backfills.status(backfill))
+    return {**status, "plan": views.plan_view(home.backfills.show(backfill))}
+
+
+def backfill_pause(home: Hybrid, *, backfill: str) -> Json:
+    """Has a run stop after the commit under way."""
+    return views.backfill_view(home.backfills.pause(backfill))
+
+
+def backfill_cancel(home: Hybrid, *, backfill: str) -> Json:
+    """Has a run stop for good."""
+    return views.backfill_view(home.backfills.cancel(backfill))
+
+
+def backfill_revert(home: Hybrid, *, backfill: str, reason: str | None = None, user: str | None = None) -> Json:
+    """Takes back all that a backfill has corrected."""
+    return json_value(home.backfills.revert(backfill, reason=reason, user=user).to_json())
+
+
 def revert(
     home: Hybrid, *, table: str, entry: str, dry_run: bool = False, reason: str | None = None, user: str | None = None
 ) -> Json:
@@ -290,6 +355,13 @@ VERBS: Mapping[str, Verb] = {
     "task_run": Verb(task_run, MOVE_TASK, only_one=True),
     "job_run": Verb(job_run, JOB),
     "revert": Verb(revert, REVERT),
+    "backfill_plan": Verb(backfill_plan, BACKFILL),
+    "backfill_run": Verb(backfill_run, BACKFILL),
+    "backfill_revert": Verb(backfill_revert, REVERT),
+    "backfills": Verb(backfills),
+    "backfill": Verb(backfill),
+    "backfill_pause": Verb(backfill_pause),
+    "backfill_cancel": Verb(backfill_cancel),
     "seal": Verb(seal, SEAL),
     "boundary_set": Verb(boundary_set, BOUNDARY),
     "boundary_clear": Verb(boundary_clear, BOUNDARY),

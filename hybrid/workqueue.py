@@ -142,6 +142,8 @@ def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any]) -> str:
             arguments.get("input_dir"),
         )
         return home.spec(job.table_name).name
+    if "backfill" in arguments:
+        return home.backfills.show(arguments["backfill"]).table
     return home.spec(arguments["table"]).name
 
 

@@ -35,6 +35,7 @@ NOUNS = {
     "boundary": Noun("hybrid.cli.boundary:boundary", "The boundary between the halves."),
     "job": Noun("hybrid.cli.job:job", "Run an ingestion job spec."),
     "replacement": Noun("hybrid.cli.replacement:replacement", "What replaced what, and back."),
+    "backfill": Noun("hybrid.cli.backfill:backfill", "Correct a stretch of time: plan, look, run, revert."),
     "access": Noun("hybrid.cli.access:access", "Who may use the server, and what for."),
     "admin": Noun("hybrid.cli.admin:admin", "Pinot's own command lines."),
     "connector": Noun("hybrid.cli.connector:connector", "What brings a table's rows."),

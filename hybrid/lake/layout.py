@@ -4,6 +4,7 @@
 <warehouse>/<table>/OFFLINE       Delta table, partitioned by segment
 <warehouse>/<table>/REALTIME.lock, OFFLINE.lock
 <warehouse>/<table>/staging/<act id>/   staged rows of an act that has not committed; removed with it
+<warehouse>/<table>/plans/<id>/   plans of backfills with their staged rows: see hybrid.lake.plans
 """
 
 from __future__ import annotations
@@ -36,6 +37,15 @@ class TableLayout:
     def staging(self, act_id: str) -> Path:
         """Where an act stages rows before it takes the lock."""
         return self.root / "staging" / act_id
+
+    @property
+    def plans(self) -> Path:
+        """Where plans of backfills lie."""
+        return self.root / "plans"
+
+    def plan(self, plan_id: str) -> Path:
+        """Where one of them lies with its staged rows."""
+        return self.plans / plan_id
 
 
 def physical_columns(spec: TableSpec, half: Half) -> list[tuple[str, str]]:

@@ -84,8 +84,8 @@ def _explained(plan: QueryPlan) -> QueryResult:
 
 @contextmanager
 def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection]:
-    halves = [half for pinned in plan.tables for half in (pinned.halves.offline, pinned.halves.realtime)]
-    connection = locked_connection([half.path.absolute() for half in halves if half is not None], options.spill)
+    folders = [folder.absolute() for pinned in plan.tables for folder in pinned.folders]
+    connection = locked_connection(folders, options.spill)
     try:
         for pinned in plan.tables:
             if pinned.tail_rows is not None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from sqlglot import exp
@@ -13,9 +14,11 @@ from sqlglot import exp
 from hybrid.errors import QueryError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot
+from hybrid.lake.plans import rows_folder
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
 from hybrid.query.revision import PinnedHalves, Revision, TableRevision, pin_halves
 from hybrid.query.scan import Scan, relation_sql
+from hybrid.query.staged import as_planned, find_staged
 from hybrid.query.tail import Tail, TailSource
 from hybrid.query.tailrows import TailRows, tail_rows
 from hybrid.spec.schema import FieldSpec
@@ -33,7 +36,11 @@ from hybrid.sql.usage import only_shown
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import bookkeeping
 from hybrid.table.effective import EffectiveBoundary
+from hybrid.table.plans import Plan
 from hybrid.table.state import RealtimeState
+
+# `SET plan='ID'` shows a table as it will be when the plan of a backfill has run.
+PLAN_OPTION = "plan"
 
 
 @dataclass(frozen=True)
@@ -70,13 +77,17 @@ class TableSource(Protocol):
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """One table at its revision. `tail_rows` is None when the tail holds no row; `tail_name` is its relation."""
+    """One table at its revision. `tail_rows` is None when the tail holds no row; `tail_name` is its relation.
+
+    `plan` is the backfill whose staged rows are seen.
+    """
 
     table: QueryTable
     halves: PinnedHalves
     tail: Tail
     tail_rows: TailRows | None
     tail_name: str
+    plan: str | None = None
 
     @cached_property
     def effective(self) -> EffectiveBoundary | None:
@@ -104,7 +115,14 @@ class PinnedTable:
             self.halves.boundary,
             self.tail.positions,
             self.effective.limit_ms if self.effective is not None else None,
+            self.plan,
         )
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where its files lie."""
+        halves = [half.path for half in (self.halves.offline, self.halves.realtime) if half is not None]
+        return [*halves, *([rows_folder(self.table.layout, self.plan)] if self.plan is not None else [])]
 
 
 @dataclass(frozen=True)
@@ -233,15 +251,24 @@ def plan_query(
     `meanwhile` is called while the tails are read: what else has to be loaded does not wait for Kafka then.
     """
     resolved = resolve(statement, source)
+    staged = find_staged(statement.options.get(PLAN_OPTION), resolved.tables.values())
     pinning = [
         _Pinning(table, place, resolved.refs, tail, now_ms) for place, table in enumerate(resolved.tables.values())
     ]
     meanwhile()
     rewritten = rewrite(resolved, now_ms)
-    pinned = dict(zip(resolved.tables, (waiting.pinned() for waiting in pinning), strict=True))
+    pinned = dict(zip(resolved.tables, (with_staged(waiting.pinned(), staged) for waiting in pinning), strict=True))
     plans = [_plan_ref(ref, pinned[ref.table]) for ref in resolved.refs]
     warnings = [warning for table in pinned.values() for warning in table.tail.warnings]
     return QueryPlan(rewritten, list(pinned.values()), plans, warnings)
+
+
+def with_staged(pinned: PinnedTable, staged: Plan | None) -> PinnedTable:
+    """The table as it will be when the plan has run, if it is the plan's."""
+    if staged is None or staged.table != pinned.table.spec.name or pinned.halves.offline is None:
+        return pinned
+    offline = as_planned(pinned.halves.offline, pinned.table.layout, staged)
+    return replace(pinned, halves=replace(pinned.halves, offline=offline), plan=staged.id)
 
 
 class Resolved(NamedTuple):

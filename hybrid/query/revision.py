@@ -37,6 +37,7 @@ class PinnedHalves:
 class TableRevision:
     """What the rows of one table were read from. `tail` is the next offset after the last row, by partition.
 
+    `plan` is a backfill whose staged rows stand in the places of those that it would replace.
     `limit_ms` is what divides the halves: T, unless the boundary's mode or an override puts another limit in its place.
     """
 
@@ -46,6 +47,7 @@ class TableRevision:
     boundary: Boundary
     tail: Mapping[PartitionKey, int] = field(default_factory=dict)
     limit_ms: int | None = None
+    plan: str | None = None
 
     def __str__(self) -> str:
         parts = [f"OFFLINE={self.offline}" if self.offline is not None else ""]
@@ -54,6 +56,7 @@ class TableRevision:
             parts.append(f"boundary={time_text(self.boundary.time_ms)}{_offsets(self.boundary.frontier)}")
             parts.append(self._limit_text())
         parts.append(f"tail={_offsets(self.tail)}" if self.tail else "")
+        parts.append(f"plan={self.plan}" if self.plan else "")
         return f"{self.table}[{' '.join(part for part in parts if part)}]"
 
     def _limit_text(self) -> str:

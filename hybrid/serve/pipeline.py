@@ -22,7 +22,7 @@ from hybrid.lake.spark import jvm_pid
 from hybrid.serve.ingester import Ingester
 from hybrid.serve.loader import Loader
 from hybrid.serve.scheduler import Scheduler
-from hybrid.verbs import INGEST, SEAL
+from hybrid.verbs import BACKFILL, INGEST, SEAL
 from hybrid.workqueue import PipelineLost, carry_out
 
 _LOG = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Pipeline:
         self._ingesters: dict[str, Ingester] = {}
         self._loaders: dict[str, Loader] = {}
         self._workers: dict[str, threading.Thread] = {}
-        self._lanes: dict[str, tuple[str, bool]] = {}
+        self._lanes: dict[str, tuple[str, str]] = {}
         self._scheduler = Scheduler(home)
 
     def run(self) -> int:
@@ -175,9 +175,12 @@ class Pipeline:
             self._jvm.stop(_JVM_END_S)
 
 
-def _lane(run: RunRecord) -> tuple[str, bool]:
-    """Runs of one lane go one after the other: those on a table's REALTIME half, and those on its OFFLINE half."""
-    return run.table_name, run.type in {INGEST, SEAL}
+def _lane(run: RunRecord) -> tuple[str, str]:
+    """Runs of one lane go one after the other: those on a table's REALTIME half, backfills, and others on OFFLINE.
+
+    A backfill may take hours; moves go on meanwhile.
+    """
+    return run.table_name, {INGEST: INGEST, SEAL: INGEST, BACKFILL: BACKFILL}.get(run.type, "offline")
 
 
 @contextmanager

@@ -50,6 +50,8 @@ PATH_RIGHTS: Mapping[str, Right] = {
 VERB_RIGHTS: Mapping[str, Right] = {
     **dict.fromkeys(("table_list", "table_show", "table_validate", "query", "explain", "status"), READ),
     **dict.fromkeys(("segments", "segment", "boundary", "replacements", "replacement", "rejected"), READ),
+    **dict.fromkeys(("backfills", "backfill"), READ),
+    **dict.fromkeys(("backfill_plan", "backfill_run", "backfill_pause", "backfill_cancel", "backfill_revert"), OPERATE),
     **dict.fromkeys(("pause_status", "runs", "run", "schedules", "connectors", "flows"), READ),
     **dict.fromkeys(("pause", "resume", "ingest", "move", "task_run", "job_run", "revert", "seal"), OPERATE),
     **dict.fromkeys(("boundary_set", "boundary_clear", "connector_start", "connector_pause"), OPERATE),

@@ -18,7 +18,7 @@ from hybrid.query.cache.template import Template, Templates
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
 from hybrid.query.guard import check_statement
-from hybrid.query.plan import QueryTable, Relation, Rewritten, resolve, rewrite
+from hybrid.query.plan import PLAN_OPTION, QueryTable, Relation, Rewritten, resolve, rewrite
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
 from hybrid.spec.table_config import TableSpec
@@ -137,7 +137,7 @@ class CachedAnswers:
 
     def _tables(self, rewritten: Rewritten) -> list[CachedTable] | None:
         """The statement's tables; None when it asks for more than their visible rows."""
-        if rewritten.statement.explain or not rewritten.refs:
+        if rewritten.statement.explain or not rewritten.refs or PLAN_OPTION in rewritten.statement.options:
             return None
         if any(ref.half is not None or ref.virtual for ref in rewritten.refs):
             return None

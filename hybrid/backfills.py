@@ -1,0 +1,364 @@
+"""Backfills as the API has them: plan, look, run, pause, cancel, revert. Part of the API's layer.
+
+It owns the order of acts: what Kafka holds is committed, what the window reaches is moved, and then it is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.errors import ConflictError, HybridError, NotFoundError, StreamError, UsageError
+from hybrid.lake import plans
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.plans import Wanted, Wish
+from hybrid.lake.workbench import new_act_id
+from hybrid.replace.backfill.request import ChangeKind, Request, refuse_deciding, window_of
+from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
+from hybrid.spec.moment import parse_moment
+from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
+from hybrid.table.plans import Plan, span
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+    from hybrid.handle import Table
+    from hybrid.replace.backfill.running import How, RunReport
+    from hybrid.replace.report import JobReport
+    from hybrid.table.window import Window
+
+PLANNED, REFUSED, RUNNING, INTERRUPTED = "PLANNED", "REFUSED", "RUNNING", "INTERRUPTED"
+PAUSED, CANCELLED, FAILED, DONE, REVERTED = "PAUSED", "CANCELLED", "FAILED", "DONE", "REVERTED"
+_MOVES_MAX = 3
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is asked for: exactly one of `update`, `delete` and `input`.
+
+    `start` and `end` in ISO 8601 or as the time column writes times; `update` as `a = expr, b = expr` and `where` as a
+    condition, in Pinot's SQL; `input` a file or a folder of files, `expect` more expectations than the table has.
+    """
+
+    start: str | None = None
+    end: str | None = None
+    update: str | None = None
+    delete: bool = False
+    where: str | None = None
+    input: str | None = None
+    reason: str | None = None
+    user: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The change as a sentence says it."""
+        matching = f" where {self.where}" if self.where else ""
+        if self.update is not None:
+            return f"update {self.update}{matching}"
+        return f"delete{matching}" if self.delete else f"rows of {self.input}"
+
+
+@dataclass(frozen=True)
+class BackfillStatus:
+    """How a backfill stands. `result` is the sentence of the plan, or what the last run said."""
+
+    id: str
+    table: str
+    created_at: str
+    state: str
+    buckets_done: int
+    buckets_total: int
+    change: str
+    result: str
+    reason: str | None
+    user: str | None
+    error: str | None
+
+
+class Backfills:
+    """The backfills of a home."""
+
+    def __init__(self, home: Hybrid) -> None:
+        self._home = home
+
+    def plan(self, table: str, change: Change) -> Plan:
+        """Plans a correction and stages its rows; nothing of it is visible yet. See `hybrid.replace.backfill`.
+
+        UsageError for a change that is none, DataError for rows that cannot be computed or converted.
+        """
+        from hybrid.replace.backfill.planning import plan_backfill
+
+        found = self._home.table(table)
+        window = _window(found.spec, change)
+        request = self._request(found.spec, change, window)
+        with self._home.recorded(found.name, "backfill-plan") as run:
+            warnings = self._commit_first(found)
+            halves, late = self._move_first(found, window)
+            spec = self._home.spec(found.name)  # after the halves: columns of their rows are in it by then
+            plan = Plan(
+                id=new_act_id("backfill"),
+                table=spec.name,
+                created_at=self._home.bench.now_iso(),
+                change=change.words,
+                request=asdict(change),
+                table_id=halves[0].table_id,
+                offline_version=halves[0].version,
+                realtime_version=halves[1].version if halves[1] is not None else None,
+                base_revision=_revision(spec.name, halves),
+                fresh_topic="",
+                buckets=(),
+                units=(),
+                inputs=tuple(file.to_json() for file in request.files),
+                warnings=(*warnings, *late),
+                reason=change.reason,
+                user=change.user,
+            )
+            made = plan_backfill(self._home.bench, spec, found.layout, halves, request, plan)
+            run.ended(made.sentence, did_something=bool(made.units))
+        return made
+
+    def run(self, plan_id: str, how: How, document: Mapping[str, Any] | None = None) -> RunReport:
+        """Swaps in what is left of a plan. ConflictError (exit 4) when what it was planned on has changed.
+
+        `document` is the plan as its author looked at it; it must still say the same.
+        """
+        from hybrid.replace.backfill.running import run_plan
+        from hybrid.views import plan_view
+
+        table, plan = self._find(plan_id)
+        if document is not None and dict(document) != plan_view(plan):
+            raise ConflictError(
+                f"The file does not say what '{plan_id}' was planned to do: it was changed by hand. "
+                "Nothing was changed.",
+                hint=f"hybrid backfill run {plan_id}",
+            )
+        self._refuse_unrunnable(table, plan)
+        with self._home.recorded(table.name, "backfill") as outcome, plans.runner(table.layout, plan.id):
+            self._wish(table, plan, Wish.RUN)
+            try:
+                report = run_plan(self._home.bench, table.spec, table.layout, plan, how)
+            except HybridError as error:
+                self._wish(table, plan, Wish.RUN, error=str(error))
+                raise
+            if report.stopped is None:
+                self._wish(table, plan, Wish.ENDED)
+                plans.discard_rows(table.layout, plan.id)
+            outcome.ended(report.sentence, did_something=report.committed)
+        return report
+
+    def statuses(self, table: str | None = None) -> list[BackfillStatus]:
+        """Every backfill, of one table or of all, newest first."""
+        names = [table] if table is not None else self._home.table_names()
+        found = [status for name in names for status in self._of_table(self._home.table(name))]
+        return sorted(found, key=lambda status: status.created_at, reverse=True)
+
+    def status(self, plan_id: str) -> BackfillStatus:
+        """One of them; NotFoundError, with a suggestion, when there is none of that id."""
+        table, plan = self._find(plan_id)
+        return self._status(table, plan, self._entries(table))
+
+    def show(self, plan_id: str) -> Plan:
+        """The plan of that id."""
+        return self._find(plan_id)[1]
+
+    def pause(self, plan_id: str) -> BackfillStatus:
+        """Has a run stop after the commit under way."""
+        return self._stop(plan_id, Wish.PAUSE)
+
+    def cancel(self, plan_id: str) -> BackfillStatus:
+        """Has a run stop for good. What it has corrected stays; its staged rows go."""
+        return self._stop(plan_id, Wish.CANCEL)
+
+    def revert(self, plan_id: str, *, reason: str | None = None, user: str | None = None) -> JobReport:
+        """Takes back all that a backfill has corrected, in one commit."""
+        from hybrid.replace.revert import revert_backfill
+
+        table, plan = self._find(plan_id)
+        if plans.is_running(table.layout, plan.id):
+            raise ConflictError(
+                f"Backfill '{plan.id}' is being run. Nothing was changed.", hint=f"hybrid backfill cancel {plan.id}"
+            )
+        with self._home.recorded(table.name, "revert") as run:
+            act_id = self._home.act_id("revert")
+            report = revert_backfill(
+                self._home.bench, table.spec, table.layout, plan.id, reason=reason, user=user, act_id=act_id
+            )
+            run.ended(report.sentence, did_something=report.committed)
+        return report
+
+    # What comes before a plan
+
+    def _request(self, spec: TableSpec, change: Change, window: Window | None) -> Request:
+        from hybrid.replace.backfill.inputs import inspect_input
+        from hybrid.sql.row_sql import row_assignments, row_condition
+
+        if [change.update is not None, change.delete, change.input is not None].count(True) != 1:
+            raise UsageError("What is to be corrected? Give one of --update, --delete and --input.")
+        if change.input is not None and change.where is not None:
+            raise UsageError("--where goes with --update and --delete; --input brings the rows themselves.")
+        now_ms = self._home.bench.now_ms()
+        where = row_condition(change.where, spec, "--where", now_ms=now_ms) if change.where is not None else None
+        if change.input is not None:
+            files, csv_format = inspect_input(spec, Path(change.input))
+            return Request(ChangeKind.ROWS, window, files=files, csv_format=csv_format)
+        if change.delete:
+            return Request(ChangeKind.DELETE, window, where)
+        assert change.update is not None
+        assignments = row_assignments(change.update, spec, "--update", now_ms=now_ms)
+        refuse_deciding(spec, assignments)
+        return Request(ChangeKind.UPDATE, window, where, assignments)
+
+    def _commit_first(self, table: Table) -> list[str]:
+        """Commits what Kafka holds, so that the plan sees the rows that queries show; what came in the way."""
+        from hybrid.ingest.loop import ingest_until_caught_up
+
+        if table.spec.stream is None or table.name in self._home.catalog.serving.pauses():
+            return []
+        if table.connectors.waits() is not None:
+            return []
+        try:
+            ingest_until_caught_up(self._home.bench, table.spec, table.layout, stop_at=table.connectors.stop_at)
+        except StreamError as error:
+            return [f"Planned without what Kafka may hold beyond the last commit: {error}"]
+        return []
+
+    def _move_first(
+        self, table: Table, window: Window | None
+    ) -> tuple[tuple[HalfSnapshot, HalfSnapshot | None], list[str]]:
+        """Moves the rows of the window that the REALTIME half still shows; the halves, then, and what stayed.
+
+        ConflictError when rows stay that would not be corrected.
+        """
+        from hybrid.move.move import run_move
+        from hybrid.move.plan import Reach
+        from hybrid.replace.backfill.base import unmoved
+
+        spec, bench = table.spec, self._home.bench
+        reach = Reach(None, window.end if window is not None else None)
+        for turn in range(_MOVES_MAX + 1):
+            halves = _pinned(table)
+            left = unmoved(bench, spec, halves, window)
+            if not left:
+                return halves, []
+            if spec.move is None and halves[0].offline.boundary.mode is BoundaryMode.PINOT:
+                return halves, [f"{left} rows of the window are in REALTIME, which outside jobs push past: they stay."]
+            if spec.move is None or turn == _MOVES_MAX:
+                break
+            report = run_move(bench, spec, table.layout, reach=reach, newest=lambda: self._home.spec(table.name))
+            bench.progress.say(f"Before it is planned: {report.sentence}")
+        raise ConflictError(
+            f"{left} rows of the window are in REALTIME of '{spec.name}' and cannot be moved, so a backfill would not "
+            "correct them. Nothing was changed.",
+            hint="Give the table a RealtimeToOfflineSegmentsTask, or plan again.",
+        )
+
+    # What is wanted, and how it stands
+
+    def _refuse_unrunnable(self, table: Table, plan: Plan) -> None:
+        if plan.failed_checks:
+            names = ", ".join(plan.failed_checks)
+            raise ConflictError(
+                f"Backfill '{plan.id}' cannot run: its rows failed {names}. Nothing was changed.",
+                hint=f"hybrid backfill status {plan.id}",
+            )
+        wish = plans.wanted_of(table.layout, plan.id).wish
+        if wish is Wish.CANCEL:
+            raise ConflictError(f"Backfill '{plan.id}' was cancelled.", hint="Plan it anew: hybrid backfill plan ...")
+
+    def _stop(self, plan_id: str, wish: Wish) -> BackfillStatus:
+        table, plan = self._find(plan_id)
+        status = self._status(table, plan, self._entries(table))
+        if status.state in {DONE, REVERTED, CANCELLED}:
+            raise ConflictError(f"Backfill '{plan.id}' is {status.state}: there is nothing to {wish.value}.")
+        self._wish(table, plan, wish)
+        if wish is Wish.CANCEL and not plans.is_running(table.layout, plan.id):
+            plans.discard_rows(table.layout, plan.id)
+        return self._status(table, plan, self._entries(table))
+
+    def _wish(self, table: Table, plan: Plan, wish: Wish, error: str | None = None) -> None:
+        plans.want(table.layout, plan.id, Wanted(wish, self._home.bench.now_iso(), error))
+
+    def _find(self, plan_id: str) -> tuple[Table, Plan]:
+        known: list[str] = []
+        for name in self._home.table_names():
+            layout = self._home.layout(name)
+            known += plans.plan_ids(layout)
+            if plan_id in known:
+                plan = plans.find_plan(layout, plan_id)
+                assert plan is not None
+                return self._home.table(name), plan
+        raise NotFoundError.named("Backfill", plan_id, known)
+
+    def _of_table(self, table: Table) -> Sequence[BackfillStatus]:
+        found = [plans.find_plan(table.layout, plan_id) for plan_id in plans.plan_ids(table.layout)]
+        entries = self._entries(table) if found else []
+        return [self._status(table, plan, entries) for plan in found if plan is not None]
+
+    def _entries(self, table: Table) -> Sequence[ReplacementEntry]:
+        return entries_of(open_half(table.layout.half(Half.OFFLINE)))
+
+    def _status(self, table: Table, plan: Plan, entries: Sequence[ReplacementEntry]) -> BackfillStatus:
+        mine = [entry for entry in entries if entry.lineage.backfill == plan.id]
+        done = {one for entry in mine for one in entry.lineage.buckets}
+        corrected = [span(bucket) for bucket in plan.buckets if bucket.unit is not None]
+        wanted = plans.wanted_of(table.layout, plan.id)
+        running = plans.is_running(table.layout, plan.id)
+        left = sum(one not in done for one in corrected)
+        if mine and all(entry.state is EntryState.REVERTED for entry in mine):
+            state = REVERTED
+        elif wanted.wish is Wish.ENDED or (mine and not left):
+            state = DONE
+        elif running:
+            state = RUNNING
+        else:
+            state = _waiting_state(plan, wanted)
+        return BackfillStatus(
+            id=plan.id,
+            table=plan.table,
+            created_at=plan.created_at,
+            state=state,
+            buckets_done=len(corrected) - left if state is not DONE else len(corrected),
+            buckets_total=len(corrected),
+            change=plan.change,
+            result=plan.sentence if not mine else mine[0].result,
+            reason=next((entry.reason for entry in mine if entry.reason), plan.reason),
+            user=next((entry.lineage.user for entry in mine if entry.lineage.user), plan.user),
+            error=wanted.error,
+        )
+
+
+def _waiting_state(plan: Plan, wanted: Wanted) -> str:
+    if wanted.wish is Wish.CANCEL:
+        return CANCELLED
+    if wanted.wish is Wish.PAUSE:
+        return PAUSED
+    if wanted.error is not None:
+        return FAILED
+    if wanted.wish is Wish.RUN:
+        return INTERRUPTED
+    return REFUSED if plan.failed_checks else PLANNED
+
+
+def _window(spec: TableSpec, change: Change) -> Window | None:
+    ends: list[int | None] = []
+    for text, option in ((change.start, "--from"), (change.end, "--to")):
+        if text is not None and spec.time_field is None:
+            window_of(spec, 0, 0)  # says that there is no time column
+        ends.append(parse_moment(text, spec.time_field, option) if text is not None and spec.time_field else None)
+    return window_of(spec, ends[0], ends[1])
+
+
+def _pinned(table: Table) -> tuple[HalfSnapshot, HalfSnapshot | None]:
+    from hybrid.query.revision import pin_halves
+
+    halves = pin_halves(table.spec, table.layout)
+    assert halves.offline is not None
+    return halves.offline, halves.realtime
+
+
+def _revision(name: str, halves: tuple[HalfSnapshot, HalfSnapshot | None]) -> str:
+    from hybrid.query.revision import TableRevision
+
+    offline, realtime = halves
+    return str(TableRevision(name, offline.version, realtime.version if realtime else None, offline.offline.boundary))

@@ -1,0 +1,182 @@
+"""`hybrid backfill`: correct a stretch of time as safely as code is reviewed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.opened import ask, confirm, tell
+from hybrid.cli.replacement import os_user, tell_job
+from hybrid.errors import NotFoundError, UsageError
+
+_BUCKETS = ("start", "end", "state", "rows_before", "rows_after", "added", "removed", "changed")
+_LISTED = ("id", "table", "created_at", "state", "buckets_done", "buckets_total", "change", "reason", "user", "result")
+_SHOWN_MAX = 40
+_FINDINGS = 3
+
+
+@click.group(cls=HybridGroup)
+def backfill() -> None:
+    """Correct a stretch of time: plan it, look at it, run it, take it back."""
+
+
+@backfill.command()
+@click.argument("table", metavar="TABLE")
+@click.option("--from", "start", metavar="TIME", help="Begin (inclusive): ISO 8601 with zone, or as the time column.")
+@click.option("--to", "end", metavar="TIME", help="End (exclusive).")
+@click.option("--update", metavar="'a = expr, ...'", help="New values for the rows that match.")
+@click.option("--delete", is_flag=True, help="Remove the rows that match.")
+@click.option("--where", metavar="CONDITION", help="Which rows; all of the stretch without it.")
+@click.option(
+    "--input", "input_", metavar="PATH", help="A file or folder of rows: they come in the place of all others."
+)
+@click.option("-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), help="Where PLAN.json goes.")
+@click.option("--reason", help="Why; kept with the lineage entries.")
+@pass_cli
+def plan(
+    cli: Cli,
+    table: str,
+    start: str | None,
+    end: str | None,
+    update: str | None,
+    delete: bool,
+    where: str | None,
+    input_: str | None,
+    output: Path | None,
+    reason: str | None,
+) -> int:
+    """Stage corrected rows and show what they would change. Nothing is visible; query it: SET plan='ID'; SELECT ..."""
+    if output is not None and not output.absolute().parent.is_dir():
+        raise NotFoundError(f"-o {output}: folder '{output.absolute().parent}' does not exist.")
+    place = str(Path(input_).expanduser().absolute()) if input_ is not None else None
+    change = {"update": update, "delete": delete, "where": where, "input": place, "reason": reason, "user": os_user()}
+    found = ask(cli, "backfill_plan", table=table, start=start, end=end, **change)
+    if output is not None:
+        output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    tell(cli, found)
+    if not cli.is_machine_read:
+        _show_buckets(cli, found)
+        what = str(output) if output is not None else found["id"]
+        cli.say(f"Look at it:  hybrid query \"SET plan='{found['id']}'; SELECT ... FROM {found['table']}\"")
+        cli.say(f"Swap it in:  hybrid backfill run {what}")
+    return _FINDINGS if found["failed_checks"] else 0
+
+
+def _show_buckets(cli: Cli, found: dict[str, Any]) -> None:
+    touched = [bucket for bucket in found["buckets"] if bucket["swap"] is not None]
+    cli.emit(touched[:_SHOWN_MAX] or found["buckets"][:_SHOWN_MAX], _BUCKETS)
+    if len(touched) > _SHOWN_MAX:
+        cli.say(f"... and {len(touched) - _SHOWN_MAX} more buckets that change.")
+    samples = [sample for bucket in touched for sample in bucket["samples"]]
+    if samples:
+        cli.say("Samples:")
+        cli.emit(samples[:10])
+
+
+@backfill.command()
+@click.argument("plan", metavar="PLAN.json|ID")
+@click.option("--reason", help="Why; kept with the lineage entries. Without it the plan's own.")
+@click.option("--atomic", is_flag=True, help="All buckets in one commit.")
+@click.option("--newest-first", is_flag=True, help="The newest buckets first.")
+@click.option("--rows-per-second", type=click.FloatRange(min=0, min_open=True), help="Go no faster than this.")
+@click.option("--max-parallel", type=click.IntRange(min=1), help="Write with at most so many tasks.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_cli
+def run(
+    cli: Cli,
+    plan: str,
+    reason: str | None,
+    atomic: bool,
+    newest_first: bool,
+    rows_per_second: float | None,
+    max_parallel: int | None,
+    yes: bool,
+) -> None:
+    """Swap in what a plan holds, bucket by bucket; what is done already is not done again."""
+    plan_id, document = _read(plan)
+    found = ask(cli, "backfill", backfill=plan_id)
+    confirm(f"{found['plan']['sentence']} Run it?", yes)
+    how = {"atomic": atomic, "newest_first": newest_first, "max_parallel": max_parallel}
+    _run(cli, plan_id, document=document, rows_per_second=rows_per_second, reason=reason, **how)
+
+
+def _run(cli: Cli, plan_id: str, **how: object) -> None:
+    tell(cli, ask(cli, "backfill_run", backfill=plan_id, user=os_user(), **how))
+
+
+def _read(plan: str) -> tuple[str, dict[str, Any] | None]:
+    """The plan's id, and the document when a file was named."""
+    path = Path(plan)
+    if not path.exists() and not plan.endswith(".json"):
+        return plan, None
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise NotFoundError(f"File '{plan}' does not exist.") from error
+    except (ValueError, OSError) as error:
+        raise UsageError(f"{plan} is no plan: {error}.", hint="hybrid backfill plan TABLE ... -o PLAN.json") from error
+    if not isinstance(document, dict) or not isinstance(document.get("id"), str):
+        raise UsageError(f"{plan} is no plan: it has no id.", hint="hybrid backfill plan TABLE ... -o PLAN.json")
+    return document["id"], document
+
+
+@backfill.command("list")
+@click.argument("table", metavar="[TABLE]", required=False)
+@pass_cli
+def list_(cli: Cli, table: str | None) -> None:
+    """Every backfill and how it stands, newest first."""
+    cli.emit(ask(cli, "backfills", table=table), _LISTED)
+
+
+@backfill.command()
+@click.argument("plan", metavar="ID")
+@pass_cli
+def status(cli: Cli, plan: str) -> None:
+    """How a backfill stands, with its plan."""
+    found = ask(cli, "backfill", backfill=_read(plan)[0])
+    if cli.is_machine_read:
+        cli.emit(found)
+        return
+    cli.emit({name: value for name, value in found.items() if name != "plan"})
+    _show_buckets(cli, found["plan"])
+
+
+@backfill.command()
+@click.argument("plan", metavar="ID")
+@pass_cli
+def pause(cli: Cli, plan: str) -> None:
+    """Stop a run after the commit under way."""
+    cli.emit(ask(cli, "backfill_pause", backfill=_read(plan)[0]))
+
+
+@backfill.command()
+@click.argument("plan", metavar="ID")
+@pass_cli
+def resume(cli: Cli, plan: str) -> None:
+    """Go on with a run that was paused or killed: only what is missing is done."""
+    _run(cli, _read(plan)[0])
+
+
+@backfill.command()
+@click.argument("plan", metavar="ID")
+@pass_cli
+def cancel(cli: Cli, plan: str) -> None:
+    """Stop a run for good. What it has corrected stays, and can be reverted."""
+    cli.emit(ask(cli, "backfill_cancel", backfill=_read(plan)[0]))
+
+
+@backfill.command()
+@click.argument("plan", metavar="ID")
+@click.option("--reason", help="Why; kept with the lineage entry.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_cli
+def revert(cli: Cli, plan: str, reason: str | None, yes: bool) -> None:
+    """Take back all that a backfill has corrected, in one commit."""
+    plan_id = _read(plan)[0]
+    found = ask(cli, "backfill", backfill=plan_id)
+    confirm(f"Revert {plan_id} of table '{found['table']}' ({found['change']})?", yes)
+    tell_job(cli, ask(cli, "backfill_revert", backfill=plan_id, reason=reason, user=os_user()))

@@ -1,0 +1,63 @@
+"""Tables as a planned backfill would make them: staged files in the places of those that it replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from hybrid.errors import QueryError, suggestion
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.plans import corrected_spans, find_plan, has_rows, plan_ids, staged_files
+from hybrid.table.plans import Plan
+
+NO_SUCH_PLAN, STALE_PLAN = 700, 200
+
+
+class HasLayout(Protocol):
+    """A table of a statement."""
+
+    @property
+    def layout(self) -> TableLayout:
+        """Where it lies."""
+
+
+def find_staged(plan_id: str | None, tables: Iterable[HasLayout]) -> Plan | None:
+    """The plan that a statement names, of one of its tables. QueryError when none of them has it."""
+    if plan_id is None:
+        return None
+    layouts = [table.layout for table in tables]
+    for layout in layouts:
+        found = find_plan(layout, plan_id) if plan_id not in {"", ".", ".."} and "/" not in plan_id else None
+        if found is not None:
+            return found
+    names = " and ".join(f"'{layout.root.name}'" for layout in layouts) or "no table"
+    known = [known for layout in layouts for known in plan_ids(layout)]
+    raise QueryError(
+        f"SET plan: there is no backfill plan '{plan_id}' of {names}.{suggestion(plan_id, known)}",
+        pinot_code=NO_SUCH_PLAN,
+        hint="hybrid backfill list",
+    )
+
+
+def as_planned(offline: HalfSnapshot, layout: TableLayout, plan: Plan) -> HalfSnapshot:
+    """The half as it will be when the rest of the plan has run.
+
+    QueryError when what it was planned on has changed, or when its staged rows are gone.
+    """
+    units = plan.left(corrected_spans(offline, plan.id))
+    if not units:
+        return offline
+    if not has_rows(layout, plan.id):
+        raise QueryError(f"The staged rows of backfill plan '{plan.id}' are gone.", pinot_code=STALE_PLAN)
+    root = f"{offline.path}/"
+    planned = {f"{root}{path}" for unit in units for files in unit.replaced.values() for path in files}
+    missing = planned - {file.path for file in offline.files}
+    if missing:
+        raise QueryError(
+            f"What backfill plan '{plan.id}' of '{plan.table}' was planned on has changed since: it cannot be shown.",
+            pinot_code=STALE_PLAN,
+            hint="Plan it anew: hybrid backfill plan ...",
+        )
+    kept = [file for file in offline.files if file.path not in planned]
+    return offline.with_files([*kept, *staged_files(layout, plan, units)])

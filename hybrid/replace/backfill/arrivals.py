@@ -1,0 +1,256 @@
+"""Corrections by rows from outside: in every bucket that they reach, they come in the place of what is there.
+
+Buckets of the window that they do not reach are left alone. Rows of the window's segments that lie in none of the
+differing buckets are carried over under their segment's name; the rows that arrive get segments of their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError
+from hybrid.lake.layout import physical_columns, quoted
+from hybrid.lake.log import segments_in_lineage
+from hybrid.progress import counted
+from hybrid.replace.backfill.base import BUCKET, KEY, LIVE, ORDER, Base
+from hybrid.replace.backfill.correction import SHARED, Correction
+from hybrid.replace.diff import Difference, differences, key_struct
+from hybrid.replace.markers import removed_winners
+from hybrid.replace.stage import Staged, place_of
+from hybrid.spec.table_config import Half
+from hybrid.table import columns
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+from hybrid.table.names import offline_segment, time_text, time_value
+from hybrid.table.plans import Counts
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_NAMED = "_hy_named"
+_IS_ROW = f"{columns.OP} = '{columns.OP_ROW}'"
+
+
+@dataclass(frozen=True)
+class _Arrivals:
+    """The rows that arrive, on their base."""
+
+    base: Base
+    staged: DataFrame
+
+    @cached_property
+    def fresh(self) -> DataFrame:
+        """The rows as they will be stored, with BUCKET and without a segment's name."""
+        from pyspark.sql import functions as F
+
+        base = self.base
+        latest = base.realtime.realtime.timestamp_max if base.realtime is not None else None
+        constants = {
+            columns.SEGMENT: F.lit(""),
+            columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
+            columns.TOPIC: F.lit(fresh_topic(base)),
+            columns.EPOCH: F.lit(0),
+            columns.PARTITION: F.lit(0),
+            columns.TIMESTAMP: F.lit(latest or 0).cast("bigint"),
+        }
+        return base.with_bucket(self.staged.withColumns(constants).select(*self.wanted))
+
+    @cached_property
+    def wanted(self) -> list[Column]:
+        """The stored columns."""
+        return [quoted(name) for name, _ in physical_columns(self.base.spec, Half.OFFLINE)]
+
+    @cached_property
+    def reached(self) -> list[int]:
+        """The buckets that the rows reach."""
+        return sorted(row[0] for row in self.fresh.select(BUCKET).distinct().collect())
+
+    @cached_property
+    def markers(self) -> DataFrame | None:
+        """On an upsert table: a delete marker for each key of the reached buckets that does not come again."""
+        base = self.base
+        if base.spec.upsert is None:
+            return None
+        path = str(base.folder / "markers")
+        before = self.there.where(quoted(BUCKET).isin(self.reached))
+        removed_winners(base.spec, before, self.fresh).write.parquet(path)
+        ddl = ", ".join(f"`{name}` {kind}" for name, kind in physical_columns(base.spec, Half.OFFLINE))
+        return base.with_bucket(base.bench.spark.read.schema(ddl).parquet(path))
+
+    @cached_property
+    def arriving(self) -> DataFrame:
+        """Fresh rows and markers."""
+        return self.fresh if self.markers is None else self.fresh.unionByName(self.markers)
+
+    @cached_property
+    def there(self) -> DataFrame:
+        """The stored rows of the candidates, with BUCKET."""
+        frame = self.base.stored().where(quoted(columns.SEGMENT).isin(list(self.base.candidates)))
+        return self.base.with_bucket(frame.select(*self.wanted))
+
+
+def fresh_topic(base: Base) -> str:
+    """The topic column of rows that are to arrive at the swap; no row that is there has it."""
+    return replacement_topic(base.offline.offline.act.number + 1)
+
+
+def corrected_arrivals(base: Base, staged: Staged) -> Correction:
+    """The correction that puts the staged rows in the place of all that their buckets hold.
+
+    DataError when a row lies outside the window.
+    """
+    _refuse_outside(base, staged)
+    arrivals = _Arrivals(base, staged.frame)
+    found = _differences(arrivals)
+    differing = sorted(bucket for bucket, one in found.items() if not one.identical)
+    held = _held(arrivals)
+    counts = {bucket: Counts(rows, rows) for bucket, rows in _rows_of(held).items()}
+    counts |= {bucket: _counts(one) for bucket, one in found.items()}
+    names = _names(arrivals, differing)
+    pairs = [(bucket, segment) for bucket, segment in held if bucket in set(differing)]
+    pairs += [(bucket, name) for bucket, name in names.items()]
+    pairs += _by_shared_keys(arrivals, differing)
+    samples = {bucket: [vars(sample) for sample in found[bucket].samples] for bucket in differing}
+    touched = {segment for bucket, segment in held if bucket in set(differing)}
+    return Correction(
+        counts,
+        pairs,
+        lambda: _rows(arrivals, touched, differing, names),
+        needs_sort=True,
+        samples=samples,
+        new=frozenset(names.values()),
+        warnings=(*_left_alone(arrivals, counts), *_dead_on_arrival(base, arrivals, counts)),
+    )
+
+
+def _by_shared_keys(arrivals: _Arrivals, differing: Sequence[int]) -> list[tuple[int, str]]:
+    """On an upsert table: buckets that hold versions of one key, before or after, are swapped together.
+
+    Else the key would be gone, or an older version of it back, from one commit to the next.
+    """
+    from pyspark.sql import functions as F
+
+    if arrivals.base.spec.upsert is None or len(differing) < 2:
+        return []
+    key = key_struct(arrivals.base.spec).alias(KEY)
+    versions = arrivals.there.select(BUCKET, key).unionByName(arrivals.arriving.select(BUCKET, key))
+    buckets = F.array_sort(F.collect_set(BUCKET)).alias("buckets")
+    shared = versions.where(quoted(BUCKET).isin(list(differing))).groupBy(KEY).agg(buckets)
+    found = shared.where("size(buckets) > 1").select("buckets").distinct().collect()
+    return [(bucket, f"{SHARED}{number}") for number, row in enumerate(found) for bucket in row[0]]
+
+
+def _left_alone(arrivals: _Arrivals, counts: Mapping[int, Counts]) -> Iterator[str]:
+    alone = {bucket: one.rows_before for bucket, one in counts.items() if bucket not in set(arrivals.reached)}
+    if any(alone.values()):
+        buckets = counted(len([rows for rows in alone.values() if rows]), "bucket")
+        yield (
+            f"The input has no row for {buckets} of the window with {counted(sum(alone.values()), 'row')}: what is "
+            "there stays. (To remove it, plan a --delete.)"
+        )
+
+
+def _dead_on_arrival(base: Base, arrivals: _Arrivals, counts: Mapping[int, Counts]) -> Iterator[str]:
+    if base.spec.upsert is None:
+        return
+    coming = arrivals.fresh.where(_IS_ROW).select(key_struct(base.spec)).distinct().count()
+    live = sum(counts[bucket].rows_after for bucket in arrivals.reached if bucket in counts)
+    if live < coming:
+        yield (
+            f"{counted(coming - live, 'key')} of the input will not show what the input says: another version has a "
+            f"higher {base.spec.upsert.comparison_column}."
+        )
+
+
+def _refuse_outside(base: Base, staged: Staged) -> None:
+    window = base.window
+    if window is None:
+        return
+    first = staged.frame.where(f"{columns.TIME} < {window.start} OR {columns.TIME} >= {window.end}").orderBy(
+        columns.OFFSET
+    )
+    row = first.select(columns.OFFSET, columns.TIME).first()
+    if row is not None:
+        time = time_text(time_value(base.spec, row[1]))
+        raise DataError(
+            f"{place_of(staged, row[0])}: its time {time} lies outside of --from and --to. Nothing was changed.",
+            hint="Widen the window, or leave the row out.",
+        )
+
+
+def _held(arrivals: _Arrivals) -> dict[tuple[int, str], int]:
+    """How many rows each (bucket, segment) of the window shows; 0 where only markers and dead versions stand."""
+    from pyspark.sql import functions as F
+
+    frame, shown = arrivals.there, F.col(columns.OP) == columns.OP_ROW
+    if arrivals.base.spec.upsert is not None:
+        frame, shown = arrivals.base.with_live(frame), shown & F.col(LIVE)
+    found = frame.where(F.col(BUCKET).isNotNull()).groupBy(BUCKET, columns.SEGMENT).agg(F.count_if(shown)).collect()
+    return {(bucket, segment): rows for bucket, segment, rows in found}
+
+
+def _rows_of(held: Mapping[tuple[int, str], int]) -> dict[int, int]:
+    rows: dict[int, int] = defaultdict(int)
+    for (bucket, _), count in held.items():
+        rows[bucket] += count
+    return rows
+
+
+def _differences(arrivals: _Arrivals) -> dict[int, Difference]:
+    """By reached bucket. On an upsert table it is the live rows that are compared, as queries see them."""
+    base, reached = arrivals.base, quoted(BUCKET).isin(arrivals.reached)
+    if base.spec.upsert is None:
+        return differences(base.spec, arrivals.there.where(reached), arrivals.fresh, BUCKET)
+    before = base.with_live(arrivals.there).where(reached).where(LIVE).drop(LIVE)
+    after = _live_after(arrivals).where(reached)
+    return differences(base.spec, before, after, BUCKET)
+
+
+def _live_after(arrivals: _Arrivals) -> DataFrame:
+    """The arriving rows that will be live, among everything that is there then."""
+    from pyspark.sql import functions as F
+
+    base, spec = arrivals.base, arrivals.base.spec
+    keyed = key_struct(spec).alias(KEY)
+    staying = base.with_bucket(base.stored()).where(F.col(BUCKET).isNull() | ~quoted(BUCKET).isin(arrivals.reached))
+    versions = base.elsewhere().unionByName(staying.select(keyed, base.order.alias(ORDER)))
+    versions = versions.unionByName(arrivals.arriving.select(keyed, base.order.alias(ORDER)))
+    keys = arrivals.arriving.select(keyed).distinct()
+    best = versions.join(keys, KEY, "left_semi").groupBy(KEY).agg(F.max(ORDER).alias("_hy_best"))
+    mine = arrivals.arriving.withColumns({KEY: key_struct(spec), ORDER: base.order})
+    return mine.join(best, KEY).where(F.col(ORDER).eqNullSafe(F.col("_hy_best"))).drop(KEY, ORDER, "_hy_best")
+
+
+def _counts(one: Difference) -> Counts:
+    return Counts(one.rows_before, one.rows_after, one.added, one.removed, one.changed, one.changed_columns)
+
+
+def _names(arrivals: _Arrivals, differing: Iterable[int]) -> dict[int, str]:
+    """A free name for the segment of each differing bucket, by the first and last time of what arrives in it."""
+    from pyspark.sql import functions as F
+
+    base = arrivals.base
+    taken = {file.segment for file in base.offline.files} | segments_in_lineage(base.offline)
+    chosen = arrivals.arriving.where(quoted(BUCKET).isin(list(differing)))
+    times = chosen.groupBy(BUCKET).agg(F.min(columns.TIME), F.max(columns.TIME)).collect()
+    names: dict[int, str] = {}
+    for bucket, low, high in sorted(tuple(row) for row in times):
+        low_value, high_value = time_value(base.spec, low), time_value(base.spec, high)
+        names[bucket] = offline_segment(base.spec.name, low_value, high_value, taken)
+        taken.add(names[bucket])
+    return names
+
+
+def _rows(arrivals: _Arrivals, touched: Iterable[str], differing: Iterable[int], names: Mapping[int, str]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    base, chosen = arrivals.base, quoted(BUCKET).isin(list(differing))
+    stays = quoted(columns.SEGMENT).isin(list(touched)) & (F.col(BUCKET).isNull() | ~chosen)
+    carried = arrivals.there.where(stays).select(*arrivals.wanted)
+    ddl = f"{BUCKET} bigint, {_NAMED} string"
+    named = F.broadcast(base.bench.spark.createDataFrame(list(names.items()), ddl))
+    coming = arrivals.arriving.where(chosen).join(named, BUCKET).withColumn(columns.SEGMENT, F.col(_NAMED))
+    return carried.unionByName(coming.select(*arrivals.wanted))

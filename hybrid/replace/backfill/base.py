@@ -1,0 +1,159 @@
+"""The rows that a backfill starts from: OFFLINE at one version, each row with its bucket and whether it is live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.lake.layout import physical_columns, quoted
+from hybrid.lake.log import DataFile, HalfSnapshot, own_states
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.diff import key_struct, order_columns
+from hybrid.replace.swap import rows_as_of
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
+from hybrid.table.effective import EffectiveBoundary
+from hybrid.table.window import Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# Columns beside the stored ones: the start of the row's bucket (null outside the window; 0 on a table without a time
+# column), and whether the row is one that queries show.
+BUCKET, LIVE = "_hy_bucket", "_hy_live"
+KEY, ORDER = "_hy_key", "_hy_order"
+WHOLE = 0
+
+
+@dataclass(frozen=True)
+class Base:
+    """A table at the version that a backfill is planned on. `folder` is for what is staged on the way."""
+
+    bench: Workbench
+    spec: TableSpec
+    offline: HalfSnapshot
+    realtime: HalfSnapshot | None
+    window: Window | None
+    folder: Path
+
+    @cached_property
+    def candidates(self) -> tuple[str, ...]:
+        """Segments that may hold rows of the window, by the files' statistics."""
+        return tuple(dict.fromkeys(file.segment for file in self.offline.files if self._reaches(file)))
+
+    def files_of(self, segment: str) -> tuple[str, ...]:
+        """The data files of a segment, as paths in the half."""
+        return files_of(self.offline, segment)
+
+    def stored(self) -> DataFrame:
+        """All rows of the half. A column that was added after a row gives its default, as queries see it."""
+        from pyspark.sql import functions as F
+
+        frame = rows_as_of(self.bench, self.offline)
+        if not self._has_grown or self.spec.null_handling:
+            return frame
+        fields = [one for one in self.spec.schema.fields if one.single_value]
+        defaults = {
+            one.name: F.coalesce(quoted(one.name), F.lit(one.default_null).cast(one.spark_type))
+            for one in fields
+            if isinstance(one.default_null, str | int | float)
+        }
+        return frame.withColumns(defaults)
+
+    @cached_property
+    def _has_grown(self) -> bool:
+        return any(state.act.kind == "evolve" for _, state in own_states(self.offline.path, self.offline.version))
+
+    def rows(self, segments: Sequence[str] | None = None) -> DataFrame:
+        """The stored rows of some segments (None: of the candidates), with BUCKET and on an upsert table LIVE."""
+        wanted = [quoted(name) for name, _ in physical_columns(self.spec, Half.OFFLINE)]
+        chosen = list(self.candidates if segments is None else segments)
+        frame = self.stored().where(quoted(columns.SEGMENT).isin(chosen)).select(*wanted)
+        return self.with_live(self.with_bucket(frame))
+
+    def with_bucket(self, frame: DataFrame) -> DataFrame:
+        """Adds BUCKET."""
+        from pyspark.sql import functions as F
+
+        sql = f"{WHOLE}L" if self.window is None else self.window.bucket_sql(columns.TIME)
+        return frame.withColumn(BUCKET, F.expr(sql).cast("bigint"))
+
+    def with_live(self, frame: DataFrame) -> DataFrame:
+        """Adds LIVE on an upsert table: whether the row wins its key over the whole table, delete or not."""
+        from pyspark.sql import functions as F
+
+        if self.spec.upsert is None:
+            return frame
+        keyed = frame.withColumn(KEY, key_struct(self.spec))
+        won = self.winners.select(quoted(KEY).alias("_hy_won_key"), ORDER)
+        joined = keyed.join(won, keyed[KEY] == F.col("_hy_won_key"), "left")
+        return joined.withColumn(LIVE, self.order.eqNullSafe(F.col(ORDER))).drop(KEY, "_hy_won_key", ORDER)
+
+    @property
+    def order(self) -> Column:
+        """By what a version of a key wins, as one value."""
+        from pyspark.sql import functions as F
+
+        return F.struct(*order_columns(self.spec))
+
+    @cached_property
+    def winners(self) -> DataFrame:
+        """(KEY, ORDER): what wins among all visible versions of each key that has a row in the window. Staged once."""
+        from pyspark.sql import functions as F
+
+        of_window = self.with_bucket(self.stored().where(quoted(columns.SEGMENT).isin(list(self.candidates))))
+        keys = of_window.where(f"{BUCKET} IS NOT NULL").select(key_struct(self.spec).alias(KEY)).distinct()
+        shown = self.stored().where(visible_offline_sql(self._effective))
+        versions = self.elsewhere().unionByName(shown.select(key_struct(self.spec).alias(KEY), self._ordered))
+        path = str(self.folder / "winners")
+        best = versions.join(keys, KEY, "left_semi").groupBy(KEY).agg(F.max(ORDER).alias(ORDER))
+        best.write.parquet(path)
+        return self.bench.spark.read.schema(best.schema).parquet(path)
+
+    def elsewhere(self) -> DataFrame:
+        """(KEY, ORDER) of the REALTIME rows that the boundary leaves visible."""
+        key = key_struct(self.spec).alias(KEY)
+        if self.realtime is None:
+            return self.stored().limit(0).select(key, self._ordered)
+        rows = rows_as_of(self.bench, self.realtime).where(columns.rows_sql(self.spec.name))
+        return rows.where(visible_realtime_sql(self._effective)).select(key, self._ordered)
+
+    @property
+    def _effective(self) -> EffectiveBoundary:
+        return self.offline.effective_boundary(self.spec.boundary_lag_ms)
+
+    @property
+    def _ordered(self) -> Column:
+        return self.order.alias(ORDER)
+
+    def _reaches(self, file: DataFile) -> bool:
+        if self.window is None:
+            return True
+        first, last = file.low.get(columns.TIME), file.high.get(columns.TIME)
+        if not isinstance(first, int) or not isinstance(last, int):
+            return True
+        return first < self.window.end and self.window.start <= last
+
+
+def unmoved(
+    bench: Workbench, spec: TableSpec, halves: tuple[HalfSnapshot, HalfSnapshot | None], window: Window | None
+) -> int:
+    """How many rows of the window the REALTIME half shows: no move has taken them over."""
+    offline, realtime = halves
+    if realtime is None:
+        return 0
+    rows = rows_as_of(bench, realtime).where(columns.rows_sql(spec.name))
+    rows = rows.where(visible_realtime_sql(offline.effective_boundary(spec.boundary_lag_ms)))
+    if window is not None:
+        rows = rows.where(f"{columns.TIME} >= {window.start} AND {columns.TIME} < {window.end}")
+    return rows.count()
+
+
+def files_of(half: HalfSnapshot, segment: str) -> tuple[str, ...]:
+    """The data files of a segment, as paths in the half. They never change under one name."""
+    root = f"{half.path}/"
+    return tuple(sorted(file.path.removeprefix(root) for file in half.files if file.segment == segment))

@@ -1,0 +1,37 @@
+"""The files that bring a backfill's rows: a file, or every file of a folder, each in the format that its name says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hybrid.errors import DataError, NotFoundError
+from hybrid.files.csvfile import CsvFormat
+from hybrid.files.inputs import DataFormat, InputFile, inspect
+from hybrid.spec.table_config import TableSpec
+
+FORMATS = {
+    ".json": DataFormat.JSON,
+    ".jsonl": DataFormat.JSON,
+    ".ndjson": DataFormat.JSON,
+    ".csv": DataFormat.CSV,
+    ".parquet": DataFormat.PARQUET,
+}
+
+
+def inspect_input(spec: TableSpec, path: Path) -> tuple[tuple[InputFile, ...], CsvFormat]:
+    """The input's files in the order of their paths. NotFoundError, or DataError for one of another kind."""
+    if not path.exists():
+        raise NotFoundError(f"--input {path} does not exist.")
+    found = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    found = [one for one in found if not one.name.startswith((".", "_"))]
+    if not found:
+        raise DataError(f"--input {path} holds no files.")
+    for one in found:
+        if one.suffix.lower() not in FORMATS:
+            known = ", ".join(FORMATS)
+            raise DataError(
+                f"{one}: what it holds cannot be told by its name; the names end in {known}.",
+                hint="A job spec names a format: hybrid job run",
+            )
+    multi_value = frozenset(field.name for field in spec.schema.fields if not field.single_value)
+    return tuple(inspect(one, FORMATS[one.suffix.lower()]) for one in found), CsvFormat(multi_value=multi_value)

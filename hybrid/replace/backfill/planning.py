@@ -1,0 +1,186 @@
+"""Plans a backfill: corrected rows staged beside the halves, and what they change, bucket by bucket.
+
+What a death leaves: staged files that the next act sweeps, or the whole plan, which is there by one rename.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hybrid.lake import plans
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.workbench import Workbench
+from hybrid.progress import counted
+from hybrid.replace.backfill.arrivals import corrected_arrivals, fresh_topic
+from hybrid.replace.backfill.base import WHOLE, Base
+from hybrid.replace.backfill.correction import SHARED, Correction
+from hybrid.replace.backfill.request import ChangeKind, Request, require_correctable
+from hybrid.replace.backfill.values import corrected_values
+from hybrid.replace.backfill.watch import refuse_falling_limit
+from hybrid.replace.lineage import EntryState, entries_of
+from hybrid.replace.report import numbers
+from hybrid.replace.stage import stage
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit, WrittenSegment, hang_together, total
+
+_SEGMENT_DIR = f"{columns.SEGMENT}="
+
+
+def plan_backfill(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    halves: tuple[HalfSnapshot, HalfSnapshot | None],
+    request: Request,
+    plan: Plan,
+) -> Plan:
+    """Stages the correction of `request` on the pinned `halves` (OFFLINE, REALTIME) and publishes its plan.
+
+    `plan` brings id, table, times, author and words; what is found is filled in. DataError for a row that cannot be
+    computed or converted: nothing was changed.
+    """
+    offline, realtime = halves
+    require_correctable(spec, request.kind)
+    with bench.staging(layout, plan.id) as folder:
+        started = time.monotonic()
+        base = Base(bench, spec, offline, realtime, request.window, folder)
+        correction = _correct(base, request, folder)
+        units = _stage(base, correction, folder / plans.ROWS)
+        found = _fill(base, correction, units, plan)
+        found = replace(found, seconds=round(time.monotonic() - started, 3), sentence=_sentence(found))
+        refuse_falling_limit(found, found.units, offline)
+        for left in ("winners", "markers", "input"):
+            shutil.rmtree(folder / left, ignore_errors=True)
+        plans.publish(layout, folder, found)
+    return found
+
+
+def _correct(base: Base, request: Request, folder: Path) -> Correction:
+    bench, spec = base.bench, base.spec
+    bench.progress.say(f"Comparing with what '{spec.name}' holds.")
+    if request.kind is not ChangeKind.ROWS:
+        return corrected_values(base, request)
+    staged = stage(bench, spec, request.files, request.csv_format, folder / "input")
+    return corrected_arrivals(base, staged)
+
+
+def _stage(base: Base, correction: Correction, folder: Path) -> list[Unit]:
+    """Writes the touched segments as they will be, each in a folder of its name; the units that they make."""
+    groups = hang_together(correction.pairs)
+    if not groups:
+        return []
+    base.bench.progress.say(f"Staging {counted(len(groups), 'swap')} of '{base.spec.name}'.")
+    wanted = [quoted(name) for name, _ in physical_columns(base.spec, Half.OFFLINE)]
+    frame = correction.rows().select(*wanted)
+    if correction.needs_sort:
+        order = [columns.SEGMENT, *base.spec.sort_columns, columns.TIME, *columns.ARRIVAL]
+        frame = frame.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in order))
+    frame.write.partitionBy(columns.SEGMENT).parquet(str(folder))
+    written = _written(base, folder, correction.new)
+    units = []
+    for number, (_, segments) in enumerate(groups):
+        stored = [name for name in segments if name not in correction.new and not name.startswith(SHARED)]
+        replaced = {name: base.files_of(name) for name in stored}
+        units.append(Unit(number, (), replaced, tuple(written[name] for name in segments if name in written)))
+    return units
+
+
+def _written(base: Base, folder: Path, new: frozenset[str]) -> dict[str, WrittenSegment]:
+    """The staged segments by name, with rows and times as their files tell. A segment without a file holds no rows."""
+    import pyarrow.parquet as pq
+
+    found: dict[str, list[tuple[str, int, int, int | None, int | None]]] = defaultdict(list)
+    for path in sorted(folder.glob(f"{_SEGMENT_DIR}*/*.parquet")):
+        metadata = pq.read_metadata(path)
+        low, high = _times(metadata)
+        name = path.parent.name.removeprefix(_SEGMENT_DIR)
+        found[name].append((str(path.relative_to(folder)), metadata.num_rows, path.stat().st_size, low, high))
+    segments = {}
+    for name, files in found.items():
+        paths, rows, sizes, lows, highs = zip(*files, strict=True)
+        low = None if None in lows else min(lows)
+        high = None if None in highs else max(highs)
+        segments[name] = WrittenSegment(name, sum(rows), sum(sizes), low, high, paths, name in new)
+    return segments
+
+
+def _times(metadata: object) -> tuple[int | None, int | None]:
+    """The first and last TIME by the statistics of a file's row groups; None where one does not tell."""
+    lows, highs = [], []
+    for group in range(metadata.num_row_groups):  # type: ignore[attr-defined]
+        row_group = metadata.row_group(group)  # type: ignore[attr-defined]
+        chunks = [row_group.column(place) for place in range(row_group.num_columns)]
+        statistics = next(chunk.statistics for chunk in chunks if chunk.path_in_schema == columns.TIME)
+        if statistics is None or not statistics.has_min_max:
+            return None, None
+        lows.append(statistics.min)
+        highs.append(statistics.max)
+    return min(lows, default=None), max(highs, default=None)
+
+
+def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan) -> Plan:
+    groups = hang_together(correction.pairs)
+    unit_of = {bucket: number for number, (buckets, _) in enumerate(groups) for bucket in buckets}
+    corrected = _corrected(base)
+    places: dict[int, int] = {}
+    buckets = []
+    for place, (start, end) in enumerate(_bounds(base)):
+        first = WHOLE if start is None else start
+        places[first] = place
+        counts = correction.counts.get(first, Counts())
+        state = _state(base, counts, start, end, corrected)
+        buckets.append(
+            PlannedBucket(start, end, state, counts, unit_of.get(first), tuple(correction.samples.get(first, ())))
+        )
+    placed = [replace(unit, buckets=tuple(places[bucket] for bucket in groups[unit.number][0])) for unit in units]
+    return replace(
+        plan,
+        offline_version=base.offline.version,
+        realtime_version=base.realtime.version if base.realtime is not None else None,
+        fresh_topic=fresh_topic(base),
+        table_id=base.offline.table_id,
+        warnings=(*plan.warnings, *correction.warnings),
+        buckets=tuple(buckets),
+        units=tuple(placed),
+    )
+
+
+def _bounds(base: Base) -> list[tuple[int | None, int | None]]:
+    if base.window is None:
+        return [(None, None)]
+    return [(bucket.start, bucket.end) for bucket in base.window.buckets()]
+
+
+def _corrected(base: Base) -> set[str]:
+    """The segments that a replacement which stands has put in."""
+    standing = [entry for entry in entries_of(base.offline) if entry.state is EntryState.ACTIVE]
+    return {name for entry in standing if entry.kind != "revert" for name in entry.lineage.segments_to}
+
+
+def _state(base: Base, counts: Counts, start: int | None, end: int | None, corrected: set[str]) -> BucketState:
+    if not counts.rows_before:
+        return BucketState.MISSING
+    for file in base.offline.files if corrected else ():
+        first, last = file.low.get(columns.TIME), file.high.get(columns.TIME)
+        if file.segment in corrected and (start is None or end is None or (first < end and start <= last)):  # type: ignore[operator]
+            return BucketState.CORRECTED
+    return BucketState.PRESENT
+
+
+def _sentence(plan: Plan) -> str:
+    touched = [bucket for bucket in plan.buckets if bucket.unit is not None]
+    if not touched:
+        rows = sum(bucket.counts.rows_before for bucket in plan.buckets)
+        held = f"{counted(len(plan.buckets), 'bucket')} of '{plan.table}' with {counted(rows, 'row')}"
+        return f"Nothing to change in {held}."
+    return (
+        f"Would correct {len(touched)} of {counted(len(plan.buckets), 'bucket')} of '{plan.table}': "
+        f"{numbers(total(bucket.counts for bucket in touched))}. Nothing is visible before it runs."
+    )

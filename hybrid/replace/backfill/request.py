@@ -1,0 +1,92 @@
+"""What a backfill is asked to do, read and checked against the table before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hybrid.errors import SpecError, UsageError
+from hybrid.files.csvfile import CsvFormat
+from hybrid.files.inputs import InputFile
+from hybrid.spec.table_config import ARRIVED, TableSpec
+from hybrid.table.window import Window
+
+BUCKETS_MAX = 100_000
+_DAY_MS = 86_400_000
+
+
+class ChangeKind(StrEnum):
+    """UPDATE gives matching rows other values, DELETE removes them, ROWS puts rows from outside in the place of all."""
+
+    UPDATE = "update"
+    DELETE = "delete"
+    ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class Request:
+    """`window` None: the whole of a table without a time column. `where` and `assignments` are Spark SQL."""
+
+    kind: ChangeKind
+    window: Window | None
+    where: str | None = None
+    assignments: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[InputFile, ...] = ()
+    csv_format: CsvFormat = field(default_factory=CsvFormat)
+
+
+def window_of(spec: TableSpec, start: int | None, end: int | None) -> Window | None:
+    """The window of a request, in buckets as the table moves them; None on a table without a time column.
+
+    UsageError for a window that is none, or one of more than `BUCKETS_MAX` buckets.
+    """
+    if spec.time_column is None:
+        if start is not None or end is not None:
+            raise UsageError(f"Table '{spec.name}' has no time column, so a backfill of it takes no --from and --to.")
+        return None
+    if start is None or end is None:
+        raise UsageError(
+            f"Which stretch of time of '{spec.name}'? A backfill takes --from and --to.",
+            hint="--from 2021-09-24T00:00:00Z --to 2021-09-25T00:00:00Z",
+        )
+    if start >= end:
+        raise UsageError(f"--from {start} does not lie before --to {end} (epoch milliseconds).")
+    window = Window(start, end, spec.move.bucket_ms if spec.move else _DAY_MS)
+    if window.bucket_count > BUCKETS_MAX:
+        raise UsageError(f"From --from to --to are {window.bucket_count} buckets; {BUCKETS_MAX} are the most.")
+    return window
+
+
+def refuse_deciding(spec: TableSpec, assignments: Mapping[str, str]) -> None:
+    """UsageError for an update of a column that decides where a row belongs or which version of its key wins."""
+    kept = {name: "part of the primary key" for name in spec.schema.primary_key}
+    if spec.time_column:
+        kept[spec.time_column] = "the time column"
+    if spec.upsert is not None:
+        kept[spec.upsert.comparison_column] = "what says which version of a key wins"
+        if spec.upsert.delete_column:
+            kept[spec.upsert.delete_column] = "what marks deletes"
+    for name in assignments:
+        if name in kept:
+            raise UsageError(
+                f"--update {name}: '{name}' of table '{spec.name}' is {kept[name]}, so an update would make other rows "
+                "of these.",
+                hint="Remove the rows with --delete, and bring the right ones with --input.",
+            )
+
+
+def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
+    """SpecError where rows of the table cannot be corrected in this way."""
+    if spec.nets_deletes:
+        raise SpecError(
+            f"Table '{spec.name}' has no primary key, and each delete of its stream takes an equal row away: a row "
+            "that was corrected would no longer be equal to its delete.",
+            hint="Send what is to change to the topic, as a delete and an insert.",
+        )
+    if kind is ChangeKind.ROWS and spec.upsert is not None and spec.upsert.comparison_column == ARRIVED:
+        raise SpecError(
+            f"Table '{spec.name}' shows the version of a key that arrived last: rows from files would arrive now, and "
+            "win over newer versions in other buckets.",
+            hint="Correct rows that are there with --update or --delete, or send the right ones to the topic.",
+        )

@@ -1,0 +1,260 @@
+"""Runs a plan: one commit for each of its units, or one for all, each with its lineage entry.
+
+What is done is read from the OFFLINE half's log alone, so a run that was killed goes on with what is missing:
+  before a commit                 the unit is not done; the next run does it
+  in a commit                     it is done, or not done
+  after it, nothing told          its entry names plan and buckets: it is not done again
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid.errors import OvertakenError
+from hybrid.lake import plans
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
+from hybrid.lake.plans import Wish
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.plain import utc
+from hybrid.progress import counted
+from hybrid.replace.backfill.watch import KIND, Watch
+from hybrid.replace.lineage import Lineage
+from hybrid.replace.report import numbers
+from hybrid.replace.swap import Ready, arrival_timestamp, commit_under_lock
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+from hybrid.table.names import offline_segment, time_value
+from hybrid.table.plans import Plan, PlannedBucket, Unit, span, total
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Below this a unit's rows are written as one file; above, by as many tasks as their staged files make.
+_ONE_FILE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class How:
+    """How a run goes: all in one commit, the newest buckets first, no faster than rows a second, in so many tasks."""
+
+    atomic: bool = False
+    newest_first: bool = False
+    rows_per_second: float | None = None
+    max_parallel: int | None = None
+    reason: str | None = None
+    user: str | None = None
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a run did: buckets that this run corrected and all that are done by now, and why it stopped."""
+
+    id: str
+    table: str
+    buckets_now: int
+    buckets_done: int
+    buckets_total: int
+    rows_written: int
+    acts: tuple[str, ...]
+    stopped: Wish | None
+    sentence: str
+
+    @property
+    def committed(self) -> bool:
+        """Whether anything was changed."""
+        return bool(self.acts)
+
+
+def run_plan(bench: Workbench, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> RunReport:
+    """Swaps in what is not done yet of a plan. ConflictError when what it was planned on has changed.
+
+    Units that were committed before stay. The caller holds the plan's `runner`.
+    """
+    run = _Run(bench, spec, layout, plan, how)
+    return run.all_at_once() if how.atomic else run.one_by_one()
+
+
+class _Run:
+    def __init__(self, bench: Workbench, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> None:
+        self._bench, self._spec, self._layout, self._plan, self._how = bench, spec, layout, plan, how
+        self._started, self._written, self._acts, self._now = time.monotonic(), 0, list[str](), 0
+        self._watch = Watch(layout.half(Half.OFFLINE), plan)
+        half = open_half(layout.half(Half.OFFLINE))
+        self._watch.look(half)
+        if self._left:
+            self._watch.refuse_changed(self._left, half)
+
+    @property
+    def _left(self) -> list[Unit]:
+        left = self._watch.left()
+        return left[::-1] if self._how.newest_first else left
+
+    def all_at_once(self) -> RunReport:
+        if self._left:
+            self._commit(self._left)
+        return self._report(None)
+
+    def one_by_one(self) -> RunReport:
+        while self._left:
+            wish = plans.wanted_of(self._layout, self._plan.id).wish
+            if wish in {Wish.PAUSE, Wish.CANCEL}:
+                return self._report(wish)
+            unit = self._left[0]
+            self._commit([unit])
+            self._bench.progress.step("correcting buckets", self._count_done(), self._count_all())
+            if self._left:
+                self._keep_pace()
+        return self._report(None)
+
+    def _commit(self, units: Sequence[Unit]) -> None:
+        act_id, started = new_act_id(KIND), time.monotonic()
+        found = total(bucket.counts for bucket in self._buckets(units))
+        what = _span_words(self._buckets(units))
+
+        def ready(current: HalfSnapshot) -> Ready:
+            # Under the lock: the JVM of a run that was killed may have brought its commit to an end.
+            self._watch.look(current)
+            if not self._are_left(units):
+                raise OvertakenError(f"Backfill '{self._plan.id}' was run elsewhere.")
+            self._watch.refuse_changed(units, current)
+            names = _free_names(self._spec, units, current)
+            lineage = Lineage(
+                segments_from=tuple(name for unit in units for name in unit.replaced),
+                segments_to=tuple(names.get(one.name, one.name) for unit in units for one in unit.written),
+                version_before=current.version,
+                rows_before=found.rows_before,
+                rows_after=found.rows_after,
+                added=found.added,
+                removed=found.removed,
+                changed=found.changed,
+                result=f"Corrected {what}: {numbers(found)}.",
+                reason=self._how.reason or self._plan.reason,
+                user=self._how.user,
+                source=self._plan.id,
+                inputs=self._plan.inputs,
+                previous=current.offline.last_lineage,
+                backfill=self._plan.id,
+                buckets=tuple(span(bucket) for bucket in self._buckets(units)),
+                change=self._plan.change,
+                seconds=round(time.monotonic() - started, 3),
+            )
+            return Ready(lineage, self._frame(units, names, current))
+
+        try:
+            commit_under_lock(self._bench, self._layout, act_id, KIND, ready)
+        except OvertakenError:
+            if self._are_left(units):
+                raise
+            return
+        self._watch.look(open_half(self._layout.half(Half.OFFLINE)))
+        self._acts.append(act_id)
+        self._written += sum(one.rows for unit in units for one in unit.written)
+        self._now += len(self._buckets(units))
+
+    def _frame(self, units: Sequence[Unit], names: dict[str, str], current: HalfSnapshot) -> DataFrame:
+        """The staged rows of some units; those that arrive now arrive after everything that is committed."""
+        from pyspark.sql import functions as F
+
+        stored = physical_columns(self._spec, Half.OFFLINE)
+        ddl = ", ".join(f"`{name}` {kind}" for name, kind in stored)
+        files = plans.staged_files(self._layout, self._plan, units)
+        if not files:
+            return self._bench.spark.createDataFrame([], ddl)
+        folder = str(plans.rows_folder(self._layout, self._plan.id))
+        reader = self._bench.spark.read.schema(ddl).option("basePath", folder)
+        frame = reader.parquet(*sorted({file.path.rsplit("/", 1)[0] for file in files}))
+        fresh = (F.col(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) & (F.col(columns.TOPIC) == self._plan.fresh_topic)
+        arrived = {
+            columns.TOPIC: F.lit(replacement_topic(current.offline.act.number + 1)),
+            columns.TIMESTAMP: F.lit(arrival_timestamp(self._spec, self._layout)).cast("bigint"),
+        }
+        changed = {name: F.when(fresh, value).otherwise(F.col(name)) for name, value in arrived.items()}
+        for old, name in names.items():
+            segment = changed.get(columns.SEGMENT, F.col(columns.SEGMENT))
+            changed[columns.SEGMENT] = F.when(F.col(columns.SEGMENT) == old, F.lit(name)).otherwise(segment)
+        frame = frame.withColumns(changed).select(*(quoted(name) for name, _ in stored))
+        return self._laid_out(frame, units)
+
+    def _laid_out(self, frame: DataFrame, units: Sequence[Unit]) -> DataFrame:
+        """Staged files are sorted already: they are only copied, but for small segments that share a task."""
+        written = [one for unit in units for one in unit.written]
+        tasks = self._how.max_parallel
+        if sum(one.bytes for one in written) < _ONE_FILE_BYTES:
+            tasks = 1
+        if tasks is not None:
+            frame = frame.coalesce(tasks)
+        if len(written) == 1 and len(written[0].files) == 1:
+            return frame
+        order = [columns.SEGMENT, *self._spec.sort_columns, columns.TIME, *columns.ARRIVAL]
+        return frame.sortWithinPartitions(*(quoted(name) for name in order))
+
+    def _keep_pace(self) -> None:
+        rate = self._how.rows_per_second
+        if rate is None:
+            return
+        ahead_s = self._written / rate - (time.monotonic() - self._started)
+        until = time.monotonic() + ahead_s
+        while time.monotonic() < until and plans.wanted_of(self._layout, self._plan.id).wish is Wish.RUN:
+            time.sleep(min(0.2, max(0.0, until - time.monotonic())))
+
+    def _buckets(self, units: Iterable[Unit]) -> list[PlannedBucket]:
+        return [bucket for unit in units for bucket in self._plan.buckets_of(unit)]
+
+    def _count_done(self) -> int:
+        return self._count_all() - sum(len(unit.buckets) for unit in self._watch.left())
+
+    def _are_left(self, units: Sequence[Unit]) -> bool:
+        left = {unit.number for unit in self._watch.left()}
+        return all(unit.number in left for unit in units)
+
+    def _count_all(self) -> int:
+        return sum(len(unit.buckets) for unit in self._plan.units)
+
+    def _report(self, stopped: Wish | None) -> RunReport:
+        done, all_ = self._count_done(), self._count_all()
+        sentence = _sentence(self._plan, self._now, done, all_, stopped)
+        return RunReport(
+            self._plan.id, self._plan.table, self._now, done, all_, self._written, tuple(self._acts), stopped, sentence
+        )
+
+
+def _sentence(plan: Plan, now: int, done: int, all_: int, stopped: Wish | None) -> str:
+    if not all_:
+        return f"Nothing to do: {plan.sentence}"
+    if stopped is not None:
+        word = "Paused" if stopped is Wish.PAUSE else "Cancelled"
+        return f"{word} after {done} of {counted(all_, 'bucket')} of '{plan.table}'."
+    if not now:
+        return f"Nothing to do: all of the {counted(all_, 'bucket')} that '{plan.id}' corrects are done."
+    found = total(bucket.counts for bucket in plan.buckets if bucket.unit is not None)
+    went_on = f" ({all_ - now} of them before this run)" if now < all_ else ""
+    return f"Corrected {counted(all_, 'bucket')} of '{plan.table}'{went_on}: {numbers(found)}."
+
+
+def _span_words(buckets: Sequence[PlannedBucket]) -> str:
+    first, last = buckets[0], buckets[-1]
+    if first.start is None or last.end is None:
+        return "the table"
+    start, end = min(one.start for one in buckets if one.start is not None), max(one.end or 0 for one in buckets)
+    return f"{counted(len(buckets), 'bucket')} [{utc(start)}, {utc(end)})"
+
+
+def _free_names(spec: TableSpec, units: Sequence[Unit], current: HalfSnapshot) -> dict[str, str]:
+    """Other names for new segments whose planned ones have been taken meanwhile."""
+    wanted = [one for unit in units for one in unit.written if one.is_new]
+    held = {file.segment for file in current.files}
+    if not any(one.name in held for one in wanted):
+        return {}
+    taken = held | segments_in_lineage(current) | {one.name for one in wanted}
+    names = {}
+    for one in wanted:
+        if one.name in held:
+            low, high = time_value(spec, one.low), time_value(spec, one.high)
+            names[one.name] = offline_segment(spec.name, low, high, taken)
+            taken.add(names[one.name])
+    return names

@@ -1,0 +1,153 @@
+"""Corrections of rows that are there: other values for those that match, or away with them.
+
+A row stays in its segment and keeps its coordinates, so its place among the versions of its key is as it was. On an
+upsert table live rows alone match, and one that is removed becomes a delete marker in its own place: older versions
+of its key stay hidden, those that come late too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+
+from hybrid.lake.layout import physical_columns, quoted
+from hybrid.replace.backfill.base import BUCKET, LIVE, Base
+from hybrid.replace.backfill.correction import Correction
+from hybrid.replace.backfill.request import ChangeKind, Request
+from hybrid.replace.diff import shown_row
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.plans import Counts
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SAMPLED_BUCKETS, SAMPLES_MAX = 8, 3
+_HIT = "_hy_hit"
+_NEW = "_hy_new_"
+
+
+def corrected_values(base: Base, request: Request) -> Correction:
+    """The correction that `request` (UPDATE or DELETE) makes. One pass over the window's rows counts it."""
+    marked = _marked(base, request, base.rows())
+    counts, pairs = _count(base, request, marked)
+    touched = sorted({segment for _, segment in pairs})
+    samples = _samples(base.spec, request, marked, sorted({bucket for bucket, _ in pairs}))
+
+    def rows() -> DataFrame:
+        return _changed(base, request, _marked(base, request, base.rows(touched)))
+
+    return Correction(counts, pairs, rows, needs_sort=base.spec.upsert is not None, samples=samples)
+
+
+def _marked(base: Base, request: Request, rows: DataFrame) -> DataFrame:
+    """The rows with HIT, and the new value of each assigned column beside the old one.
+
+    HIT of an update is true only where a value really becomes another one.
+    """
+    from pyspark.sql import functions as F
+
+    subject = F.col(BUCKET).isNotNull() & (F.col(columns.OP) == columns.OP_ROW)
+    if base.spec.upsert is not None:
+        subject &= F.col(LIVE)
+    if request.where is not None:
+        subject &= F.coalesce(F.expr(request.where), F.lit(False))
+    if request.kind is ChangeKind.DELETE:
+        return rows.withColumn(_HIT, subject)
+    # Only what matches is computed: an overflow in another row is nobody's error.
+    kinds = {field.name: field.spark_type for field in base.spec.schema.fields}
+    new = {_NEW + name: F.when(F.col(_HIT), F.expr(sql)).cast(kinds[name]) for name, sql in request.assignments.items()}
+    differs = reduce(or_, (_differs(name) for name in request.assignments))
+    return rows.withColumn(_HIT, subject).withColumns(new).withColumn(_HIT, F.col(_HIT) & differs)
+
+
+def _differs(name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return ~quoted(name).eqNullSafe(F.col(f"`{_NEW}{name}`"))
+
+
+def _count(base: Base, request: Request, marked: DataFrame) -> tuple[dict[int, Counts], list[tuple[int, str]]]:
+    from pyspark.sql import functions as F
+
+    counted = F.col(columns.OP) == columns.OP_ROW
+    if base.spec.upsert is not None:
+        counted &= F.col(LIVE)
+    names = list(request.assignments)
+    found = (
+        marked.where(F.col(BUCKET).isNotNull())
+        .groupBy(BUCKET, columns.SEGMENT)
+        .agg(
+            F.count_if(counted),
+            F.count_if(_HIT),
+            *(F.count_if(F.col(_HIT) & _differs(name)) for name in names),
+        )
+        .collect()
+    )
+    per_bucket: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    pairs = []
+    for bucket, segment, rows, hits, *changed in found:
+        per_bucket[bucket].append((rows, hits, *changed))
+        if hits:
+            pairs.append((bucket, segment))
+    return {bucket: _counts(request, names, numbers) for bucket, numbers in per_bucket.items()}, pairs
+
+
+def _counts(request: Request, names: Sequence[str], numbers: Sequence[tuple[int, ...]]) -> Counts:
+    rows, hits, *changed = (sum(column) for column in zip(*numbers, strict=True))
+    if request.kind is ChangeKind.DELETE:
+        return Counts(rows, rows - hits, removed=hits)
+    per_column = {name: count for name, count in zip(names, changed, strict=True) if count}
+    return Counts(rows, rows, changed=hits, changed_columns=per_column)
+
+
+def _samples(
+    spec: TableSpec, request: Request, marked: DataFrame, buckets: Sequence[int]
+) -> dict[int, list[Mapping[str, object]]]:
+    """A few of the differences of the first buckets, before and after."""
+    if not buckets:
+        return {}
+    user = [quoted(name) for name in spec.schema.column_names]
+    new = [quoted(_NEW + name) for name in request.assignments]
+    few = [
+        marked.where(f"{BUCKET} = {bucket} AND {_HIT}").select(BUCKET, *user, *new).limit(SAMPLES_MAX)
+        for bucket in buckets[:SAMPLED_BUCKETS]
+    ]
+    found: dict[int, list[Mapping[str, object]]] = defaultdict(list)
+    for row in reduce(lambda one, other: one.unionByName(other), few).collect():
+        before = shown_row(spec, {name: row[name] for name in spec.schema.column_names})
+        changed = {name: row[_NEW + name] for name in request.assignments}
+        removed = request.kind is ChangeKind.DELETE
+        after: Any = None if removed else shown_row(spec, {**before, **changed})
+        found[row[BUCKET]].append({"change": "removed" if removed else "changed", "before": before, "after": after})
+    return dict(found)
+
+
+def _changed(base: Base, request: Request, marked: DataFrame) -> DataFrame:
+    """The rows as they will be, stored columns only."""
+    from pyspark.sql import functions as F
+
+    hit = F.col(_HIT)
+    names = [name for name, _ in physical_columns(base.spec, Half.OFFLINE)]
+    if request.kind is ChangeKind.UPDATE:
+        new = {name: F.when(hit, F.col(f"`{_NEW}{name}`")).otherwise(quoted(name)) for name in request.assignments}
+        return marked.select(*(new[name].alias(name) if name in new else quoted(name) for name in names))
+    if base.spec.upsert is None:
+        return marked.where(~hit).select(*(quoted(name) for name in names))
+    return marked.select(*(_of_marker(base.spec, name, hit).alias(name) for name in names))
+
+
+def _of_marker(spec: TableSpec, name: str, hit: Column) -> Column:
+    """A column of a row that becomes a delete marker where `hit`: it keeps what decides which version wins."""
+    from pyspark.sql import functions as F
+
+    if name == columns.OP:
+        return F.when(hit, F.lit(columns.OP_DELETE)).otherwise(quoted(name))
+    assert spec.upsert is not None
+    deciding = {*spec.schema.primary_key, spec.time_column, spec.upsert.comparison_column}
+    if name.startswith(columns.PREFIX) or name in deciding:
+        return quoted(name)
+    return F.when(hit, F.lit(None)).otherwise(quoted(name))

@@ -1,0 +1,111 @@
+"""What has happened to a table since a backfill of it was planned: what is done, and what stands in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hybrid.errors import ConflictError, DataError
+from hybrid.lake.log import HalfSnapshot, last_time, open_half, own_states, texts
+from hybrid.replace.backfill.base import files_of
+from hybrid.spec.table_config import BoundaryMode
+from hybrid.table import columns
+from hybrid.table.plans import Plan, Span, Unit, span
+from hybrid.table.state import Act
+
+KIND = "backfill"
+
+
+class Watch:
+    """Reads the OFFLINE log from the plan's version on, each entry once. ConflictError where it no longer reaches."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self._plan = plan
+        try:
+            base = open_half(path, plan.offline_version)
+        except DataError as error:
+            raise _stale(plan, f"that version is no longer retained: {error}") from error
+        if base.table_id != plan.table_id:
+            raise _stale(plan, "the table has been made anew since")
+        self._before = {file.segment for file in base.files}
+        self._seen = plan.offline_version
+        self._expected: set[str] = set()
+        self._done: set[Span] = set()
+        self._newest: Act = base.state.act
+
+    def look(self, current: HalfSnapshot) -> None:
+        """Takes note of the acts up to `current`."""
+        for version, state in own_states(current.path, current.version):
+            if version <= self._seen:
+                break
+            self._note(state.act)
+        self._seen, self._newest = current.version, current.state.act
+
+    def left(self) -> list[Unit]:
+        """The units that no commit of the plan has corrected. One that was reverted since has been."""
+        return self._plan.left(self._done)
+
+    def refuse_changed(self, units: Sequence[Unit], current: HalfSnapshot) -> None:
+        """ConflictError when a segment of these units is not as it was planned on, or others than moves added rows."""
+        for unit in units:
+            for segment, files in unit.replaced.items():
+                now = files_of(current, segment)
+                if now != files:
+                    how = "has been written anew" if now else "is gone"
+                    raise self._changed(f"segment '{segment}' {how} since")
+        spans = [span(bucket) for unit in units for bucket in self._plan.buckets_of(unit)]
+        for file in current.files:
+            if file.segment not in self._before and file.segment not in self._expected and _reaches(file, spans):
+                raise self._changed(f"segment '{file.segment}' has been added among its buckets")
+        refuse_falling_limit(self._plan, units, current)
+
+    def _note(self, act: Act) -> None:
+        if act.kind == "move":  # late rows: they stay as they came
+            self._expected.update(texts(act.detail.get("segments")))
+        elif act.kind == KIND and act.detail.get("backfill") == self._plan.id:
+            self._expected.update(texts(act.detail.get("segments_to")))
+            spans = act.detail.get("buckets")
+            self._done.update((start, end) for start, end in (spans if isinstance(spans, (list, tuple)) else ()))
+
+    def _changed(self, what: str) -> ConflictError:
+        return _stale(self._plan, f"{what}; the newest act is '{self._newest.id}' at {self._newest.at}")
+
+
+def refuse_falling_limit(plan: Plan, units: Sequence[Unit], current: HalfSnapshot) -> None:
+    """ConflictError when units take the last rows away by whose time mode pinot divides the halves.
+
+    The limit would fall, and rows that are corrected or removed would be seen again in REALTIME.
+    """
+    boundary = current.offline.boundary
+    if boundary.mode is not BoundaryMode.PINOT or boundary.override_ms is not None:
+        return
+    replaced = {name for unit in units for name in unit.replaced}
+    staying = last_time(file for file in current.files if file.segment not in replaced)
+    written = [one.high for unit in units for one in unit.written if one.high is not None]
+    last = max([*written, *([staying] if staying is not None else [])], default=None)
+    if current.last_ms is not None and (last is None or last < current.last_ms):
+        raise ConflictError(
+            f"Backfill '{plan.id}' takes the last rows of OFFLINE away, by whose time mode 'pinot' divides the halves "
+            f"of '{plan.table}': older rows of REALTIME would be seen again. Nothing was changed.",
+            hint=f"Set the boundary by hand first: hybrid boundary set {plan.table} --at ...",
+        )
+
+
+def _reaches(file: object, spans: Iterable[Span]) -> bool:
+    first, last = (getattr(file, side).get(columns.TIME) for side in ("low", "high"))
+    return any(_overlap(first, last, start, end) for start, end in spans)
+
+
+def _overlap(first: object, last: object, start: int | None, end: int | None) -> bool:
+    """Where a time is not known, it may be any."""
+    if start is None or end is None or not isinstance(first, int) or not isinstance(last, int):
+        return True
+    return first < end and start <= last
+
+
+def _stale(plan: Plan, why: str) -> ConflictError:
+    return ConflictError(
+        f"Backfill '{plan.id}' of '{plan.table}' was planned on OFFLINE version {plan.offline_version}, and {why}. "
+        "What it has corrected so far stays; nothing else was changed.",
+        hint="Plan what is left anew: hybrid backfill plan ...",
+    )
