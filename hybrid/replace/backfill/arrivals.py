@@ -105,7 +105,7 @@ def corrected_arrivals(base: Base, staged: Staged) -> Correction:
     _refuse_outside(base, staged)
     arrivals = _Arrivals(base, staged.frame)
     found = _differences(arrivals)
-    differing = sorted(bucket for bucket, one in found.items() if not one.identical)
+    differing = sorted(bucket for bucket in arrivals.reached if bucket in found and not found[bucket].identical)
     held = _held(arrivals)
     counts = {bucket: Counts(rows, rows) for bucket, rows in _rows_of(held).items()}
     counts |= {bucket: _counts(one) for bucket, one in found.items()}
@@ -200,27 +200,31 @@ def _rows_of(held: Mapping[tuple[int, str], int]) -> dict[int, int]:
 
 
 def _differences(arrivals: _Arrivals) -> dict[int, Difference]:
-    """By reached bucket. On an upsert table it is the live rows that are compared, as queries see them."""
+    """By reached bucket. On an upsert table by every bucket: a row that arrives in one may hide a row of another.
+
+    It is the live rows that are compared there, as queries see them.
+    """
     base, reached = arrivals.base, quoted(BUCKET).isin(arrivals.reached)
     if base.spec.upsert is None:
         return differences(base.spec, arrivals.there.where(reached), arrivals.fresh, BUCKET)
-    before = base.with_live(arrivals.there).where(reached).where(LIVE).drop(LIVE)
-    after = _live_after(arrivals).where(reached)
-    return differences(base.spec, before, after, BUCKET)
+    before = base.with_live(arrivals.there.where(f"{BUCKET} IS NOT NULL")).where(LIVE).drop(LIVE)
+    return differences(base.spec, before, _live_after(arrivals), BUCKET)
 
 
 def _live_after(arrivals: _Arrivals) -> DataFrame:
-    """The arriving rows that will be live, among everything that is there then."""
+    """The rows of the window that will be live, among everything that is there then."""
     from pyspark.sql import functions as F
 
     base, spec = arrivals.base, arrivals.base.spec
     keyed = key_struct(spec).alias(KEY)
-    staying = base.with_bucket(base.stored()).where(F.col(BUCKET).isNull() | ~quoted(BUCKET).isin(arrivals.reached))
-    versions = base.elsewhere().unionByName(staying.select(keyed, base.order.alias(ORDER)))
-    versions = versions.unionByName(arrivals.arriving.select(keyed, base.order.alias(ORDER)))
-    keys = arrivals.arriving.select(keyed).distinct()
+    beyond = base.with_bucket(base.shown()).where(F.col(BUCKET).isNull())
+    stays = arrivals.there.where(F.col(BUCKET).isNotNull() & ~quoted(BUCKET).isin(arrivals.reached))
+    of_window = stays.unionByName(arrivals.arriving)
+    versions = base.elsewhere().unionByName(beyond.select(keyed, base.order.alias(ORDER)))
+    versions = versions.unionByName(of_window.select(keyed, base.order.alias(ORDER)))
+    keys = of_window.select(keyed).distinct()
     best = versions.join(keys, KEY, "left_semi").groupBy(KEY).agg(F.max(ORDER).alias("_hy_best"))
-    mine = arrivals.arriving.withColumns({KEY: key_struct(spec), ORDER: base.order})
+    mine = of_window.withColumns({KEY: key_struct(spec), ORDER: base.order})
     return mine.join(best, KEY).where(F.col(ORDER).eqNullSafe(F.col("_hy_best"))).drop(KEY, ORDER, "_hy_best")
 
 

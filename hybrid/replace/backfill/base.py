@@ -64,15 +64,20 @@ class Base:
         }
         return frame.withColumns(defaults)
 
+    def shown(self) -> DataFrame:
+        """The rows of the half that the boundary leaves visible."""
+        return self.stored().where(visible_offline_sql(self._effective))
+
     @cached_property
     def _has_grown(self) -> bool:
         return any(state.act.kind == "evolve" for _, state in own_states(self.offline.path, self.offline.version))
 
     def rows(self, segments: Sequence[str] | None = None) -> DataFrame:
         """The stored rows of some segments (None: of the candidates), with BUCKET and on an upsert table LIVE."""
+        stored = self.stored()  # first: columns need a session
         wanted = [quoted(name) for name, _ in physical_columns(self.spec, Half.OFFLINE)]
         chosen = list(self.candidates if segments is None else segments)
-        frame = self.stored().where(quoted(columns.SEGMENT).isin(chosen)).select(*wanted)
+        frame = stored.where(quoted(columns.SEGMENT).isin(chosen)).select(*wanted)
         return self.with_live(self.with_bucket(frame))
 
     def with_bucket(self, frame: DataFrame) -> DataFrame:
@@ -107,8 +112,8 @@ class Base:
 
         of_window = self.with_bucket(self.stored().where(quoted(columns.SEGMENT).isin(list(self.candidates))))
         keys = of_window.where(f"{BUCKET} IS NOT NULL").select(key_struct(self.spec).alias(KEY)).distinct()
-        shown = self.stored().where(visible_offline_sql(self._effective))
-        versions = self.elsewhere().unionByName(shown.select(key_struct(self.spec).alias(KEY), self._ordered))
+        shown = self.shown().select(key_struct(self.spec).alias(KEY), self._ordered)
+        versions = self.elsewhere().unionByName(shown)
         path = str(self.folder / "winners")
         best = versions.join(keys, KEY, "left_semi").groupBy(KEY).agg(F.max(ORDER).alias(ORDER))
         best.write.parquet(path)
