@@ -110,12 +110,14 @@ class Halves:
         self.realtime = replace(self.realtime, act=act("ingest", self.realtime.act.number + 1), **changes)  # type: ignore[arg-type]
         return self._append(Half.REALTIME, rows)
 
-    def commit_offline(self, rows: Sequence[Row], boundary: Boundary | None = None) -> int:
+    def commit_offline(self, rows: Sequence[Row], boundary: Boundary | None = None, kind: str = "move") -> int:
         """Appends offline rows, with a new boundary; without rows the boundary alone."""
+        newest = open_half(self.layout.half(Half.OFFLINE)).offline  # a test may have acted by Spark meanwhile
+        made = act(kind, newest.act.number + 1, segments=sorted({row.segment for row in rows}))
         self.offline = replace(
-            self.offline,
-            act=act("move", self.offline.act.number + 1),
-            boundary=boundary if boundary is not None else self.offline.boundary,
+            newest,
+            act=made,
+            boundary=boundary if boundary is not None else newest.boundary,
         )
         return self._append(Half.OFFLINE, rows)
 
@@ -141,8 +143,8 @@ class Halves:
         return QueryTable(self.spec, self.layout, self.brokers)
 
 
-def act(kind: str, number: int) -> Act:
-    return Act(f"{kind}-{number}", number, kind, "2021-09-24T06:02:31.000+00:00")
+def act(kind: str, number: int, **detail: object) -> Act:
+    return Act(f"{kind}-{number}", number, kind, "2021-09-24T06:02:31.000+00:00", detail)
 
 
 class ListTail:

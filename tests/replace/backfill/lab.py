@@ -56,13 +56,8 @@ class Lab:
 
     def lay(self, segment: str, *rows: Row, until: int | None = None) -> None:
         """Offline rows of one segment, moved with a boundary at `until`."""
-        boundary = None
-        if until is not None:
-            boundary = replace(self.halves.offline.boundary, time_ms=until, frontier={KEY: 1_000_000})
-        self.halves.commit_offline([replace(one, segment=segment) for one in rows], boundary or self._boundary())
-
-    def _boundary(self) -> Boundary:
-        return self.offline.offline.boundary
+        boundary = Boundary(until, {KEY: 1_000_000}) if until is not None else None
+        self.halves.commit_offline([replace(one, segment=segment) for one in rows], boundary)
 
     @property
     def offline(self) -> Any:

@@ -123,9 +123,7 @@ def _bucket(ts: int, start: int) -> int:
 
 @pytest.mark.parametrize("upsert", [False, True], ids=["append", "upsert"])
 @pytest.mark.parametrize("seed", range(4))
-def test_plan_staged_query_swap_and_revert_agree(
-    seed: int, upsert: bool, workbench: Workbench, tmp_path: Path
-) -> None:
+def test_plan_staged_query_swap_and_revert_agree(seed: int, upsert: bool, workbench: Workbench, tmp_path: Path) -> None:
     dice = random.Random(f"{seed}-{upsert}")
     lab, told = _life(dice, workbench, tmp_path, upsert)
     before = lab.rows()
