@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from hybrid.api import Hybrid
 from hybrid.serve import (
+    backfills,
     boundaries,
     connectors,
     consumption,
@@ -39,7 +40,7 @@ _ROUTERS = tuple(
     noun.router
     for noun in (
         queries, health, schemas, consumption, connectors, tables, sizes, boundaries, segments, tasks, jobs,
-        ingest_files, replacements, flows, verbs, openapi,
+        ingest_files, replacements, backfills, flows, verbs, openapi,
     )
 )  # fmt: skip
 # What people wait for goes to its endpoint at once: the layers between take as long as a small statement.

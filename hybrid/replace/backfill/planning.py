@@ -8,10 +8,12 @@ from __future__ import annotations
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from hybrid.errors import DataError
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot
@@ -51,8 +53,9 @@ def plan_backfill(
     with bench.staging(layout, plan.id) as folder:
         started = time.monotonic()
         base = Base(bench, spec, offline, realtime, request.window, folder)
-        correction = _correct(base, request, folder)
-        units = _stage(base, correction, folder / plans.ROWS)
+        with _errors_of_rows(plan):
+            correction = _correct(base, request, folder)
+            units = _stage(base, correction, folder / plans.ROWS)
         found = _fill(base, correction, units, plan)
         found = replace(found, seconds=round(time.monotonic() - started, 3), sentence=_sentence(found))
         refuse_falling_limit(found, found.units, offline)
@@ -60,6 +63,21 @@ def plan_backfill(
             shutil.rmtree(folder / left, ignore_errors=True)
         plans.publish(layout, folder, found)
     return found
+
+
+@contextmanager
+def _errors_of_rows(plan: Plan) -> Iterator[None]:
+    """What Spark says of a row that cannot be computed (a division by zero, an overflow) as a DataError."""
+    from pyspark.errors import ArithmeticException, DateTimeException, NumberFormatException, SparkRuntimeException
+
+    try:
+        yield
+    except (ArithmeticException, DateTimeException, NumberFormatException, SparkRuntimeException) as error:
+        said = str(error).split("\n")[0].split(". Use `try")[0].split(". If necessary")[0]
+        raise DataError(
+            f"'{plan.change}' cannot be computed for every row of '{plan.table}': {said}. Nothing was changed.",
+            hint="Leave such rows out with --where.",
+        ) from error
 
 
 def _correct(base: Base, request: Request, folder: Path) -> Correction:

@@ -1,0 +1,173 @@
+"""`/backfills`: corrections of a stretch of time, planned, looked at and run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from hybrid import views
+from hybrid.serve.context import context_of
+from hybrid.serve.named import named
+from hybrid.serve.openapi import shown
+from hybrid.verbs import VERBS
+
+router = APIRouter(tags=["backfills"])
+_ID = "backfill-5f0c1a2b3c4d5e6f"
+_LENGTH_MAX = 200
+_TEXT_MAX = 10_000
+_BUCKET = {
+    "start": "2021-09-24T06:00:00Z",
+    "end": "2021-09-24T08:00:00Z",
+    "state": "present",
+    "rows_before": 7,
+    "rows_after": 7,
+    "added": 0,
+    "removed": 0,
+    "changed": 7,
+    "swap": 0,
+}
+_PLAN = {
+    "id": _ID,
+    "table": "orders",
+    "base_revision": "orders[OFFLINE=1 REALTIME=1 boundary=2021-09-24T08:00:00.000Z{kafka/orders/0/0@14}]",
+    "change": "update amount = amount * 1.2",
+    "sentence": "Would correct 1 of 1 bucket of 'orders': 7 rows before, 7 after; 0 added, 0 removed, 7 changed.",
+    "buckets": [_BUCKET],
+}
+_STATUS = {
+    "id": _ID,
+    "table": "orders",
+    "created_at": "2021-11-21T10:38:00.000+00:00",
+    "state": "PLANNED",
+    "buckets_done": 0,
+    "buckets_total": 1,
+    "change": "update amount = amount * 1.2",
+    "result": _PLAN["sentence"],
+    "reason": None,
+    "user": "ada",
+    "error": None,
+}
+_REPORT = {"id": _ID, "table": "orders", "buckets_done": 1, "buckets_total": 1, "sentence": "Corrected 1 bucket."}
+BackfillId = Annotated[str, Path(examples=[_ID])]
+
+
+class Correction(BaseModel):
+    """What to plan: exactly one of `update`, `delete` and `input` (a file or folder of the server's machine).
+
+    `from` and `to` as ISO 8601 with a zone, or as the time column writes times.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        populate_by_name=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "table": "orders",
+                    "from": "2021-09-24T06:00:00Z",
+                    "to": "2021-09-24T08:00:00Z",
+                    "update": "amount = amount * 1.2",
+                    "where": "order_status = 'OPEN'",
+                    "reason": "prices were net",
+                }
+            ]
+        },
+    )
+
+    table: str = Field(max_length=_LENGTH_MAX)
+    start: str | None = Field(default=None, alias="from", max_length=_LENGTH_MAX)
+    end: str | None = Field(default=None, alias="to", max_length=_LENGTH_MAX)
+    update: str | None = Field(default=None, max_length=_TEXT_MAX)
+    delete: bool = False
+    where: str | None = Field(default=None, max_length=_TEXT_MAX)
+    input: str | None = Field(default=None, min_length=1, max_length=4096)
+    reason: str | None = Field(default=None, max_length=_TEXT_MAX)
+    user: str | None = Field(default=None, max_length=_LENGTH_MAX)
+
+
+class Going(BaseModel):
+    """How to run a plan: `atomic`, all buckets in one commit; `newest_first`; no faster than `rows_per_second`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"reason": "prices were net", "newestFirst": True}]},
+    )
+
+    atomic: bool = False
+    newest_first: bool = Field(default=False, alias="newestFirst")
+    rows_per_second: float | None = Field(default=None, alias="rowsPerSecond", gt=0)
+    max_parallel: int | None = Field(default=None, alias="maxParallel", ge=1)
+    reason: str | None = Field(default=None, max_length=_TEXT_MAX)
+    user: str | None = Field(default=None, max_length=_LENGTH_MAX)
+
+
+class TakingBack(BaseModel):
+    """Why a backfill is taken back."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"reason": "it was right"}]})
+
+    reason: str | None = Field(default=None, max_length=_TEXT_MAX)
+    user: str | None = Field(default=None, max_length=_LENGTH_MAX)
+
+
+@router.post("/backfills", summary="Plan a backfill", responses=shown(_PLAN))
+async def plan(request: Request, correction: Correction) -> Any:
+    """Stages the corrected rows, waits for the plan and answers it. Nothing is visible before it is resumed."""
+    context = context_of(request)
+    found = await run_in_threadpool(named, context, correction.table)
+    return await context.carried_out("backfill_plan", {**correction.model_dump(), "table": found.table.name})
+
+
+@router.get("/backfills", summary="List the backfills", responses=shown([_STATUS]))
+def list_backfills(request: Request, table: Annotated[str | None, Query(examples=["orders"])] = None) -> Any:
+    """How every backfill stands, newest first."""
+    context = context_of(request)
+    name = named(context, table).table.name if table is not None else None
+    return VERBS["backfills"].call(context.home, table=name)
+
+
+@router.get("/backfills/{backfill}", summary="Show a backfill", responses=shown({**_STATUS, "plan": _PLAN}))
+def show_backfill(request: Request, backfill: BackfillId) -> Any:
+    """How it stands, with its plan."""
+    return VERBS["backfill"].call(context_of(request).home, backfill=backfill[:_LENGTH_MAX])
+
+
+@router.post("/backfills/{backfill}/resume", summary="Run a backfill, or go on with it", responses=shown(_REPORT))
+async def resume(
+    request: Request,
+    backfill: BackfillId,
+    how: Going | None = None,
+    wait: Annotated[bool, Query(description="Wait for its end, and answer its report or its error")] = True,
+) -> Any:
+    """Swaps in what is not done yet. Without `wait` the queued run is answered, to be followed at `/runs/{id}`."""
+    context = context_of(request)
+    arguments = {"backfill": backfill[:_LENGTH_MAX], **(how or Going()).model_dump()}
+    if wait:
+        return await context.carried_out("backfill_run", arguments)
+    return views.run_view(await run_in_threadpool(context.queue, "backfill_run", arguments))
+
+
+@router.post("/backfills/{backfill}/pause", summary="Pause a backfill", responses=shown({**_STATUS, "state": "PAUSED"}))
+def pause(request: Request, backfill: BackfillId) -> Any:
+    """Has its run stop after the commit under way."""
+    return VERBS["backfill_pause"].call(context_of(request).home, backfill=backfill[:_LENGTH_MAX])
+
+
+@router.post(
+    "/backfills/{backfill}/cancel", summary="Cancel a backfill", responses=shown({**_STATUS, "state": "CANCELLED"})
+)
+def cancel(request: Request, backfill: BackfillId) -> Any:
+    """Has its run stop for good; what it has corrected stays."""
+    return VERBS["backfill_cancel"].call(context_of(request).home, backfill=backfill[:_LENGTH_MAX])
+
+
+@router.post("/backfills/{backfill}/revert", summary="Take a backfill back", responses=shown(_REPORT))
+async def revert(request: Request, backfill: BackfillId, why: TakingBack | None = None) -> Any:
+    """Puts back all that it has replaced, in one commit, and waits for the report."""
+    arguments = {"backfill": backfill[:_LENGTH_MAX], **(why or TakingBack()).model_dump()}
+    return await context_of(request).carried_out("backfill_revert", arguments)

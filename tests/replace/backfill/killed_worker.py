@@ -1,0 +1,24 @@
+"""Runs the plan of a table in a process that a failpoint kills."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.plans import find_plan, plan_ids, runner
+from hybrid.replace.backfill.running import How, run_plan
+from tests.replace.backfill.lab import lab_spec
+from tests.replace.tables import new_workbench
+
+
+def main(folder: Path) -> None:
+    layout = TableLayout(folder / "orders")
+    plan = find_plan(layout, plan_ids(layout)[0])
+    assert plan is not None
+    with runner(layout, plan.id):
+        run_plan(new_workbench(folder / "log"), lab_spec(), layout, plan, How())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,42 @@
+"""A run that is killed at a commit, and goes on: every bucket is corrected once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybrid.lake import plans
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.lineage import entries_of
+from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+KILLED = -9
+BUCKETS = 5
+
+
+@pytest.mark.parametrize("point", ["before@2", "inside@3", "after@2"])
+def test_a_killed_run_goes_on_with_what_is_missing(point: str, workbench: Workbench, tmp_path: Path) -> None:
+    lab = Lab.create(workbench, tmp_path, lab_spec())
+    for number in range(BUCKETS):
+        lab.lay(f"orders_{number}", row(number, number * BUCKET), until=BUCKETS * BUCKET)
+    # Every other bucket gets a row where none was: such a swap replaces nothing that could tell that it is done.
+    rows = [{"order_id": 50 + n, "customer": "b", "amount": 2.0, "ts": n * BUCKET + 1} for n in range(2 * BUCKETS)]
+    plan = lab.plan(0, 2 * BUCKETS * BUCKET, rows=rows)
+    wanted = lab.rows(plan)
+
+    environment = {**os.environ, "HYBRID_FAILPOINT": f"backfill.commit.{point}"}
+    command = [sys.executable, "-m", "tests.replace.backfill.killed_worker", str(tmp_path)]
+    died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert died.returncode == KILLED, died.stderr
+    assert lab.rows(plan) == wanted  # in the middle as well: what is done, and what is staged
+
+    assert not plans.is_running(lab.halves.layout, plan.id)
+    lab.run(plan)
+    assert lab.rows() == wanted
+    spans = [one for entry in entries_of(lab.offline) for one in entry.lineage.buckets]
+    assert sorted(spans) == [(n * BUCKET, (n + 1) * BUCKET) for n in range(2 * BUCKETS)]
