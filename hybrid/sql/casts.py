@@ -32,7 +32,7 @@ def rewrite_casts(tree: exp.Query, types: ColumnTypes) -> None:
             node.set("to", exp.DataType.build(known, dialect="duckdb"))
         target = node.to.this.name if isinstance(node.to.this, exp.DType) else ""
         if target in _WHOLE:
-            node.set("this", _whole(node.this, types))
+            node.set("this", _whole(node, types))
         elif target in _TEXTS and kind_of(node.this, types) is DECIMAL:
             # DuckDB writes all digits of the scale; the zeros behind are none of the number's.
             plain = cast(node.this, "VARCHAR")
@@ -41,12 +41,16 @@ def rewrite_casts(tree: exp.Query, types: ColumnTypes) -> None:
             node.replace(as_timestamp(node.this, types))
 
 
-def _whole(value: exp.Expr, types: ColumnTypes) -> exp.Expr:
+def _whole(node: exp.Cast, types: ColumnTypes) -> exp.Expr:
+    value: exp.Expr = node.this
     if is_temporal(value, types) and isinstance(value.unnest(), exp.Column):
         return as_millis(value, types)
     if kind_of(value, types) in {FLOAT, DOUBLE, DECIMAL}:
         return call("trunc", value)
-    return call("trunc", cast(value, "DECIMAL(38, 9)")) if _is_text(value, types) else value
+    if not _is_text(value, types):
+        return value
+    number = cast(value, "DECIMAL(38, 9)")
+    return call("trunc", exp.TryCast(this=value, to=number.to) if isinstance(node, exp.TryCast) else number)
 
 
 def _is_text(value: exp.Expr, types: ColumnTypes) -> bool:

@@ -36,7 +36,7 @@ class Statement:
 
 def parse_statement(sql: str) -> Statement:
     """The one statement in `sql`. QueryError (150) when it is none, more than one, or no SELECT."""
-    parts = [part for part in _split(_tokens(sql)) if part]
+    parts = [part for part in _split(tokens_of(sql)) if part]
     options: dict[str, str] = {}
     while parts and _word(parts[0][0]) == "SET":
         options.update(_setting(sql, parts.pop(0)))
@@ -60,7 +60,8 @@ def error_at(sql: str, position: int, message: str, hint: str | None = None) -> 
     return QueryError(f"{message} at line {line}, column {column}, {where}.", pinot_code=PARSE_ERROR, hint=hint)
 
 
-def _tokens(sql: str) -> list[Token]:
+def tokens_of(sql: str) -> list[Token]:
+    """The words of a text. QueryError (150) for a quote that is not closed, and for more words than are read."""
     try:
         tokens: list[Token] = PinotReader().tokenize(sql)
     except TokenError as error:
@@ -142,7 +143,7 @@ def _parse(sql: str, tokens: list[Token]) -> exp.Query:
     try:
         trees = PinotReader().parser().parse(tokens, sql)
     except ParseError as error:
-        raise _parse_error(sql, error) from None
+        raise unreadable(sql, error) from None
     except RecursionError:
         raise _too_deep() from None
     except Exception as error:  # sqlglot falls over some texts that it should refuse: `{: 1}`
@@ -152,9 +153,14 @@ def _parse(sql: str, tokens: list[Token]) -> exp.Query:
         tree = tree.this  # parentheses around the whole statement
     if not isinstance(tree, exp.Query):
         raise error_at(sql, tokens[0].start, "A statement must be a SELECT; this is not one", _HINT)
+    refuse_depth(tree)
+    return tree
+
+
+def refuse_depth(tree: exp.Expr) -> None:
+    """QueryError (150) for a tree that is deeper than it can be gone through."""
     if _depth(tree) > _DEPTH_MAX:
         raise _too_deep()
-    return tree
 
 
 def _depth(tree: exp.Expr) -> int:
@@ -172,7 +178,8 @@ def _too_deep() -> QueryError:
     return QueryError("The statement is nested too deeply.", pinot_code=PARSE_ERROR)
 
 
-def _parse_error(sql: str, error: ParseError) -> QueryError:
+def unreadable(sql: str, error: ParseError) -> QueryError:
+    """What the parser says of a text, in words and with the place (150)."""
     found = error.errors[0] if error.errors else {}
     line, column = found.get("line"), found.get("col")
     reason = _in_words(str(found.get("description") or ""))

@@ -1,0 +1,135 @@
+"""Row expressions: what users write of one row in Pinot's SQL, as Spark's SQL that means the same.
+
+    --where "order_status = 'PENDING'"        row_condition
+    --update 'amount = amount * 1.2'          row_assignments
+
+They go the way of queries (the same reading, the same rewriting) and part from it at the end: where a query becomes
+DuckDB's SQL, a row expression becomes Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from hybrid.errors import QueryError, SpecError, UsageError
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.table_config import TableSpec
+from hybrid.sql.calls import ColumnTypes
+from hybrid.sql.coerce import coerce_timestamps
+from hybrid.sql.functions import rewrite_functions
+from hybrid.sql.row_literals import fit_compared, fitted
+from hybrid.sql.row_tree import RowReader, split_at
+from hybrid.sql.row_values import assigned, stored_sql, wrong_constant
+from hybrid.sql.spark_sql import spark_sql
+from hybrid.sql.statement import error_at, tokens_of
+from hybrid.sql.times import Context
+
+_LENGTH_MAX = 10_000
+# Division writes its operands twice, so that a short text can become a long one.
+_WRITTEN_MAX = 200_000
+
+
+def row_condition(text: str, spec: TableSpec, what: str, *, now_ms: int | None = None) -> str:
+    """The Spark SQL of a condition on one row of the table.
+
+    `what` names its place in errors: UsageError for an option (`--where`), else SpecError, each with the line and
+    column of what is wrong. `now_ms` is what now() and ago() go by (epoch ms); None: they are refused.
+    """
+    with _errors_of(what):
+        reader = RowReader(text, spec, now_ms is not None)
+        tree = reader.expression(_words(text, "A condition"))
+        reader.require_condition(tree)
+        return _short_enough(spark_sql(_rewritten(tree, reader, now_ms)))
+
+
+def row_assignments(text: str, spec: TableSpec, what: str, *, now_ms: int | None = None) -> dict[str, str]:
+    """The Spark SQL of the new values that `a = expr, b = expr` gives, by column, each as its column stores it.
+
+    All of them read the row as it was. A fraction is rounded for a column of whole numbers; a null becomes the
+    column's default where the table keeps no nulls, and is an error (when Spark runs it) in a column that cannot be
+    null. Errors and `now_ms` as for `row_condition`; columns with several values cannot be given new ones.
+    """
+    found: dict[str, str] = {}
+    with _errors_of(what):
+        reader = RowReader(text, spec, now_ms is not None)
+        for words in split_at(_words(text, "An assignment"), TokenType.COMMA):
+            field, place = _target(words, reader)
+            if field.name in found:
+                raise error_at(text, place, f"Column '{field.name}' is assigned twice: again")
+            found[field.name] = _short_enough(_assigned_sql(words[2:], field, reader, now_ms))
+    return found
+
+
+def _words(text: str, expected: str) -> list[Token]:
+    if len(text) > _LENGTH_MAX:
+        raise QueryError(f"It has {len(text)} characters; at most {_LENGTH_MAX} are read.")
+    words = tokens_of(text)
+    if not words:
+        raise QueryError(f"{expected} is expected; this is empty.")
+    for word in words:
+        if word.token_type is TokenType.SEMICOLON:
+            raise error_at(text, word.start, "One expression is expected; another begins")
+    return words
+
+
+def _target(words: list[Token], reader: RowReader) -> tuple[FieldSpec, int]:
+    """The column that an assignment names, and where it stands."""
+    if len(words) < 3 or words[1].token_type is not TokenType.EQ:
+        place = words[0].start if words else len(reader.text)
+        raise error_at(reader.text, place, "An assignment is written `column = expression`; this is not")
+    name = exp.to_identifier(words[0].text)
+    name.meta["start"] = words[0].start
+    field = reader.spec.schema.find(reader.column(name, words[0].text))
+    assert field is not None
+    if not field.single_value:
+        raise error_at(
+            reader.text, words[0].start, f"Column '{field.name}' holds several values; new ones cannot be given to it"
+        )
+    return field, words[0].start
+
+
+def _assigned_sql(words: list[Token], field: FieldSpec, reader: RowReader, now_ms: int | None) -> str:
+    value = fitted(reader.expression(words), field.data_type, reader.refuse)
+    wanted = wrong_constant(value, field)
+    if wanted is not None:
+        raise reader.refuse(value, f"{value.sql('duckdb')} is not {wanted}")
+    types, _ = _types(reader.spec)
+    return stored_sql(assigned(_rewritten(value, reader, now_ms), field, types), field, reader.spec)
+
+
+def _rewritten(tree: exp.Expr, reader: RowReader, now_ms: int | None) -> exp.Expr:
+    """The expression in DuckDB's words, as a query's would be."""
+    types, lists = _types(reader.spec)
+    select = exp.Select(expressions=[exp.Paren(this=tree)])
+    fit_compared(select, types, reader.refuse)
+    rewrite_functions(select, Context(now_ms or 0, types, lists))
+    coerce_timestamps(select, types)
+    found: exp.Expr = select.expressions[0].this
+    return found
+
+
+def _types(spec: TableSpec) -> tuple[ColumnTypes, frozenset[str]]:
+    """The types of the columns, and those that hold several values."""
+    fields = spec.schema.fields
+    types = {field.name.lower(): field.data_type for field in fields if field.single_value}
+    return types, frozenset(field.name.lower() for field in fields if not field.single_value)
+
+
+def _short_enough(sql: str) -> str:
+    if len(sql) > _WRITTEN_MAX:
+        raise QueryError("It divides in too many places one within another.")
+    return sql
+
+
+@contextmanager
+def _errors_of(what: str) -> Iterator[None]:
+    """What is wrong with the text, said of the place where its user wrote it."""
+    kind: Callable[[str], Exception] = UsageError if what.startswith("--") else SpecError
+    try:
+        yield
+    except QueryError as error:
+        raise kind(f"{what}: {error}") from error

@@ -1,0 +1,186 @@
+"""What a row expression may hold, and the tree of one: the columns of one row, and functions of them.
+
+The list says what is allowed: what sqlglot or DuckDB learn later is refused until it has a rule in `sql.spark_sql`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from hybrid.errors import QueryError, suggestion
+from hybrid.spec.dialect import PinotReader, canonical
+from hybrid.spec.table_config import TableSpec
+from hybrid.spec.types import DataType
+from hybrid.sql import aggregates
+from hybrid.sql.allowed import AGGREGATES, WINDOWS
+from hybrid.sql.row_functions import CLOCK, FUNCTIONS, PASSING, TESTS
+from hybrid.sql.spark_sql import TYPES
+from hybrid.sql.statement import error_at, refuse_depth, unreadable
+
+_PARTS = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Anonymous, exp.And, exp.Or, exp.Not,
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between,
+    exp.Like, exp.ILike, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.DPipe, exp.Case, exp.If, exp.Cast,
+    exp.TryCast, exp.DataType, exp.DataTypeParam, exp.Substring, exp.Trim,
+)  # fmt: skip
+_OWN_TYPES = ("BIG_DECIMAL", "BYTES")
+_CONDITIONS = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between,
+    exp.Like, exp.ILike, exp.Boolean, exp.Null, exp.Case,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads expressions in `text` over the columns of a table; `has_clock`: now() and ago() mean something here."""
+
+    text: str
+    spec: TableSpec
+    has_clock: bool
+
+    def expression(self, tokens: Sequence[Token]) -> exp.Expr:
+        """The one expression that these words of the text are, its columns by their own names."""
+        try:
+            found = PinotReader().parser().parse_into(exp.Condition, list(tokens), self.text)
+        except ParseError as error:
+            raise unreadable(self.text, error) from None
+        except RecursionError:
+            raise QueryError("The expression is nested too deeply.") from None
+        except Exception as error:  # sqlglot falls over some texts that it should refuse
+            raise error_at(self.text, tokens[0].start, "The expression cannot be read: it begins") from error
+        tree = found[0]
+        if tree is None or len(found) != 1:
+            raise error_at(self.text, tokens[0].start, "One expression is expected")
+        refuse_depth(tree)
+        for node in list(tree.walk()):
+            self._check(node)
+        return tree
+
+    def refuse(self, node: exp.Expr, message: str) -> QueryError:
+        """An error at the place of a node, or of what it stands in."""
+        around: exp.Expr | None = node
+        while around is not None:
+            starts = [int(found.meta["start"]) for found in around.walk() if "start" in found.meta]
+            if starts:
+                return error_at(self.text, min(starts), message)
+            around = around.parent
+        return error_at(self.text, len(self.text) - len(self.text.lstrip()), message)
+
+    def require_condition(self, node: exp.Expr) -> None:
+        """QueryError when the expression, or what AND, OR and NOT join in it, is surely no condition."""
+        node = node.unnest()
+        if isinstance(node, exp.And | exp.Or | exp.Not):
+            for child in node.iter_expressions():
+                self.require_condition(child)
+        elif not self._may_be_condition(node):
+            raise self.refuse(node, f"'{_short(node)}' is neither true nor false, so it is no condition")
+
+    def column(self, node: exp.Expr, name: str) -> str:
+        """The table's own name of a column. QueryError names a close one."""
+        if self.spec.schema.find(name) is not None:
+            return name
+        known = self.spec.schema.column_names
+        same = [one for one in known if self.spec.ignores_case and one.lower() == name.lower()]
+        if same:
+            return same[0]
+        near = suggestion(name, known) or _quotes(node, name)
+        raise self.refuse(node, f"Table '{self.spec.name}' has no column '{name}'.{near} It stands")
+
+    def _may_be_condition(self, node: exp.Expr) -> bool:
+        if isinstance(node, exp.Column):
+            field = self.spec.schema.find(node.name)
+            return field is not None and field.data_type is DataType.BOOLEAN and field.single_value
+        if isinstance(node, exp.Anonymous):
+            return canonical(node.name) in TESTS | PASSING
+        if isinstance(node, exp.Cast):
+            return bool(node.to.this.name == "BOOLEAN")
+        return isinstance(node, _CONDITIONS)
+
+    def _check(self, node: exp.Expr) -> None:
+        if not isinstance(node, _PARTS) or isinstance(node, exp.Query) or _is_other_form(node):
+            raise self.refuse(node, f"'{_short(node)}' cannot stand in an expression over one row")
+        if isinstance(node, exp.Anonymous):
+            self._check_call(node)
+        elif isinstance(node, exp.Column):
+            self._check_column(node)
+        elif isinstance(node, exp.Cast):
+            self._check_type(node)
+
+    def _check_call(self, node: exp.Anonymous) -> None:
+        name = canonical(node.name)
+        if name in CLOCK and not self.has_clock:
+            raise self.refuse(
+                node,
+                f"{node.name.upper()} cannot be used: the same text must mean the same rows whenever it is run. "
+                "Write the time itself. It stands",
+            )
+        if name in FUNCTIONS:
+            self._check_count(node, *FUNCTIONS[name])
+            return
+        if node.name.lower() in AGGREGATES | WINDOWS or aggregates.is_aggregate(name):
+            raise self.refuse(node, f"Function '{node.name}' is of many rows; here is one")
+        near = suggestion(node.name.lower(), FUNCTIONS)
+        raise self.refuse(node, f"Function '{node.name}' cannot be used in a row expression.{near} It stands")
+
+    def _check_count(self, node: exp.Anonymous, fewest: int, most: int) -> None:
+        count = len(node.expressions)
+        if not fewest <= count <= most:
+            wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+            plural = "s" * (wanted != "1")
+            raise self.refuse(node, f"{node.name.upper()} takes {wanted} argument{plural}, not {count}")
+
+    def _check_column(self, node: exp.Column) -> None:
+        if not isinstance(node.this, exp.Identifier) or node.args.get("db"):
+            raise self.refuse(node, f"'{_short(node)}' is no column")
+        if node.table and node.table.lower() != self.spec.name.lower():
+            raise self.refuse(node, f"'{node.table}' is not the table, which is '{self.spec.name}'")
+        name = self.column(node, node.name)
+        node.set("table", None)
+        node.this.set("this", name)
+
+    def _check_type(self, node: exp.Cast) -> None:
+        kind = str(node.to.args.get("kind") or "").upper()
+        if kind not in _OWN_TYPES and TYPES.get(getattr(node.to.this, "name", "")) is None:
+            raise self.refuse(node, f"'{node.to.sql('duckdb')}' is no type of a column")
+
+
+def split_at(tokens: Iterable[Token], separator: TokenType) -> list[list[Token]]:
+    """The words between separators that stand in no brackets."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if token.token_type is separator and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+
+
+def _is_other_form(node: exp.Expr) -> bool:
+    """Forms of a known part that have no rule: IN over a query, BETWEEN SYMMETRIC, a CAST with a format."""
+    if isinstance(node, exp.In):
+        return not node.expressions or any(node.args.get(key) for key in ("query", "unnest", "field"))
+    if isinstance(node, exp.Cast):
+        return any(node.args.get(key) for key in ("format", "action", "default"))
+    return bool(isinstance(node, exp.Between) and node.args.get("symmetric"))
+
+
+def _quotes(node: exp.Expr, name: str) -> str:
+    """Double quotes are of names; many mean a text by them."""
+    is_quoted = isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and node.this.args.get("quoted")
+    return f" A text is written in single quotes: '{name}'." if is_quoted else ""
+
+
+def _short(node: exp.Expr) -> str:
+    text = node.sql("duckdb")
+    return text if len(text) <= 60 else f"{text[:57]}..."

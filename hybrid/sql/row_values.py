@@ -1,0 +1,132 @@
+"""What a row expression gives, as its column stores it: the type, a null's stand-in, the limits of a SQL type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+
+from sqlglot import exp
+
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.sqltypes import parse_sql_type
+from hybrid.spec.sqlvalues import sql_column
+from hybrid.spec.table_config import TableSpec
+from hybrid.spec.types import DataType
+from hybrid.spec.values import CONVERTERS, EXPECTED
+from hybrid.sql.calls import (
+    ColumnTypes,
+    as_millis,
+    as_timestamp,
+    call,
+    is_millis,
+    is_temporal,
+    literal_number,
+    literal_text,
+)
+from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT, INT, LONG, kind_of
+from hybrid.sql.row_functions import PASSING
+from hybrid.sql.spark_sql import spark_sql
+from hybrid.sql.spark_text import quoted
+
+_FRACTIONS = (FLOAT, DOUBLE, DECIMAL)
+
+
+def wrong_constant(node: exp.Expr, field: FieldSpec) -> str | None:
+    """What the column takes, in words, when the expression is a constant that it does not take; else None."""
+    plain = node.unnest()
+    if literal_text(plain) is None and literal_number(plain) is None:
+        return None
+    column = sql_column(field.sql_type, field.data_type) if field.sql_type else None
+    try:
+        written = literal_text(plain)
+        (column.convert if column else CONVERTERS[field.data_type])(written if written is not None else plain.sql())
+    except (ValueError, ArithmeticError, TypeError, KeyError):
+        return column.expected if column else EXPECTED[field.data_type]
+    return None
+
+
+def assigned(node: exp.Expr, field: FieldSpec, types: ColumnTypes) -> exp.Expr:
+    """A rewritten expression as a value of the column's kind: instants and epoch milliseconds are told apart."""
+    kind = field.data_type
+    if kind is DataType.TIMESTAMP and _passes(node, lambda part: _is_number(part, types)):
+        return as_timestamp(node, {})
+    if kind in {INT, LONG}:
+        if _passes(node, lambda part: is_temporal(part, types)):
+            return as_millis(node, types) if is_temporal(node, types) else call("epoch_ms", node)
+        if _passes(node, lambda part: kind_of(part, types) in _FRACTIONS):
+            return call("round", node)  # 114.99999999999999 is 1.15 * 100
+    if kind is DataType.BYTES and literal_text(node.unnest()) is not None:
+        return call("unhex", node)
+    return node
+
+
+def stored_sql(node: exp.Expr, field: FieldSpec, spec: TableSpec) -> str:
+    """The Spark SQL of an assigned value as it is stored; it raises an error for a null where none may be."""
+    value = _limited(spark_sql(node), node, field)
+    null = _null(field, spec)
+    return value if null is None else f"coalesce({value}, {null})"
+
+
+def _limited(value: str, node: exp.Expr, field: FieldSpec) -> str:
+    """In the column's type; a SQL type's limits hold."""
+    kind = parse_sql_type(field.sql_type, "hybrid.sqlType") if field.sql_type else None
+    name, target = kind.name if kind else "", field.data_type.spark_type
+    if kind is not None and name == "DECIMAL" and kind.length:
+        value = f"CAST({value} AS decimal({kind.length},{kind.scale or 0}))"
+    elif name in {"TINYINT", "SMALLINT"}:
+        value = f"CAST({value} AS {name.lower()})"
+    elif name == "DATE":
+        value = f"CAST({value} AS date)"
+    elif field.data_type is DataType.TIMESTAMP and not is_temporal(node, {}):
+        value = f"CAST({value} AS string)"  # a number that was taken for a text is an error then, not seconds
+    typed = f"CAST({value} AS {target})"
+    if kind is not None and name in {"CHAR", "VARCHAR"} and kind.length:
+        error = f"a value longer than {kind.length} characters was given to column '{field.name}'"
+        return f"if(length({typed}) > {kind.length}, raise_error({quoted(error)}), {typed})"
+    return typed
+
+
+def _null(field: FieldSpec, spec: TableSpec) -> str | None:
+    """What stands for a null; None where a null is kept."""
+    key = field.name == spec.time_column or field.name in spec.primary_key
+    newest = spec.upsert is not None and field.name == spec.upsert.comparison_column
+    target = field.data_type.spark_type
+    if key or newest or field.is_required:
+        error = f"column '{field.name}' was given a null, which it cannot hold"
+        return f"CAST(raise_error({quoted(error)}) AS {target})"
+    keeps_null = (spec.null_handling and not field.not_null) or field.sql_type is not None
+    return None if keeps_null else f"CAST({_default(field.default_null)} AS {target})"
+
+
+def _default(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, datetime):
+        return quoted(value.isoformat(sep=" "))
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, Decimal):
+        return quoted(f"{value:f}")
+    return quoted(str(value))
+
+
+def _is_number(node: exp.Expr, types: ColumnTypes) -> bool:
+    return is_millis(node) or kind_of(node, types) is not None
+
+
+def _passes(node: exp.Expr, is_it: Callable[[exp.Expr], bool]) -> bool:
+    """Whether one of the values that an expression may give is such a one."""
+    node = node.unnest()
+    if is_it(node):
+        return True
+    if isinstance(node, exp.Case):
+        default = node.args.get("default")
+        values = [one.args["true"] for one in node.args["ifs"]] + ([default] if default is not None else [])
+    elif isinstance(node, exp.Anonymous) and node.name.lower() in PASSING:
+        values = node.expressions[1:] if node.name.lower() == "if" else node.expressions
+    else:
+        return False
+    return any(_passes(value, is_it) for value in values)

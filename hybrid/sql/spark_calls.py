@@ -1,0 +1,127 @@
+"""Functions of DuckDB in Spark's words: what `sql.functions` makes of the calls that a row expression may hold.
+
+Where both know a function by one name and mean the same, it stands in `_SAME`. Whatever stands in none of the tables
+cannot be said to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from hybrid.errors import QueryError
+from hybrid.sql.calls import literal_text
+from hybrid.sql.spark_text import quoted
+
+Write = Callable[[exp.Expr], str]
+SparkRule = Callable[[Sequence[exp.Expr], Write], str]
+
+_NAMES = """
+    abs ceil ceiling floor round sqrt exp log2 log10 pow power sign least greatest coalesce nullif ifnull if
+    lower upper length substring reverse concat_ws ltrim rtrim replace contains left right lpad rpad md5 unhex
+    year quarter month day dayofyear hour minute second date_trunc
+"""
+_SAME = frozenset(_NAMES.split())
+_RENAMED = {
+    "ln": "ln", "starts_with": "startswith", "ends_with": "endswith", "strpos": "instr", "len": "size",
+    "list_filter": "filter", "list_min": "array_min", "list_max": "array_max", "week": "weekofyear",
+    "make_timestamp_ms": "timestamp_millis", "epoch_ms": "unix_millis",
+}  # fmt: skip
+_STEP = re.compile(r"to_([a-z]+)s")
+_GROUP = re.compile(r"\\(\d)")
+_KEY, _IN_BRACKETS = re.compile(r'\."([^"]*)"'), r"['\1']"
+
+
+def write_call(node: exp.Anonymous, write: Write) -> str:
+    """A call in Spark's words. QueryError (700) for one that has none."""
+    name = node.name.lower()
+    if name in _RULES:
+        return _RULES[name](node.expressions, write)
+    if name not in _SAME and name not in _RENAMED:
+        raise _wrong(f"function '{node.name}' cannot be used in a row expression")
+    return f"{_RENAMED.get(name, name)}({', '.join(write(argument) for argument in node.expressions)})"
+
+
+def write_step(moment: exp.Expr, step: exp.Expr, write: Write) -> str | None:
+    """`moment + to_days(3)`; None when `step` is no step of time."""
+    found = _STEP.fullmatch(step.name.lower()) if isinstance(step, exp.Anonymous) else None
+    return f"timestampadd({found[1].upper()}, {write(step.expressions[0])}, {write(moment)})" if found else None
+
+
+def _template(text: str) -> SparkRule:
+    return lambda arguments, write: text.format(*(write(argument) for argument in arguments))
+
+
+def _concat(arguments: Sequence[exp.Expr], write: Write) -> str:
+    """DuckDB leaves nulls out; Spark's own concat would be null."""
+    return f"concat_ws('', {', '.join(write(argument) for argument in arguments)})"
+
+
+def _matches(arguments: Sequence[exp.Expr], write: Write) -> str:
+    pattern, flags = write(arguments[1]), literal_text(arguments[2])
+    if flags not in {"i", "c"}:
+        raise _wrong("REGEXP_LIKE: the third argument is 'i' or 'c'")
+    if flags == "i":
+        pattern = f"concat('(?i)', {pattern})"
+    return f"regexp_like({write(arguments[0])}, {pattern})"
+
+
+def _regexp_replace(arguments: Sequence[exp.Expr], write: Write) -> str:
+    r"""What is put in must be a constant: its `\1` is Java's `$1`."""
+    new = literal_text(arguments[2])
+    if new is None:
+        raise _wrong("REGEXPREPLACE: what is put in must be a quoted constant")
+    java = _GROUP.sub(r"$\1", new.replace("$", "\\$"))
+    return f"regexp_replace({write(arguments[0])}, {write(arguments[1])}, {quoted(java)})"
+
+
+def _regexp_extract(arguments: Sequence[exp.Expr], write: Write) -> str:
+    group = write(arguments[2]) if len(arguments) > 2 else "0"
+    return f"regexp_extract({write(arguments[0])}, {write(arguments[1])}, {group})"
+
+
+def _json_value(arguments: Sequence[exp.Expr], write: Write) -> str:
+    """DuckDB's `$."a b"` is `$['a b']`."""
+    path = literal_text(arguments[1])
+    if path is None:
+        raise _wrong("the path into a JSON text must be a quoted constant")
+    return f"get_json_object({write(arguments[0])}, {quoted(_KEY.sub(_IN_BRACKETS, path))})"
+
+
+def _timezone(arguments: Sequence[exp.Expr], write: Write) -> str:
+    """`timezone(to, timezone(from, moment))`, one of which is UTC."""
+    inner = arguments[1]
+    assert isinstance(inner, exp.Anonymous)
+    to, source, moment = literal_text(arguments[0]), literal_text(inner.expressions[0]), write(inner.expressions[1])
+    if source == "UTC":
+        return f"from_utc_timestamp({moment}, {quoted(to or '')})"
+    return f"to_utc_timestamp({moment}, {quoted(source or '')})"
+
+
+def _units_between(arguments: Sequence[exp.Expr], write: Write) -> str:
+    return f"timestampdiff({arguments[0].name.upper()}, {write(arguments[1])}, {write(arguments[2])})"
+
+
+def _wrong(message: str) -> QueryError:
+    return QueryError(f"{message[0].upper()}{message[1:]}.", pinot_code=700)
+
+
+_RULES: dict[str, SparkRule] = {
+    "concat": _concat,
+    "sha256": _template("sha2({0}, 256)"),
+    "trunc": _template("if({0} < 0, ceil({0}), floor({0}))"),
+    "string_split": _template(r"split({0}, concat('\\Q', {1}, '\\E'))"),
+    "split_part": _template("split_part({0}, {1}, {2})"),
+    "regexp_matches": _matches,
+    "regexp_replace": _regexp_replace,
+    "regexp_extract": _regexp_extract,
+    "json_valid": _template("(try_parse_json({0}) IS NOT NULL)"),
+    "json_extract_string": _json_value,
+    "isodow": _template("(weekday({0}) + 1)"),
+    "isoyear": _template("extract(YEAROFWEEK FROM {0})"),
+    "millisecond": _template("pmod(unix_millis({0}), 60000)"),
+    "timezone": _timezone,
+    "date_sub": _units_between,
+}

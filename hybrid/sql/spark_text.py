@@ -1,0 +1,13 @@
+"""Literals and names as Spark's SQL writes them, under its default settings: a backslash in a text escapes."""
+
+from __future__ import annotations
+
+
+def quoted(text: str) -> str:
+    """A string literal of Spark's SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def backquoted(name: str) -> str:
+    """A column's name."""
+    return "`" + name.replace("`", "``") + "`"
