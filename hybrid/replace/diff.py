@@ -87,7 +87,7 @@ def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame
 def _multiset_samples(spec: TableSpec, differing: DataFrame) -> tuple[Sample, ...]:
     ordered = differing.orderBy(*_user(spec)).limit(SAMPLES_MAX).collect()
     names = spec.schema.column_names
-    found = [(row[_WEIGHT], _shown(spec, {name: row[name] for name in names})) for row in ordered]
+    found = [(row[_WEIGHT], shown_row(spec, {name: row[name] for name in names})) for row in ordered]
     return tuple(Sample("added", None, row) if more > 0 else Sample("removed", row, None) for more, row in found)
 
 
@@ -119,13 +119,13 @@ def _by_key(spec: TableSpec, before: DataFrame, after: DataFrame, rows: tuple[in
 def _key_samples(spec: TableSpec, differing: DataFrame) -> tuple[Sample, ...]:
     found = []
     for row in differing.orderBy(_KEY).limit(SAMPLES_MAX).collect():
-        before, after = (_shown(spec, row[side].asDict()) if row[side] else None for side in (_BEFORE, _AFTER))
+        before, after = (shown_row(spec, row[side].asDict()) if row[side] else None for side in (_BEFORE, _AFTER))
         change = "added" if before is None else "removed" if after is None else "changed"
         found.append(Sample(change, before, after))
     return tuple(found)
 
 
-def _shown(spec: TableSpec, row: dict[str, Any]) -> dict[str, Any]:
+def shown_row(spec: TableSpec, row: dict[str, Any]) -> dict[str, Any]:
     """A sample as people read it: a FLOAT as its shortest decimal."""
     floats = {field.name for field in spec.schema.fields if field.data_type is DataType.FLOAT and field.single_value}
     return {

@@ -29,7 +29,8 @@ class EntryState(StrEnum):
 class Lineage:
     """What is written down with a swap. `version_before` is the Delta version the replaced rows are read from.
 
-    `inputs` holds path, size in bytes and sha256 of each file read; `reverts` the id of the entry taken back.
+    `inputs` holds path, size in bytes and sha256 of each file read; `reverts` the id of the entry taken back;
+    `expectations` what came of each, as `CheckResult.to_json` says it.
     """
 
     segments_from: tuple[str, ...]
@@ -47,6 +48,7 @@ class Lineage:
     inputs: tuple[Mapping[str, object], ...] = ()
     reverts: str | None = None
     previous: LineagePointer | None = None
+    expectations: tuple[Mapping[str, object], ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """JSON as it stands in the act's detail."""
@@ -55,7 +57,9 @@ class Lineage:
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Lineage:
         """The inverse of `to_json`."""
-        lists = {name: tuple(doc[name]) for name in ("segments_from", "segments_to", "inputs")}
+        # Entries from before there were expectations have no such key.
+        names = ("segments_from", "segments_to", "inputs", "expectations")
+        lists = {name: tuple(doc.get(name, ())) for name in names}
         previous = LineagePointer(**doc["previous"]) if doc["previous"] else None
         return cls(**{**doc, **lists, "previous": previous})
 
