@@ -218,7 +218,12 @@ class Hybrid:
         from hybrid.spec.table_json import parse_table
 
         (schema, source), configs = given.schema, apply_sets(list(given.configs), list(given.overrides))
-        return parse_table(schema, source, configs, given.kafka or self.settings.kafka)
+        spec = parse_table(schema, source, configs, given.kafka or self.settings.kafka)
+        if spec.expectations:
+            from hybrid.sql.expectation_sql import refuse_wrong_conditions
+
+            refuse_wrong_conditions(spec.expectations, spec)
+        return spec
 
     def create_table(self, given: TableDocuments) -> Creation:
         """Creates a table: resolves where it starts in Kafka, lays its halves, records it.

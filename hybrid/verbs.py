@@ -6,7 +6,7 @@ A verb whose `run_type` is set is heavy (Spark): a server queues it as a run, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -234,6 +234,7 @@ def job_run(
     allow_empty: bool = False,
     reason: str | None = None,
     user: str | None = None,
+    expect: Sequence[str] = (),
 ) -> Json:
     """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`."""
     from hybrid.spec.job_spec import job_document, parse_job_spec
@@ -245,6 +246,7 @@ def job_run(
         "allow_empty": allow_empty,
         "reason": reason,
         "user": user,
+        "expect": tuple(expect),
     }
     return json_value(home.table(job.table_name).replace(job, **options).to_json())
 

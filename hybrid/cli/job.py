@@ -25,6 +25,7 @@ def job() -> None:
 @click.option("--input", "input_dir", metavar="DIR", help="Stands in for inputDirURI.")
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--append", is_flag=True, help="A new segment may overlap the times of those that are there.")
+@click.option("--expect", multiple=True, metavar="EXPECTATION", help="What must hold of the rows; @FILE reads JSON.")
 @click.option("--reason", help="Why; kept with the lineage entry.")
 @click.option("--yes", is_flag=True, help="An empty input is meant.")
 @pass_cli
@@ -35,12 +36,14 @@ def run(
     input_dir: str | None,
     dry_run: bool,
     append: bool,
+    expect: tuple[str, ...],
     reason: str | None,
     yes: bool,
 ) -> None:
     """Put a job's rows in place of offline segments of the same name, or add them, in one swap."""
     options = {"dry_run": dry_run, "append": append, "allow_empty": yes, "reason": reason, "user": os_user()}
-    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **options))
+    expected = [read_expectation(text) for text in expect]
+    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, expect=expected, **options))
 
 
 def run_spec(
@@ -64,6 +67,16 @@ def run_spec(
     )
     assert isinstance(found, dict)
     return found
+
+
+def read_expectation(text: str) -> str:
+    """The text of one `--expect`; `@FILE` is what stands in the file, which a server could not read."""
+    if not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).expanduser().read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--expect {text}: the file cannot be read: {error}.") from error
 
 
 def read_variables(given: tuple[str, ...], option: str) -> dict[str, str]:

@@ -49,8 +49,11 @@ def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, 
 
 
 def tell_job(cli: Cli, report: dict[str, Any]) -> None:
-    """Warnings, the sentence, samples of a dry run; all numbers where a program reads."""
+    """Warnings, the sentence, samples and expectations of a dry run; all numbers where a program reads."""
     tell(cli, report)
+    if report["dry_run"] and report["expectations"] and not cli.is_machine_read:
+        cli.say("Expectations:")
+        cli.emit(report["expectations"], ["name", "on_failure", "state", "rows", "sentence"])
     if report["dry_run"] and report["samples"] and not cli.is_machine_read:
         cli.say("Samples:")
         cli.emit(report["samples"])

@@ -3,6 +3,7 @@
 The sequence, and what a death in between leaves:
   list and fingerprint the files                          nothing done
   convert and stage the rows beside the halves            staged files, swept later; any wrong row ends the job here
+  check what is expected of them                          nothing done; a failed expectation ends the job here
   plan: names, checks, markers, the difference            nothing done
   take the OFFLINE lock; state overtaken? plan anew       nothing done
   one Delta commit: segments and lineage entry            done, or not done
@@ -19,13 +20,16 @@ from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.replace.check_result import CheckResult, refuse_failed
 from hybrid.replace.inputs import list_inputs
+from hybrid.replace.job_checks import check_count, check_staged, expectations_of, notices, refused, watched
 from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.plan import JobPlan, plan_job
 from hybrid.replace.report import JobReport, dropped, report_of, sentence_of_job, sentence_of_nothing, shown
 from hybrid.replace.stage import Staged, stage
 from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline
 from hybrid.replace.targets import check_fixed_name
+from hybrid.spec.expectations import Expectation
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
@@ -48,6 +52,8 @@ class _Run:
     append: bool
     reason: str | None
     user: str | None
+    expectations: Sequence[Expectation]
+    checked: tuple[CheckResult, ...]
 
 
 def run_job(
@@ -62,45 +68,60 @@ def run_job(
     reason: str | None = None,
     user: str | None = None,
     act_id: str | None = None,
+    expect: Sequence[str] = (),
 ) -> JobReport:
     """Puts the rows of the job's files in place of offline segments, or adds them as new ones.
 
     `dry_run` shows the difference and touches nothing; `append` allows a new segment beside others of the same times;
-    `allow_empty` an input without rows; `act_id` names the act, else it gets a fresh one. DataError names the first
-    row that cannot be converted; ConflictError when
-    the rows would stand beside others of their times, or reach past the boundary. Nothing was changed in any of these.
+    `allow_empty` an input without rows; `act_id` names the act, else it gets a fresh one; `expect` are
+    expectations beside those of the table and the job, as `--expect` takes them. DataError names the first row that
+    cannot be converted, or the expectations that failed; ConflictError when the rows would stand beside others of
+    their times, or reach past the boundary. Nothing was changed in any of these.
     """
     require_offline(spec)
     _check_table(spec, job)
     check_fixed_name(job)
     csv_format = CsvFormat.of(job.reader_configs, _multi_value(spec), job.source)
+    expectations = expectations_of(spec, job, expect)
     act_id = act_id or new_act_id("replace")
     files = _inspect_all(bench, job, allow_empty)
     with bench.staging(layout, act_id) as folder:
         bench.progress.say(f"Reading {_files_shown(files)}.")
-        staged = stage(bench, spec, files, csv_format, folder / "rows")
+        staged = stage(bench, spec, files, csv_format, folder / "rows", watched(expectations))
+        staged, checked = check_staged(bench, spec, staged, expectations)
+        if checked.failed and not dry_run:
+            counted = check_count(bench, spec, layout, job, staged, expectations)
+            refuse_failed(spec.name, (*checked.results, *counted))
         if staged.is_empty and not (allow_empty or dry_run):
-            raise _empty(job, files, staged.filtered)
-        run = _Run(bench, spec, layout, job, act_id, files, folder, dry_run, append, reason, user)
+            raise _empty(job, files, staged.filtered, checked.dropped)
+        run = _Run(
+            bench, spec, layout, job, act_id, files, folder, dry_run, append, reason, user, expectations,
+            checked.results,
+        )  # fmt: skip
         return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged))
 
 
 def _attempt(run: _Run, staged: Staged) -> JobReport:
+    counted = check_count(run.bench, run.spec, run.layout, run.job, staged, run.expectations)
+    results = (*run.checked, *counted)
+    if not run.dry_run:
+        refuse_failed(run.spec.name, results)
     run.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.spec.name}' holds.")
     plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.append, folder=run.folder)
-    warnings = (*run.job.warnings, *_warnings(run.spec, staged))
+    warnings = (*run.job.warnings, *_warnings(run.spec, staged), *notices(results))
     names = (plan.segments_from, plan.segments_to)
+    told: dict[str, object] = {"warnings": warnings, "expectations": results, "dry_run": run.dry_run}
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
-        return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=run.dry_run)
+        return report_of(run.spec.name, names, plan.found, sentence + refused(results), **told)
     _refuse_deletes(run, plan)
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run, staged.filtered)
     if run.dry_run:
-        return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=True)
+        return report_of(run.spec.name, names, plan.found, sentence + refused(results), **told)
     run.bench.progress.say(f"Swapping in {shown(plan.segments_to or plan.segments_from)} of '{run.spec.name}'.")
-    swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence), plan.rows)
+    swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence, results), plan.rows)
     version = commit_swap(run.bench, run.spec, run.layout, swap)
-    return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, warnings=warnings)
+    return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, **told)
 
 
 def _refuse_deletes(run: _Run, plan: JobPlan) -> None:
@@ -118,7 +139,7 @@ def _refuse_deletes(run: _Run, plan: JobPlan) -> None:
         )
 
 
-def _lineage(run: _Run, plan: JobPlan, sentence: str) -> Lineage:
+def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckResult]) -> Lineage:
     return Lineage(
         segments_from=plan.segments_from,
         segments_to=plan.segments_to,
@@ -134,6 +155,7 @@ def _lineage(run: _Run, plan: JobPlan, sentence: str) -> Lineage:
         source=run.job.source,
         inputs=tuple(file.to_json() for file in run.files),
         previous=plan.base.offline.last_lineage,
+        expectations=tuple(result.to_json() for result in results),
     )
 
 
@@ -158,14 +180,18 @@ def _inspect_all(bench: Workbench, job: JobSpec, allow_empty: bool) -> tuple[Inp
     return tuple(files)
 
 
-def _empty(job: JobSpec, files: Sequence[InputFile], filtered: int) -> UsageError:
+def _empty(job: JobSpec, files: Sequence[InputFile], filtered: int, left_out: int) -> UsageError:
     what = f"segment '{job.segment_name}'" if job.segment_name else "anything"
     return UsageError(
-        f"{_files_shown(files)} hold{'s' * (len(files) == 1)} no rows{dropped(filtered)}; putting nothing in place of "
-        f"{what} needs --yes. "
-        "Nothing was changed.",
+        f"{_files_shown(files)} hold{'s' * (len(files) == 1)} no rows{dropped(filtered)}{_left_out(left_out)}; putting "
+        f"nothing in place of {what} needs --yes. Nothing was changed.",
         hint="hybrid job run ... --yes",
     )
+
+
+def _left_out(rows: int) -> str:
+    """Nothing for none."""
+    return f" that are not left out by expectations ({rows} were)" if rows else ""
 
 
 def _warnings(spec: TableSpec, staged: Staged) -> list[str]:

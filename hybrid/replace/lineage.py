@@ -30,8 +30,9 @@ class Lineage:
     """What is written down with a swap. `version_before` is the Delta version the replaced rows are read from.
 
     `inputs` holds path, size in bytes and sha256 of each file read; `reverts` the id of the entry taken back, or of the
-    backfill. `backfill` is the plan that the swap is a part of, `buckets` what it corrects ([start, end) in epoch ms),
-    `change` what was asked for; `seconds` from the plan's start, or the swap's, to the commit.
+    backfill; `expectations` what came of each, as `CheckResult.to_json` says it. `backfill` is the plan that the swap
+    is a part of, `buckets` what it corrects ([start, end) in epoch ms), `change` what was asked for; `seconds` what the
+    commit took.
     """
 
     segments_from: tuple[str, ...]
@@ -49,6 +50,7 @@ class Lineage:
     inputs: tuple[Mapping[str, object], ...] = ()
     reverts: str | None = None
     previous: LineagePointer | None = None
+    expectations: tuple[Mapping[str, object], ...] = ()
     backfill: str | None = None
     buckets: tuple[tuple[int | None, int | None], ...] = ()
     change: str | None = None
@@ -61,7 +63,9 @@ class Lineage:
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Lineage:
         """The inverse of `to_json`."""
-        lists = {name: tuple(doc[name]) for name in ("segments_from", "segments_to", "inputs")}
+        # Entries from before there were expectations or backfills have no such keys.
+        names = ("segments_from", "segments_to", "inputs", "expectations")
+        lists = {name: tuple(doc.get(name, ())) for name in names}
         lists["buckets"] = tuple((start, end) for start, end in doc.get("buckets", ()))
         previous = LineagePointer(**doc["previous"]) if doc["previous"] else None
         return cls(**{**doc, **lists, "previous": previous})

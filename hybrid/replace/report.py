@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hybrid.replace.check_result import CheckResult
 from hybrid.replace.diff import Difference, Sample
 from hybrid.table.plans import Counts
 
@@ -32,6 +33,7 @@ class JobReport:
     samples: tuple[Sample, ...] = ()
     warnings: tuple[str, ...] = ()
     dry_run: bool = False
+    expectations: tuple[CheckResult, ...] = ()
 
     @property
     def committed(self) -> bool:
@@ -45,7 +47,8 @@ class JobReport:
 
     def to_json(self) -> dict[str, object]:
         """One flat object."""
-        return {**vars(self), "samples": [vars(sample) for sample in self.samples]}
+        lists = {"samples": [vars(sample) for sample in self.samples]}
+        return {**vars(self), **lists, "expectations": [result.to_json() for result in self.expectations]}
 
 
 def report_of(

@@ -21,6 +21,7 @@ from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
 from hybrid.files.records import Problem, Record, Slice
 from hybrid.lake.workbench import Workbench
+from hybrid.replace.check_rows import NULLS
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-# Columns of staged rows beside the user's and OFFSET, OP, TIME: the file's number in the job, and a slice's note.
+# Columns of staged rows beside the user's and OFFSET, OP, TIME: the watched columns that the record has no value for,
+# the file's number in the job, and a slice's note.
 FILE, NOTE = "_hy_file", "_hy_note"
 
 # Rows of the job are numbered by file, then by place in the file.
@@ -53,7 +55,7 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class Staged:
-    """A job's rows, converted: `frame` holds user columns, OFFSET, OP, TIME and FILE.
+    """A job's rows, converted: `frame` holds user columns, OFFSET, OP, TIME, NULLS and FILE.
 
     `absent`: columns no row has; `filtered`: how many records the table's filter dropped.
     """
@@ -107,13 +109,25 @@ class _Note:
         return cls(**{**doc, "seen": set(doc["seen"]), "problem": tuple(doc["problem"]) if doc["problem"] else None})
 
 
-def stage(bench: Workbench, spec: TableSpec, files: Sequence[InputFile], csv_format: CsvFormat, folder: Path) -> Staged:
-    """Stages the rows of `files` in `folder`. DataError at the first row that cannot become a row of the table."""
+def stage(
+    bench: Workbench,
+    spec: TableSpec,
+    files: Sequence[InputFile],
+    csv_format: CsvFormat,
+    folder: Path,
+    watched: Sequence[str] = (),
+) -> Staged:
+    """Stages the rows of `files` in `folder`. DataError at the first row that cannot become a row of the table.
+
+    Of the columns `watched` a row keeps which the record had no value for: a default may stand there.
+    """
     pieces = [
         (number, piece, file.modified_ns // _NS_PER_MS) for number, file in enumerate(files) for piece in file.slices
     ]
     tasks = max(1, min(len(pieces), _TASKS_PER_CORE * bench.spark.sparkContext.defaultParallelism))
-    frame = bench.spark.range(0, len(pieces), 1, tasks).mapInArrow(_worker(spec, pieces, csv_format), _ddl(spec))
+    frame = bench.spark.range(0, len(pieces), 1, tasks).mapInArrow(
+        _worker(spec, pieces, csv_format, watched), _ddl(spec)
+    )
     frame.write.parquet(str(folder))
     for file in files:
         file.check_unchanged()
@@ -152,12 +166,12 @@ def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_Note]) -> None
 
 
 def _worker(
-    spec: TableSpec, pieces: Sequence[tuple[int, Slice, int]], csv_format: CsvFormat
+    spec: TableSpec, pieces: Sequence[tuple[int, Slice, int]], csv_format: CsvFormat, watched: Sequence[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs in its workers, on the numbers of the slices."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        converter = _Converter(spec)
+        converter = _Converter(spec, watched)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 file, piece, changed_ms = pieces[number]
@@ -182,14 +196,15 @@ def _stage_slice(
     except Problem as problem:
         note.problem = (problem.position, problem.at, problem.reason)
     nothing = (None,) * len(spec.schema.fields)
-    yield _batch(spec, [*rows, (*nothing, None, None, None, note.file, note.to_text())])
+    yield _batch(spec, [*rows, (*nothing, None, None, None, None, note.file, note.to_text())])
 
 
 class _Converter:
     """Records to staged rows, for one worker."""
 
-    def __init__(self, spec: TableSpec) -> None:
+    def __init__(self, spec: TableSpec, watched: Sequence[str]) -> None:
         self.spec = spec
+        self._watched = [field for field in spec.schema.fields if field.name in watched]
         self._decoder = Decoder(spec, Half.OFFLINE)
         self._known = self._decoder.reads.union(spec.schema.column_names)
         self._needed = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
@@ -212,7 +227,15 @@ class _Converter:
         note.count(found.is_delete, found.time_ms)
         offset = (note.file << _ROWS_PER_FILE_BITS) + record.position
         op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
-        return (*found.values, offset, op, found.time_ms, note.file, None)
+        return (*found.values, offset, op, found.time_ms, self._nulls(shaped), note.file, None)
+
+    def _nulls(self, shaped: Mapping[str, object]) -> list[str]:
+        """A field that is not there is none where its column has a default of its own."""
+        return [
+            field.name
+            for field in self._watched
+            if shaped.get(field.name) is None and not (field.missing and field.name not in shaped)
+        ]
 
     def _check_columns(self, record: Record) -> None:
         """A column outside the schema is most likely misspelt, and its right one would silently get the default.
@@ -236,7 +259,7 @@ def _batch(spec: TableSpec, rows: Sequence[tuple[object, ...]]) -> pa.RecordBatc
 
     user = [pa.field(field.name, field.arrow_type()) for field in spec.schema.fields]
     own = [(columns.OFFSET, pa.int64()), (columns.OP, pa.string()), (columns.TIME, pa.int64())]
-    schema = pa.schema([*user, *own, (FILE, pa.int32()), (NOTE, pa.string())])
+    schema = pa.schema([*user, *own, (NULLS, pa.list_(pa.string())), (FILE, pa.int32()), (NOTE, pa.string())])
     arrays = [pa.array(list(values), field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -245,7 +268,9 @@ def _ddl(spec: TableSpec) -> str:
     hidden = dict(columns.HIDDEN)
     own = [(name, hidden[name]) for name in (columns.OFFSET, columns.OP, columns.TIME)]
     user = [(field.name, field.spark_type) for field in spec.schema.fields]
-    return ", ".join(f"`{name}` {kind}" for name, kind in [*user, *own, (FILE, "int"), (NOTE, "string")])
+    return ", ".join(
+        f"`{name}` {kind}" for name, kind in [*user, *own, (NULLS, "array<string>"), (FILE, "int"), (NOTE, "string")]
+    )
 
 
 def _least(one: int | None, other: int | None) -> int | None:

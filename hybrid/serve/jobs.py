@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path as Folder
 from typing import Annotated, Any
 
@@ -51,6 +52,7 @@ class Job(BaseModel):
 
     `variables` fill `${name}`, `input` stands in for inputDirURI; relative folders start where the server stands.
     `dryRun` only shows the difference, `append` lets a new segment overlap others, `allowEmpty` means an empty input.
+    `expect` are expectations, each as an object or as `--expect` takes it.
     """
 
     model_config = ConfigDict(
@@ -66,6 +68,7 @@ class Job(BaseModel):
     input: str | None = Field(default=None, min_length=1, max_length=4096)
     dry_run: bool = Field(default=False, alias="dryRun")
     append: bool = False
+    expect: list[str | dict[str, Any]] = Field(default_factory=list, max_length=1000)
     allow_empty: bool = Field(default=False, alias="allowEmpty")
     reason: str | None = Field(default=None, max_length=10_000)
     user: str | None = Field(default=None, max_length=200)
@@ -73,6 +76,7 @@ class Job(BaseModel):
     def arguments(self) -> dict[str, Any]:
         """The arguments of the verb `job_run`."""
         more = self.model_dump(include={"variables", "dry_run", "append", "allow_empty", "reason", "user"})
+        more["expect"] = [one if isinstance(one, str) else json.dumps(one) for one in self.expect]
         place = {"source": SOURCE, "folder": str(Folder.cwd()), "input_dir": self.input}
         return {"spec": spec_text(self.spec), **place, **more}
 

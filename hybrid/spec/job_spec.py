@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.spec.document import Section, shown
+from hybrid.spec.expectations import EXPECTATIONS
 from hybrid.spec.path_patterns import PatternError, compile_path_pattern
 from hybrid.spec.templates import fill, names_in
 
@@ -61,6 +62,7 @@ class JobSpec:
     """One ingestion job. `source` is the spec's file, `input_dir` an absolute folder (or one file).
 
     `segment_name` is set for the name type `fixed`; `name_prefix` and `name_postfix` belong to `simple`.
+    `expectations` is the section that may hold them: they are read when the table is known.
     """
 
     source: str
@@ -77,6 +79,7 @@ class JobSpec:
     name_prefix: str | None = None
     name_postfix: str | None = None
     push_attempts: int = 1
+    expectations: Section | None = None
     warnings: tuple[str, ...] = ()
 
     def matches(self, relative_path: str, absolute_path: str) -> bool:
@@ -142,6 +145,7 @@ def parse_job_spec(
         name_prefix=configs.text("segment.name.prefix", "") or None,
         name_postfix=configs.text("segment.name.postfix", "") or None,
         push_attempts=top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
+        expectations=_expectations(doc, variables, source),
         warnings=(*_key_warnings(doc, source, name_type), *_variable_warnings(doc, variables, source)),
     )
 
@@ -209,6 +213,15 @@ def _filled(used: dict[str, object], variables: Mapping[str, str], source: str) 
     filled = fill(used, variables, source, "")
     assert isinstance(filled, dict)
     return filled
+
+
+def _expectations(doc: dict[str, object], variables: Mapping[str, str], source: str) -> Section | None:
+    """The free keys for whatever runs the job, of which this one is ours."""
+    extra = Section(doc, source).section("executionFrameworkSpec").section("extraConfigs")
+    if not extra.has(EXPECTATIONS):
+        return None
+    filled = fill(extra.doc[EXPECTATIONS], variables, source, extra.at(EXPECTATIONS))
+    return Section({EXPECTATIONS: filled}, source, extra.path)
 
 
 def _input_dir(top: Section, folder: Path, input_dir: str | None) -> Path:

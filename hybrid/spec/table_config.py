@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from hybrid.spec.connectors import Connector
 from hybrid.spec.cron import Cron
+from hybrid.spec.expectations import Expectation
 from hybrid.spec.ingestion import IngestionConfig
 from hybrid.spec.schema import FieldSpec, Schema
 
@@ -106,6 +107,7 @@ class TableSpec:
     `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time. `by_flows`: flows bring its rows, so
     that REALTIME has no stream of its own. `connectors` bring its rows: the one of Kafka is its stream.
     `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
+    `expectations` must hold of the rows of every job.
     """
 
     name: str
@@ -125,6 +127,7 @@ class TableSpec:
     connectors: tuple[Connector, ...] = ()
     ignores_case: bool = False
     ddl_columns: tuple[str, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
     schema_doc: dict[str, object] | None = None
     realtime_doc: dict[str, object] | None = None
     offline_doc: dict[str, object] | None = None

@@ -15,6 +15,7 @@ from hybrid.spec.connector_stream import stream_of
 from hybrid.spec.connectors import Connector
 from hybrid.spec.connectors_json import connector_warnings, parse_connectors
 from hybrid.spec.document import Section, shown
+from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.schema import FieldKind, Schema
 from hybrid.spec.schema_json import parse_schema
@@ -74,6 +75,7 @@ def parse_table(
         connectors=connectors,
         ignores_case=realtime is not None and _custom(realtime).boolean(_DDL),
         ddl_columns=_ddl_columns(realtime) if realtime else (),
+        expectations=_expectations(halves, schema),
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
         offline_doc=halves[Half.OFFLINE].doc if Half.OFFLINE in halves else None,
@@ -210,6 +212,11 @@ def _ddl_columns(realtime: Section) -> tuple[str, ...]:
     return tuple(map(str, json.loads(custom.text(_COLUMNS)))) if custom.has(_COLUMNS) else ()
 
 
+def _expectations(halves: Halves, schema: Schema) -> tuple[Expectation, ...]:
+    """Those of both configs: they are of the table."""
+    return named_apart(one for top in halves.values() for one in parse_expectations(_custom(top), schema))
+
+
 def _custom(top: Section) -> Section:
     return top.section("metadata").section("customConfigs")
 
@@ -276,7 +283,7 @@ def _retention_warning(section: Section) -> Iterator[str]:
 
 def _custom_warnings(section: Section) -> Iterator[str]:
     own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
-    yield from Section(own, section.source, section.path).unknown({_BOUNDARY, _FLOWS, _DDL, _COLUMNS})
+    yield from Section(own, section.source, section.path).unknown({_BOUNDARY, _FLOWS, _DDL, _COLUMNS, EXPECTATIONS})
 
 
 def _task_warnings(section: Section) -> Iterator[str]:

@@ -28,7 +28,7 @@ from hybrid.sql.spark_sql import spark_sql
 from hybrid.sql.statement import error_at, tokens_of
 from hybrid.sql.times import Context
 
-_LENGTH_MAX = 10_000
+_LENGTH_MAX = 100_000
 # Division writes its operands twice, so that a short text can become a long one.
 _WRITTEN_MAX = 200_000
 

@@ -95,8 +95,13 @@ def _null(field: FieldSpec, spec: TableSpec) -> str | None:
     if key or newest or field.is_required:
         error = f"column '{field.name}' was given a null, which it cannot hold"
         return f"CAST(raise_error({quoted(error)}) AS {target})"
+    return default_sql(field, spec)
+
+
+def default_sql(field: FieldSpec, spec: TableSpec) -> str | None:
+    """The Spark SQL of the value that stands for a null of a column; None where nulls are kept."""
     keeps_null = (spec.null_handling and not field.not_null) or field.sql_type is not None
-    return None if keeps_null else f"CAST({_default(field.default_null)} AS {target})"
+    return None if keeps_null else f"CAST({_default(field.default_null)} AS {field.data_type.spark_type})"
 
 
 def _default(value: object) -> str:

@@ -15,13 +15,14 @@ from hybrid.cli.command import global_options
 from hybrid.cli.main import hybrid
 from hybrid.flow.declared import model, options
 from hybrid.lake.failpoints import ACT_KINDS
-from hybrid.spec import job_spec, schema_json, stream_json, table_keys, upsert_json
+from hybrid.spec import expectations, job_spec, schema_json, stream_json, table_keys, upsert_json
 from hybrid.spec.datepattern import _FIELDS as LETTERS
 from hybrid.spec.expression import functions as transform_functions
 from hybrid.spec.settings import KEYS
 from hybrid.spec.timeformat import UNITS_NS
 from hybrid.spec.types import DataType
 from hybrid.sql import aggregates, arithmetic, functions, times
+from hybrid.sql.row_functions import FUNCTIONS as ROW_FUNCTIONS
 from hybrid.sql.tables import VIRTUAL
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY
@@ -138,6 +139,21 @@ def test_functions() -> None:
     assert {name for name in written if name not in known and not aggregates.is_percentile(name)} == set()
     assert known - written == set()
     assert all(name.upper() in PAGE.replace("_", "") for name in functions._ABSENT)
+
+
+def test_functions_of_row_expressions() -> None:
+    found = next(one for one in tables(REFERENCE) if one.names[0] == "family of row functions")
+    assert {functions.canonical(name) for cell in found.column("names") for name in spans(cell)} == set(ROW_FUNCTIONS)
+
+
+def test_keys_of_expectations() -> None:
+    kinds, further, _ = (one for one in tables(REFERENCE) if one.headings[-1] == "Expectations")
+    documented = {
+        spans(kind)[0]: tuple(spans(keys)) for kind, keys in zip(*map(kinds.column, kinds.names[:2]), strict=True)
+    }
+    assert documented == expectations._KEYS
+    assert further.column("further key") == ["`name`", "`on_failure`"]
+    assert all(f"`{word}`" in further.rows[1][2] for word in expectations.OnFailure)
 
 
 def test_functions_of_transforms() -> None:

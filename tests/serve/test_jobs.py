@@ -58,11 +58,14 @@ def test_a_job_its_replacement_and_its_revert(working: App, files: Path) -> None
 
     (files / "orders.json").write_bytes(lines([{**row, "amount": 2.5} for row in ROWS]))
     text = json.dumps(spec(Path("/nowhere")))
-    queued = working.ok("POST", "/jobs", {"spec": text, "variables": {"name": "history"}, "input": str(files)})
+    again = {"spec": text, "variables": {"name": "history"}, "input": str(files)}
+    expect = ["warn: amount > 100", {"kind": "not_null", "column": "amount"}]
+    queued = working.ok("POST", "/jobs", {**again, "expect": expect})
     assert queued["state"] in {"QUEUED", "RUNNING"} and queued["table"] == "orders"
     while (found := working.get(f"/jobs/{queued['id']}"))["state"] in {"QUEUED", "RUNNING"}:
         pass
     assert found["state"] == "DONE" and found["report"]["changed"] + found["report"]["added"] == 3, found
+    assert [one["state"] for one in found["report"]["expectations"]] == ["WARNED", "PASSED"]
     assert total(working) == [3, 7.5]
     assert working.get("/jobs?table=orders")[0]["id"] == queued["id"]
 

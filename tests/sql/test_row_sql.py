@@ -63,7 +63,7 @@ def test_a_condition_becomes_spark_sql() -> None:
         ("jsonExtractScalar(j, s, 'INT') = 1", "The path into a JSON text must be a quoted constant."),
         ("i = " + "(" * 300 + "1" + ")" * 300, "The expression is nested too deeply."),
         ("i = " + "1/(" * 18 + "i" + ")" * 18, "It divides in too many places one within another."),
-        ("s = '" + "x" * 10_000 + "'", "at most 10000 are read"),
+        ("s = '" + "x" * 100_000 + "'", "at most 100000 are read"),
     ],
 )
 def test_what_is_no_condition_on_one_row(text: str, message: str) -> None:

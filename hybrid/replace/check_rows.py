@@ -1,0 +1,170 @@
+"""How rows are looked at by Spark: conditions on each, and rows that stand twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hybrid.errors import DataError, HybridError, SpecError, UsageError
+from hybrid.lake.layout import quoted
+from hybrid.plain import json_value
+from hybrid.replace.check_result import SAMPLES_MAX
+from hybrid.replace.diff import shown_row
+from hybrid.spec.expectations import OPTION, Expectation, ExpectationKind, OnFailure
+from hybrid.spec.schema import FieldKind
+from hybrid.spec.table_config import TableSpec
+from hybrid.sql.expectation_sql import holds_sql
+from hybrid.sql.row_values import default_sql
+from hybrid.sql.spark_text import backquoted
+from hybrid.sql.spark_text import quoted as literal
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# A column that staged rows may carry: the names of watched columns that their record had no value for.
+NULLS = "_hy_nulls"
+ROWS = f"{columns.OP} <> '{columns.OP_DELETE}'"
+_NUMBER = "_hy_place"
+_TEXT_SHOWN_MAX = 200
+_STATE_CODE = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
+
+Failing = Mapping[Expectation, str]
+
+
+def failing_sql(
+    spec: TableSpec, frame: DataFrame, expectations: Sequence[Expectation], now_ms: int | None
+) -> dict[Expectation, str]:
+    """By expectation on single rows the condition of those that fail, null counted as failed.
+
+    SpecError, or UsageError for an option, at the place of one that Spark cannot make sense of. Of what `drop` takes
+    out, the others see nothing.
+    """
+    found = {one: _fails(spec, frame, one, now_ms) for one in expectations}
+    dropped = dropped_sql(found)
+    for one, condition in found.items():
+        _refuse_senseless(frame, one, condition)
+        if dropped and one.on_failure is not OnFailure.DROP:
+            found[one] = f"({condition} AND NOT {dropped})"
+    return found
+
+
+def dropped_sql(failing: Failing) -> str | None:
+    """The condition of rows that are left out; None when no row can be."""
+    drops = [condition for one, condition in failing.items() if one.on_failure is OnFailure.DROP]
+    return f"({' OR '.join(drops)})" if drops else None
+
+
+def count_failing(frame: DataFrame, failing: Failing) -> tuple[int, int, dict[Expectation, int]]:
+    """In one pass: all rows, those that are left out, and how many fail by expectation."""
+    from pyspark.sql import functions as F
+
+    dropped = dropped_sql(failing) or "FALSE"
+    counts = [F.count_if(F.expr(condition)) for condition in (dropped, *failing.values())]
+    row = frame.where(ROWS).agg(F.count(F.lit(1)), *counts).first()
+    assert row is not None
+    total, out, *each = row
+    return total, out, dict(zip(failing, each, strict=True))
+
+
+def repeated(frame: DataFrame, names: Sequence[str]) -> int:
+    """How many rows stand behind the first with the same values. A row with a null among them is like no other."""
+    from pyspark.sql import functions as F
+
+    groups = _complete(frame.where(ROWS), names).groupBy(*map(quoted, names)).agg(F.count(F.lit(1)).alias("rows"))
+    found = groups.where("rows > 1").agg(F.sum(F.col("rows") - 1)).first()
+    return int(found[0] or 0) if found is not None else 0
+
+
+def numbered(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The frame with each row's place, by arrival, among those with the same values; 1 for those not looked at."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.window import Window
+
+    window = Window.partitionBy(*map(quoted, names)).orderBy(*_arrival(frame))
+    complete = " AND ".join(f"{backquoted(name)} IS NOT NULL" for name in names)
+    looked_at = frame.where(f"{ROWS} AND {complete}").withColumn(_NUMBER, F.row_number().over(window))
+    return looked_at.unionByName(frame.where(f"NOT ({ROWS} AND {complete})").withColumn(_NUMBER, F.lit(1)))
+
+
+def without_repeated(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The frame with only the first of the rows that have the same values."""
+    return numbered(frame, names).where(f"{_NUMBER} = 1").drop(_NUMBER)
+
+
+def repeated_sample(spec: TableSpec, frame: DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The first of the rows behind the first."""
+    return sample_of(spec, numbered(frame, names), f"{_NUMBER} > 1")
+
+
+def sample_of(spec: TableSpec, frame: DataFrame, condition: str) -> list[dict[str, Any]]:
+    """The first rows, by arrival, that meet a condition, as JSON can hold them; long texts are cut."""
+    found = frame.where(ROWS).where(condition).orderBy(*_arrival(frame)).limit(SAMPLES_MAX)
+    rows = found.select(*map(quoted, spec.schema.column_names)).collect()
+    return [{name: _cut(value) for name, value in json_value(shown_row(spec, row.asDict())).items()} for row in rows]
+
+
+@contextmanager
+def spark_errors(spec: TableSpec) -> Iterator[None]:
+    """What a condition meets in the rows (a text that is no number) is said of the rows."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        raise DataError(
+            f"The expectations of table '{spec.name}' cannot be looked at: {_words(error)} Nothing was changed.",
+            hint="TRY_CAST gives null where CAST fails.",
+        ) from error
+
+
+def _fails(spec: TableSpec, frame: DataFrame, one: Expectation, now_ms: int | None) -> str:
+    holds = holds_sql(one, spec, now_ms)
+    if one.kind is ExpectationKind.NOT_NULL:
+        holds = f"({holds} AND NOT {_stands_for_null(spec, frame, one.columns[0])})"
+    return f"(NOT coalesce({holds}, FALSE))"
+
+
+def _stands_for_null(spec: TableSpec, frame: DataFrame, name: str) -> str:
+    """Whether a value stands where there was none.
+
+    Rows that do not say are known by their column's default; 0, the default of metrics, is too often a value.
+    """
+    if NULLS in frame.columns:
+        return f"coalesce(array_contains({NULLS}, {literal(name)}), FALSE)"
+    field = spec.schema.find(name)
+    assert field is not None
+    default = default_sql(field, spec)
+    if default is None or not field.single_value or field.kind is FieldKind.METRIC:
+        return "FALSE"
+    return f"({backquoted(name)} <=> {default})"
+
+
+def _refuse_senseless(frame: DataFrame, one: Expectation, condition: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    try:
+        frame.where(condition)
+    except AnalysisException as error:
+        kind: type[HybridError] = UsageError if one.place.startswith(OPTION) else SpecError
+        raise kind(f"{one.place}: '{one.name}' cannot be looked at: {_words(error)}") from error
+
+
+def _complete(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    return frame.where(" AND ".join(f"{backquoted(name)} IS NOT NULL" for name in names))
+
+
+def _arrival(frame: DataFrame) -> list[Column]:
+    """Staged rows have places in their files, stored ones all of where they came from."""
+    return [quoted(name) for name in columns.ARRIVAL if name in frame.columns]
+
+
+def _words(error: Exception) -> str:
+    return _STATE_CODE.sub("", str(error).strip().splitlines()[0])
+
+
+def _cut(value: object) -> object:
+    is_long = isinstance(value, str) and len(value) > _TEXT_SHOWN_MAX
+    return f"{str(value)[: _TEXT_SHOWN_MAX - 3]}..." if is_long else value
