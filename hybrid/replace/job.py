@@ -21,6 +21,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.lineage import Lineage, ReplacementEntry
+from hybrid.replace.naming import naming_warnings
 from hybrid.replace.plan import JobPlan, plan_job
 from hybrid.replace.report import JobReport, dropped, report_of, sentence_of_job, sentence_of_nothing, shown
 from hybrid.replace.stage import Staged, stage
@@ -88,7 +89,7 @@ def run_job(
 def _attempt(run: _Run, staged: Staged) -> JobReport:
     run.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.spec.name}' holds.")
     plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.append, folder=run.folder)
-    warnings = (*run.job.warnings, *_warnings(run.spec, staged))
+    warnings = (*run.job.warnings, *_warnings(run.spec, staged), *naming_warnings(run.job, staged.files))
     names = (plan.segments_from, plan.segments_to)
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)

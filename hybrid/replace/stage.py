@@ -42,13 +42,17 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(frozen=True)
 class StagedFile:
-    """What a file gave: `rows` that are no delete markers, `deletes`, and the first and last time in ms."""
+    """What a file gave: `rows` that are no delete markers, `deletes`, and the first and last time in ms.
+
+    `sha256` is that of the file.
+    """
 
     path: Path
     rows: int
     deletes: int
     low: int | None
     high: int | None
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ def _by_file(files: Sequence[InputFile], notes: Iterable[_Note]) -> Iterator[Sta
         for note in of_file[number]:
             low, high = _least(low, note.low), _greatest(high, note.high)
         rows, deletes = sum(note.rows for note in of_file[number]), sum(note.deletes for note in of_file[number])
-        yield StagedFile(file.path, rows, deletes, low, high)
+        yield StagedFile(file.path, rows, deletes, low, high, file.sha256)
 
 
 def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_Note]) -> None:

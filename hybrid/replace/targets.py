@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from hybrid.errors import ConflictError, SpecError
 from hybrid.lake.log import DataFile
+from hybrid.replace.naming import segment_names
 from hybrid.replace.stage import Staged, StagedFile
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
-from hybrid.table.names import is_segment_name, time_text, time_value
+from hybrid.table.names import is_segment_name
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,16 @@ def check_fixed_name(job: JobSpec) -> None:
 
 
 def targets_of(spec: TableSpec, job: JobSpec, staged: Staged) -> tuple[Target, ...]:
-    """The segments of a job: one of the fixed name, or one for each file that holds rows."""
+    """The segments of a job: one of the fixed name, or one for each name that its files with rows get."""
     if job.segment_name_type == "fixed":
         assert job.segment_name is not None
-        return (_fixed(job.segment_name, staged.files),)
-    filled = [(number, file) for number, file in enumerate(staged.files) if file.rows or file.deletes]
-    targets = []
-    for sequence, (number, file) in enumerate(filled):
-        name = _simple_name(spec, job, file, sequence)
+        return (_target(job.segment_name, range(len(staged.files)), staged.files),)
+    of_name: dict[str, list[int]] = {}
+    for number, name in segment_names(spec, job, staged.files).items():
         if not is_segment_name(name):
             raise _bad_name(job, "segmentNameGeneratorSpec.configs", name)
-        targets.append(Target(name, (number,), file.rows + file.deletes, file.low, file.high))
-    return tuple(targets)
+        of_name.setdefault(name, []).append(number)
+    return tuple(_target(name, numbers, staged.files) for name, numbers in of_name.items())
 
 
 def replaced_names(targets: Sequence[Target], existing: Iterable[DataFile]) -> tuple[str, ...]:
@@ -78,18 +77,12 @@ def _overlaps(file: DataFile, low: int, high: int) -> bool:
     return isinstance(first, int) and isinstance(last, int) and first <= high and low <= last
 
 
-def _fixed(name: str, files: Sequence[StagedFile]) -> Target:
-    low = min((file.low for file in files if file.low is not None), default=None)
-    high = max((file.high for file in files if file.high is not None), default=None)
-    rows = sum(file.rows + file.deletes for file in files)
-    return Target(name, tuple(range(len(files))), rows, low, high)
-
-
-def _simple_name(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> str:
-    """`[prefix_]table_min_max[_postfix]_sequence`."""
-    times = [time_text(time_value(spec, time)) for time in (file.low, file.high) if time is not None]
-    parts = [job.name_prefix, spec.name, *times, job.name_postfix, str(sequence)]
-    return "_".join(part for part in parts if part)
+def _target(name: str, numbers: Sequence[int], files: Sequence[StagedFile]) -> Target:
+    """The segment of the files of these numbers."""
+    of_name = [files[number] for number in numbers]
+    low = min((file.low for file in of_name if file.low is not None), default=None)
+    high = max((file.high for file in of_name if file.high is not None), default=None)
+    return Target(name, tuple(numbers), sum(file.rows + file.deletes for file in of_name), low, high)
 
 
 def _bad_name(job: JobSpec, path: str, name: str) -> SpecError:

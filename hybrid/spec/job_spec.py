@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.spec.document import Section, shown
+from hybrid.spec.job_names import NameParts, name_parts, name_type, name_warnings
 from hybrid.spec.path_patterns import PatternError, compile_path_pattern
 from hybrid.spec.templates import fill, names_in
 
@@ -21,13 +22,8 @@ JOB_TYPES = (
     "SegmentCreationAndTarPush", "SegmentCreationAndUriPush", "SegmentCreationAndMetadataPush",
 )  # fmt: skip
 DATA_FORMATS = ("json", "csv", "parquet")
-NAME_TYPES = ("fixed", "simple")
 _NODES_MAX = 100_000
 
-_NAME_KEYS = {
-    "fixed": {"segment.name"},
-    "simple": {"segment.name.prefix", "segment.name.postfix"},
-}
 _CSV_KEYS = {"delimiter", "header", "multiValueDelimiter", "skipHeader", "fileFormat", "nullStringValue"}
 _QUIET_TOP = {
     "executionFrameworkSpec", "outputDirURI", "overwriteOutput", "segmentCreationJobParallelism", "pinotFSSpecs",
@@ -60,7 +56,7 @@ _QUIET = {
 class JobSpec:
     """One ingestion job. `source` is the spec's file, `input_dir` an absolute folder (or one file).
 
-    `segment_name` is set for the name type `fixed`; `name_prefix` and `name_postfix` belong to `simple`.
+    `segment_name` is set for the name type `fixed`; `name_parts` belongs to the others.
     """
 
     source: str
@@ -74,8 +70,7 @@ class JobSpec:
     reader_configs: Mapping[str, str] = field(default_factory=dict)
     segment_name_type: str = "simple"
     segment_name: str | None = None
-    name_prefix: str | None = None
-    name_postfix: str | None = None
+    name_parts: NameParts = field(default_factory=NameParts)
     push_attempts: int = 1
     warnings: tuple[str, ...] = ()
 
@@ -124,8 +119,7 @@ def parse_job_spec(
     used = _used_part(doc, source, input_dir is not None)
     top = Section(_filled(used, variables, source), source)
     names = top.section("segmentNameGeneratorSpec")
-    name_type = names.choice("type", NAME_TYPES, "simple")
-    configs = names.section("configs")
+    generator = name_type(names)
     reader = top.section("recordReaderSpec")
     return JobSpec(
         source=source,
@@ -137,12 +131,11 @@ def parse_job_spec(
         exclude=_pattern(top, "excludeFileNamePattern"),
         search_recursively=top.boolean("searchRecursively", default=True),
         reader_configs=_reader_configs(reader),
-        segment_name_type=name_type,
-        segment_name=configs.text("segment.name") if name_type == "fixed" else None,
-        name_prefix=configs.text("segment.name.prefix", "") or None,
-        name_postfix=configs.text("segment.name.postfix", "") or None,
+        segment_name_type=generator,
+        segment_name=names.section("configs").text("segment.name") if generator == "fixed" else None,
+        name_parts=name_parts(names),
         push_attempts=top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
-        warnings=(*_key_warnings(doc, source, name_type), *_variable_warnings(doc, variables, source)),
+        warnings=(*_key_warnings(doc, source), *_variable_warnings(doc, variables, source)),
     )
 
 
@@ -258,12 +251,12 @@ def _reader_configs(reader: Section) -> dict[str, str]:
     }
 
 
-def _key_warnings(doc: dict[str, object], source: str, name_type: str) -> Iterator[str]:
+def _key_warnings(doc: dict[str, object], source: str) -> Iterator[str]:
     top = Section(doc, source)
     for path, used in _USED.items():
         section = top.section(path) if path else top
         yield from section.unknown(used | _QUIET[path])
-    yield from top.section("segmentNameGeneratorSpec").section("configs").unknown(_NAME_KEYS[name_type])
+    yield from name_warnings(top.section("segmentNameGeneratorSpec"))
     reader = top.section("recordReaderSpec")
     known = _CSV_KEYS if str(reader.doc.get("dataFormat")).lower() == "csv" else set()
     yield from reader.section("configs").unknown(known)

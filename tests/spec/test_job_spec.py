@@ -101,12 +101,8 @@ segmentNameGeneratorSpec: {configs: {segment.name.prefix: p, segment.name.postfi
 tableSpec: {tableName: t}
 """
     spec = load(tmp_path, text)
-    assert (spec.segment_name_type, spec.segment_name, spec.name_prefix, spec.name_postfix) == (
-        "simple",
-        None,
-        "p",
-        "q",
-    )
+    assert (spec.segment_name_type, spec.segment_name) == ("", None)
+    assert (spec.name_parts.prefix, spec.name_parts.postfix) == ("p", "q")
     assert spec.data_format == "csv" and spec.push_attempts == 1
     assert spec.reader_configs == {"delimiter": "|", "skipHeader": "true", "header": "a|b", "quote": "x"}
     assert [warning.split(": ")[1] for warning in spec.warnings] == ["recordReaderSpec.configs.quote"]
@@ -116,7 +112,10 @@ tableSpec: {tableName: t}
     ("old", "new", "part"),
     [
         ("dataFormat: 'json'", "dataFormat: 'avro'", "dataFormat: 'avro' is not known"),
-        ("type: fixed", "type: normalizedDate", "Known are: fixed, simple"),
+        ("type: fixed", "type: daily", "Known are: fixed, simple, normalizedDate, inputFile"),
+        ("type: fixed", "type: uploadedRealtime", "names segments of a REALTIME half; jobs write the OFFLINE one"),
+        ("type: fixed", "type: inputFile", "file.path.pattern: is missing"),
+        ("type: fixed\n  configs:", "type: inputFile\n  configs:\n    file.path.pattern: '('", "is not a regular"),
         ("SegmentCreationAndTarPush", "SegmentCreationAndTarPsh", "Did you mean"),
         ("tableName: 'orders'", "tableNam: 'orders'", "tableSpec.tableName: is missing"),
         ("segment.name: ${segmentName}", "a: b", "segment.name: is missing"),
