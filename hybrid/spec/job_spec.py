@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.spec.document import Section, shown
 from hybrid.spec.job_names import NameParts, name_parts, name_type, name_warnings
+from hybrid.spec.job_reader import data_format, reader_configs, reader_warnings
 from hybrid.spec.path_patterns import PatternError, compile_path_pattern
 from hybrid.spec.templates import fill, names_in
 
@@ -21,10 +22,8 @@ JOB_TYPES = (
     "SegmentCreation", "SegmentTarPush", "SegmentUriPush", "SegmentMetadataPush",
     "SegmentCreationAndTarPush", "SegmentCreationAndUriPush", "SegmentCreationAndMetadataPush",
 )  # fmt: skip
-DATA_FORMATS = ("json", "csv", "parquet")
 _NODES_MAX = 100_000
 
-_CSV_KEYS = {"delimiter", "header", "multiValueDelimiter", "skipHeader", "fileFormat", "nullStringValue"}
 _QUIET_TOP = {
     "executionFrameworkSpec", "outputDirURI", "overwriteOutput", "segmentCreationJobParallelism", "pinotFSSpecs",
     "pinotClusterSpecs", "cleanUpOutputDir", "authToken", "tlsSpec", "createMetadataTarGz",
@@ -126,16 +125,21 @@ def parse_job_spec(
         job_type=top.choice("jobType", JOB_TYPES),
         input_dir=_input_dir(top, folder, input_dir),
         table_name=top.section("tableSpec").text("tableName"),
-        data_format=reader.choice("dataFormat", DATA_FORMATS),
+        data_format=data_format(reader),
         include=_pattern(top, "includeFileNamePattern"),
         exclude=_pattern(top, "excludeFileNamePattern"),
         search_recursively=top.boolean("searchRecursively", default=True),
-        reader_configs=_reader_configs(reader),
+        reader_configs=reader_configs(reader),
         segment_name_type=generator,
         segment_name=names.section("configs").text("segment.name") if generator == "fixed" else None,
         name_parts=name_parts(names),
         push_attempts=top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
-        warnings=(*_key_warnings(doc, source), *_variable_warnings(doc, variables, source)),
+        warnings=(
+            *_key_warnings(doc, source),
+            *name_warnings(names),
+            *reader_warnings(reader),
+            *_variable_warnings(doc, variables, source),
+        ),
     )
 
 
@@ -238,28 +242,11 @@ def _pattern(top: Section, key: str) -> str | None:
     return text
 
 
-def _reader_configs(reader: Section) -> dict[str, str]:
-    configs = reader.section("configs")
-    for key in ("delimiter", "multiValueDelimiter"):
-        value = configs.doc.get(key)
-        if value is not None and len(str(value)) != 1:
-            configs.fail(key, f"{shown(value)} is not one character.")
-    return {
-        str(key): str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in configs.doc.items()
-        if value is not None
-    }
-
-
 def _key_warnings(doc: dict[str, object], source: str) -> Iterator[str]:
     top = Section(doc, source)
     for path, used in _USED.items():
         section = top.section(path) if path else top
         yield from section.unknown(used | _QUIET[path])
-    yield from name_warnings(top.section("segmentNameGeneratorSpec"))
-    reader = top.section("recordReaderSpec")
-    known = _CSV_KEYS if str(reader.doc.get("dataFormat")).lower() == "csv" else set()
-    yield from reader.section("configs").unknown(known)
 
 
 def _variable_warnings(doc: dict[str, object], variables: Mapping[str, str], source: str) -> Iterator[str]:

@@ -106,12 +106,22 @@ tableSpec: {tableName: t}
     assert spec.data_format == "csv" and spec.push_attempts == 1
     assert spec.reader_configs == {"delimiter": "|", "skipHeader": "true", "header": "a|b", "quote": "x"}
     assert [warning.split(": ")[1] for warning in spec.warnings] == ["recordReaderSpec.configs.quote"]
+    gzipped = load(tmp_path, text.replace("CSV", "GZIPPED_AVRO").replace("configs: {delimiter", "configs: {x"))
+    assert gzipped.data_format == "avro"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "part"),
     [
-        ("dataFormat: 'json'", "dataFormat: 'avro'", "dataFormat: 'avro' is not known"),
+        ("dataFormat: 'json'", "dataFormat: 'thrift'", "dataFormat: 'thrift' is not known"),
+        (
+            "dataFormat: 'json'",
+            "dataFormat: csv\n  configs: {stopOnError: true}",
+            "the rest of a file",
+        ),
+        ("dataFormat: 'json'", "dataFormat: csv\n  configs: {quoteCharacter: ab}", "'ab' is not one character"),
+        ("dataFormat: 'json'", "dataFormat: csv\n  configs: {skipHeader: x}", "is neither true nor false"),
+        ("dataFormat: 'json'", "dataFormat: avro\n  configs: {extractRawTimeValues: true}", "the column's own format"),
         ("type: fixed", "type: daily", "Known are: fixed, simple, normalizedDate, inputFile"),
         ("type: fixed", "type: uploadedRealtime", "names segments of a REALTIME half; jobs write the OFFLINE one"),
         ("type: fixed", "type: inputFile", "file.path.pattern: is missing"),
