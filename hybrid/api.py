@@ -308,7 +308,7 @@ class Hybrid:
         """Runs an ingestion job spec on the table it names; options as `Table.replace` takes them."""
         from hybrid.spec.job_spec import load_job_spec
 
-        job = load_job_spec(path, dict(variables), input_dir)
+        job = load_job_spec(path, dict(variables), input_dir, self.now_ms())
         return self.table(job.table_name).replace(job, **options)
 
     def load_flows(self, path: Path, variables: Mapping[str, str]) -> FlowSession:

@@ -238,7 +238,7 @@ def job_run(
     """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`."""
     from hybrid.spec.job_spec import job_document, parse_job_spec
 
-    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, input_dir)
+    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, input_dir, home.now_ms())
     options: dict[str, Any] = {
         "dry_run": dry_run,
         "append": append,

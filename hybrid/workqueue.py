@@ -140,6 +140,7 @@ def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any]) -> str:
             Path(arguments["folder"]),
             arguments["variables"],
             arguments.get("input_dir"),
+            home.now_ms(),
         )
         return home.spec(job.table_name).name
     return home.spec(arguments["table"]).name

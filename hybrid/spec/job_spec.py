@@ -16,7 +16,7 @@ from hybrid.spec.document import Section, shown
 from hybrid.spec.job_names import NameParts, name_parts, name_type, name_warnings
 from hybrid.spec.job_reader import data_format, reader_configs, reader_warnings
 from hybrid.spec.path_patterns import PatternError, compile_path_pattern
-from hybrid.spec.templates import fill, names_in
+from hybrid.spec.templates import built_in_dates, fill, names_in
 
 JOB_TYPES = (
     "SegmentCreation", "SegmentTarPush", "SegmentUriPush", "SegmentMetadataPush",
@@ -27,6 +27,7 @@ _NODES_MAX = 100_000
 _QUIET_TOP = {
     "executionFrameworkSpec", "outputDirURI", "overwriteOutput", "segmentCreationJobParallelism", "pinotFSSpecs",
     "pinotClusterSpecs", "cleanUpOutputDir", "authToken", "tlsSpec", "createMetadataTarGz",
+    "failOnEmptySegment",
 }  # fmt: skip
 # By path of the section: the keys that are read, or are deployment. Only what is used is filled with variables.
 _USED = {
@@ -46,7 +47,7 @@ _QUIET = {
     "segmentNameGeneratorSpec": set(),
     "pushJobSpec": {
         "pushRetryIntervalMillis", "pushParallelism", "copyToDeepStoreForMetadataPush", "segmentUriPrefix",
-        "segmentUriSuffix",
+        "segmentUriSuffix", "batchSegmentUpload", "segmentMetadataGenerationParallelism", "preferMetadataTarGz",
     },
 }  # fmt: skip
 
@@ -99,8 +100,10 @@ class JobSpec:
         return include, compile_path_pattern(self.exclude) if self.exclude else None
 
 
-def load_job_spec(path: str | Path, variables: Mapping[str, str], input_dir: str | None = None) -> JobSpec:
-    """The job in the YAML file `path`, its `${name}`s filled from `variables`.
+def load_job_spec(
+    path: str | Path, variables: Mapping[str, str], input_dir: str | None = None, now_ms: int | None = None
+) -> JobSpec:
+    """The job in the YAML file `path`, its `${name}`s filled from `variables`; `now_ms` is what `today` goes by.
 
     `input_dir` stands in for inputDirURI; relative paths start at the spec's folder (that one, if there is none, where
     the process stands). SpecError names place and value of
@@ -108,15 +111,21 @@ def load_job_spec(path: str | Path, variables: Mapping[str, str], input_dir: str
     """
     file = Path(path)
     doc = job_document(read_job_file(file), str(path))
-    return parse_job_spec(doc, str(path), file.absolute().parent, variables, input_dir)
+    return parse_job_spec(doc, str(path), file.absolute().parent, variables, input_dir, now_ms)
 
 
 def parse_job_spec(
-    doc: dict[str, object], source: str, folder: Path, variables: Mapping[str, str], input_dir: str | None = None
+    doc: dict[str, object],
+    source: str,
+    folder: Path,
+    variables: Mapping[str, str],
+    input_dir: str | None = None,
+    now_ms: int | None = None,
 ) -> JobSpec:
     """The job in `doc`; see `load_job_spec`. `folder` is where relative paths start."""
     used = _used_part(doc, source, input_dir is not None)
-    top = Section(_filled(used, variables, source), source)
+    known = {**(built_in_dates(now_ms) if now_ms is not None else {}), **variables}
+    top = Section(_filled(used, known, source), source)
     names = top.section("segmentNameGeneratorSpec")
     generator = name_type(names)
     reader = top.section("recordReaderSpec")

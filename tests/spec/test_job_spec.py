@@ -57,9 +57,48 @@ def test_an_unset_variable_counts_only_where_it_is_used(tmp_path: Path) -> None:
         load(tmp_path, RECIPE, segmentname="s")
     message = str(caught.value)
     assert "segmentNameGeneratorSpec.configs.segment.name: ${segmentName} is not set. Did you mean" in message
-    assert caught.value.hint == "Add --var segmentName=VALUE."
+    assert str(caught.value.hint).startswith("Add --var segmentName=VALUE")
     in_folder = RECIPE.replace("'/data'", "'${folder}'")
     assert load(tmp_path, in_folder, input_dir="x", segmentName="s").input_dir == tmp_path / "x"
+
+
+DAY_MS = 1_632_463_351_000  # 2021-09-24
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("/in/${ year }/${month}", "/in/2021/09"),
+        ("/in/$year/x", "/in/2021/x"),
+        ("/in/${today}/${yesterday}", "/in/2021-09-24/2021-09-23"),
+        ("/in/${zone ?: 'eu'}/${year ?: \"2020\"}/${empty ?: 'full'}", "/in/eu/2021/full"),
+        (r"/in/a\$year", "/in/a$year"),
+        ("/in/$1", "/in/$1"),
+    ],
+)
+def test_templates(tmp_path: Path, text: str, filled: str) -> None:
+    file = tmp_path / "job.yml"
+    file.write_text(RECIPE.replace("'/data'", f"|-\n  {text}"))
+    variables = {"segmentName": "s", "year": "2021", "month": "09", "empty": "", "pinotController": ""}
+    spec = load_job_spec(file, variables, now_ms=DAY_MS)
+    assert spec.input_dir == Path(filled)
+    assert load_job_spec(file, {**variables, "today": "x", "yesterday": "y"}, now_ms=DAY_MS).input_dir == Path(
+        filled.replace("2021-09-24", "x").replace("2021-09-23", "y")
+    )
+
+
+@pytest.mark.parametrize("code", ["${new Date().format('yyyy')}", "<% for (i in 1..3) { %>", "${year + 1}"])
+def test_groovy_is_not_run(tmp_path: Path, code: str) -> None:
+    with pytest.raises(SpecError, match=r"inputDirURI: .* is Groovy code, which is not run"):
+        load(tmp_path, RECIPE.replace("'/data'", f"|-\n  /in/{code}"), segmentName="s", year="1")
+    assert load(tmp_path, RECIPE.replace("'/opt/pinot/data/orders/'", f"|-\n  {code}"), segmentName="s").warnings == ()
+
+
+def test_the_template_of_names_is_filled_for_each_file(tmp_path: Path) -> None:
+    for template in (r"'${filePathPattern:\1}'", r"'\${filePathPattern:\1}'"):
+        names = f"type: inputFile\n  configs:\n    file.path.pattern: '.+/(.+)'\n    segment.name.template: {template}"
+        text = RECIPE.replace("type: fixed\n  configs:\n    segment.name: ${segmentName}", names)
+        assert load(tmp_path, text).name_parts.template == r"${filePathPattern:\1}"
 
 
 def test_an_unused_variable_is_a_warning(tmp_path: Path) -> None:
