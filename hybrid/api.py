@@ -303,12 +303,23 @@ class Hybrid:
     # Work
 
     def run_job(
-        self, path: Path, variables: Mapping[str, str], *, input_dir: str | None = None, **options: Any
+        self,
+        path: Path,
+        variables: Mapping[str, str],
+        *,
+        input_dir: str | None = None,
+        covers: str | None = None,
+        **options: Any,
     ) -> JobReport:
-        """Runs an ingestion job spec on the table it names; options as `Table.replace` takes them."""
+        """Runs an ingestion job spec on the table it names; options as `Table.replace` takes them.
+
+        `covers` (FROM/TO, `day` or `all`) is what the job answers for: other segments in it are removed.
+        """
         from hybrid.spec.job_spec import load_job_spec
 
         job = load_job_spec(path, dict(variables), input_dir, self.now_ms())
+        if covers is not None:
+            job = replace(job, covers=covers)
         return self.table(job.table_name).replace(job, **options)
 
     def load_flows(self, path: Path, variables: Mapping[str, str]) -> FlowSession:

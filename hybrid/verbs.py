@@ -7,7 +7,7 @@ A verb whose `run_type` is set is heavy (Spark): a server queues it as a run, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -229,16 +229,19 @@ def job_run(
     folder: str,
     variables: Mapping[str, str],
     input_dir: str | None = None,
+    covers: str | None = None,
     dry_run: bool = False,
     append: bool = False,
     allow_empty: bool = False,
     reason: str | None = None,
     user: str | None = None,
 ) -> Json:
-    """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`."""
+    """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`; see `Hybrid.run_job`."""
     from hybrid.spec.job_spec import job_document, parse_job_spec
 
     job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, input_dir, home.now_ms())
+    if covers is not None:
+        job = replace(job, covers=covers)
     options: dict[str, Any] = {
         "dry_run": dry_run,
         "append": append,

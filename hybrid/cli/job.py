@@ -23,6 +23,7 @@ def job() -> None:
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--var", "variables", multiple=True, metavar="name=value", help="Fills ${name} in the spec.")
 @click.option("--input", "input_dir", metavar="DIR", help="Stands in for inputDirURI.")
+@click.option("--covers", metavar="FROM/TO", help="Remove other segments in this stretch of time; also 'day', 'all'.")
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--append", is_flag=True, help="A new segment may overlap the times of those that are there.")
 @click.option("--reason", help="Why; kept with the lineage entry.")
@@ -33,6 +34,7 @@ def run(
     spec: Path,
     variables: tuple[str, ...],
     input_dir: str | None,
+    covers: str | None,
     dry_run: bool,
     append: bool,
     reason: str | None,
@@ -40,7 +42,7 @@ def run(
 ) -> None:
     """Put a job's rows in place of offline segments of the same name, or add them, in one swap."""
     options = {"dry_run": dry_run, "append": append, "allow_empty": yes, "reason": reason, "user": os_user()}
-    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **options))
+    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, covers=covers, **options))
 
 
 def run_spec(

@@ -83,7 +83,7 @@ def run_job(
         if staged.is_empty and not (allow_empty or dry_run):
             raise _empty(job, files, staged.filtered)
         run = _Run(bench, spec, layout, job, act_id, files, folder, dry_run, append, reason, user)
-        return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged))
+        return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged), job.push_attempts)
 
 
 def _attempt(run: _Run, staged: Staged) -> JobReport:

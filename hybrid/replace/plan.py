@@ -11,6 +11,7 @@ from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.replace.cover import covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.stage import FILE, Staged
@@ -28,18 +29,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a job would do to the half as it is in `base`. `rows` gives the stored rows for an arrival timestamp."""
+    """What a job would do to the half as it is in `base`. `rows` gives the stored rows for an arrival timestamp.
+
+    `covers`: the job answers for a stretch of time, and segments in it that it does not write go.
+    """
 
     base: HalfSnapshot
     segments_from: tuple[str, ...]
     segments_to: tuple[str, ...]
     found: Difference
     rows: Callable[[int], DataFrame]
+    covers: bool = False
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the segments hold exactly these rows already."""
-        return self.found.identical and set(self.segments_to) <= set(self.segments_from)
+        """Whether the segments hold exactly these rows already, and none goes that the job covers."""
+        stay = set(self.segments_to) == set(self.segments_from) if self.covers else True
+        return self.found.identical and stay and set(self.segments_to) <= set(self.segments_from)
 
 
 def plan_job(
@@ -52,9 +58,11 @@ def plan_job(
     base = open_half(layout.half(Half.OFFLINE))
     realtime = open_half(layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
     targets = targets_of(spec, job, staged)
-    replaced = replaced_names(targets, base.files)
+    stretch = covered_stretch(spec, job, staged)
+    covered = covered_names(spec, stretch, base.files, {target.name for target in targets})
+    replaced = (*replaced_names(targets, base.files), *covered)
     if not append:
-        refuse_overlap(targets, base.files)
+        refuse_overlap(targets, base.files, going=covered)
     # Mode pinot shows each time from one half, so that rows may be pushed at any time.
     if realtime is not None and base.offline.boundary.mode is BoundaryMode.EXACT:
         kept_apart = [target for target in targets if target.name in replaced or not append]
@@ -69,7 +77,8 @@ def plan_job(
 
     marked = {row[0] for row in markers.select(columns.SEGMENT).distinct().collect()} if markers is not None else set()
     to = tuple(target.name for target in targets if target.rows or target.name in marked)
-    return JobPlan(base, replaced, to, difference(spec, before, rows(0)), rows)
+    kept = tuple(name for name in covered if name in marked)
+    return JobPlan(base, replaced, (*to, *kept), difference(spec, before, rows(0)), rows, stretch is not None)
 
 
 def _new_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from hybrid.errors import ConflictError, SpecError
@@ -51,9 +51,9 @@ def replaced_names(targets: Sequence[Target], existing: Iterable[DataFile]) -> t
     return tuple(target.name for target in targets if target.name in held)
 
 
-def refuse_overlap(targets: Sequence[Target], existing: Sequence[DataFile]) -> None:
+def refuse_overlap(targets: Sequence[Target], existing: Sequence[DataFile], going: Collection[str] = ()) -> None:
     """ConflictError when a new name's times overlap a segment that stays: a misspelt name would double its rows."""
-    replaced = set(replaced_names(targets, existing))
+    replaced = {*replaced_names(targets, existing), *going}
     for target in targets:
         if target.name in replaced or target.low is None or target.high is None:
             continue

@@ -22,6 +22,9 @@ JOB_TYPES = (
     "SegmentCreation", "SegmentTarPush", "SegmentUriPush", "SegmentMetadataPush",
     "SegmentCreationAndTarPush", "SegmentCreationAndUriPush", "SegmentCreationAndMetadataPush",
 )  # fmt: skip
+# What a job may cover beside FROM/TO: the day of its rows, and all that OFFLINE holds.
+COVERS_DAY, COVERS_ALL = "day", "all"
+_COVERS = "hybrid.covers"
 _NODES_MAX = 100_000
 
 _QUIET_TOP = {
@@ -56,7 +59,8 @@ _QUIET = {
 class JobSpec:
     """One ingestion job. `source` is the spec's file, `input_dir` an absolute folder (or one file).
 
-    `segment_name` is set for the name type `fixed`; `name_parts` belongs to the others.
+    `segment_name` is set for the name type `fixed`; `name_parts` belongs to the others. `covers` is the stretch of
+    time that it answers for: FROM/TO, COVERS_DAY, COVERS_ALL or nothing.
     """
 
     source: str
@@ -72,6 +76,7 @@ class JobSpec:
     segment_name: str | None = None
     name_parts: NameParts = field(default_factory=NameParts)
     push_attempts: int = 1
+    covers: str = ""
     warnings: tuple[str, ...] = ()
 
     def matches(self, relative_path: str, absolute_path: str) -> bool:
@@ -142,6 +147,7 @@ def parse_job_spec(
         segment_name_type=generator,
         segment_name=names.section("configs").text("segment.name") if generator == "fixed" else None,
         name_parts=name_parts(names),
+        covers=_extra(top).text(_COVERS) if _extra(top).has(_COVERS) else "",
         push_attempts=top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
         warnings=(
             *_key_warnings(doc, source),
@@ -208,7 +214,14 @@ def _used_part(doc: dict[str, object], source: str, has_input: bool) -> dict[str
         used[path] = {key: section[key] for key in _USED[path] if key in section}
     if has_input:
         used.pop("inputDirURI", None)
+    if _extra(top).has(_COVERS):
+        used["executionFrameworkSpec"] = {"extraConfigs": {_COVERS: _extra(top).doc[_COVERS]}}
     return used
+
+
+def _extra(top: Section) -> Section:
+    """Where a job says what is ours alone: Pinot lets any key stand here."""
+    return top.section("executionFrameworkSpec").section("extraConfigs")
 
 
 def _filled(used: dict[str, object], variables: Mapping[str, str], source: str) -> dict[str, object]:
@@ -256,6 +269,8 @@ def _key_warnings(doc: dict[str, object], source: str) -> Iterator[str]:
     for path, used in _USED.items():
         section = top.section(path) if path else top
         yield from section.unknown(used | _QUIET[path])
+    own = {key: value for key, value in _extra(top).doc.items() if str(key).startswith("hybrid.")}
+    yield from Section(own, source, _extra(top).path).unknown({_COVERS})
 
 
 def _variable_warnings(doc: dict[str, object], variables: Mapping[str, str], source: str) -> Iterator[str]:

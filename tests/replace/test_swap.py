@@ -140,8 +140,8 @@ def test_it_gives_up_when_others_never_stop(orders: Table, monkeypatch: pytest.M
     monkeypatch.setattr("hybrid.replace.job.commit_swap", overtaken)
     orders.write_rows(_corrected())
     before = orders.fingerprint()
-    with pytest.raises(OvertakenError, match="came first 5 times"):
-        _run(orders)
+    with pytest.raises(OvertakenError, match="came first 6 times"):
+        _run(orders, fields={"push_attempts": 6})
     assert orders.fingerprint() == before
 
 
