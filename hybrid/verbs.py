@@ -7,7 +7,7 @@ A verb whose `run_type` is set is heavy (Spark): a server queues it as a run, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -230,6 +230,7 @@ def job_run(
     variables: Mapping[str, str],
     input_dir: str | None = None,
     covers: str | None = None,
+    sql: str | None = None,
     dry_run: bool = False,
     append: bool = False,
     allow_empty: bool = False,
@@ -237,11 +238,12 @@ def job_run(
     user: str | None = None,
 ) -> Json:
     """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`; see `Hybrid.run_job`."""
+    from hybrid.job_input import GivenToJob, run_given
     from hybrid.spec.job_spec import job_document, parse_job_spec
 
-    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, input_dir, home.now_ms())
-    if covers is not None:
-        job = replace(job, covers=covers)
+    given = GivenToJob(covers, sql)
+    place = given.input_dir(input_dir)
+    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, place, home.now_ms())
     options: dict[str, Any] = {
         "dry_run": dry_run,
         "append": append,
@@ -249,7 +251,7 @@ def job_run(
         "reason": reason,
         "user": user,
     }
-    return json_value(home.table(job.table_name).replace(job, **options).to_json())
+    return json_value(run_given(home, job, given, options).to_json())
 
 
 def revert(

@@ -133,9 +133,16 @@ def _lineage(run: _Run, plan: JobPlan, sentence: str) -> Lineage:
         reason=run.reason,
         user=run.user,
         source=run.job.source,
-        inputs=tuple(file.to_json() for file in run.files),
+        inputs=tuple(_input(run.job, file) for file in run.files),
         previous=plan.base.offline.last_lineage,
     )
+
+
+def _input(job: JobSpec, file: InputFile) -> dict[str, object]:
+    """What lineage keeps of an input: a file, or the statement whose rows it holds."""
+    if job.statement is None:
+        return file.to_json()
+    return {**file.to_json(), "path": None, "sql": job.statement.sql, "revision": job.statement.revision}
 
 
 def _check_table(spec: TableSpec, job: JobSpec) -> None:

@@ -50,7 +50,8 @@ class Job(BaseModel):
     """A job: `spec` is the text of a spec file (YAML), or the same as an object.
 
     `variables` fill `${name}`, `input` stands in for inputDirURI; relative folders start where the server stands.
-    `covers` (FROM/TO, `day`, `all`): other segments in that stretch of time are removed.
+    With `sql`, the rows of that statement are the input. `covers` (FROM/TO, `day`, `all`): other segments in that
+    stretch of time are removed.
     `dryRun` only shows the difference, `append` lets a new segment overlap others, `allowEmpty` means an empty input.
     """
 
@@ -66,6 +67,7 @@ class Job(BaseModel):
     variables: dict[str, str] = Field(default_factory=dict)
     input: str | None = Field(default=None, min_length=1, max_length=4096)
     covers: str | None = Field(default=None, min_length=1, max_length=200)
+    sql: str | None = Field(default=None, min_length=1, max_length=100_000)
     dry_run: bool = Field(default=False, alias="dryRun")
     append: bool = False
     allow_empty: bool = Field(default=False, alias="allowEmpty")
@@ -74,7 +76,9 @@ class Job(BaseModel):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the verb `job_run`."""
-        more = self.model_dump(include={"variables", "covers", "dry_run", "append", "allow_empty", "reason", "user"})
+        more = self.model_dump(
+            include={"variables", "covers", "sql", "dry_run", "append", "allow_empty", "reason", "user"}
+        )
         place = {"source": SOURCE, "folder": str(Folder.cwd()), "input_dir": self.input}
         return {"spec": spec_text(self.spec), **place, **more}
 

@@ -56,11 +56,23 @@ _QUIET = {
 
 
 @dataclass(frozen=True)
+class AnsweredStatement:
+    """A statement whose rows are a job's input. `revision` says what they were read from.
+
+    `offline_version` is the version of the job's own OFFLINE half that they were read from, None for other tables.
+    """
+
+    sql: str
+    revision: str
+    offline_version: int | None
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """One ingestion job. `source` is the spec's file, `input_dir` an absolute folder (or one file).
 
     `segment_name` is set for the name type `fixed`; `name_parts` belongs to the others. `covers` is the stretch of
-    time that it answers for: FROM/TO, COVERS_DAY, COVERS_ALL or nothing.
+    time that it answers for: FROM/TO, COVERS_DAY, COVERS_ALL or nothing. `statement` gave the rows in its one file.
     """
 
     source: str
@@ -77,6 +89,7 @@ class JobSpec:
     name_parts: NameParts = field(default_factory=NameParts)
     push_attempts: int = 1
     covers: str = ""
+    statement: AnsweredStatement | None = None
     warnings: tuple[str, ...] = ()
 
     def matches(self, relative_path: str, absolute_path: str) -> bool:
