@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hybrid.errors import SpecError
 from hybrid.files.csvcells import Dialect, rows_of
-from hybrid.files.records import Problem, Record, Slice, text_lines
+from hybrid.files.records import Problem, Record, Slice, is_gzip, text_lines
 
 # What Pinot's `fileFormat` names mean: Commons CSV's predefined formats, without regard to case and underscores.
 _FILE_FORMATS: dict[str, dict[str, Any]] = {
@@ -79,6 +81,15 @@ def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
         if len(cells) != len(header):
             raise Problem(position, at, f"has {len(cells)} cells where the header has {len(header)}")
         yield Record(position, at, {name: form.value(name, cell) for name, cell in zip(header, cells, strict=True)})
+
+
+def ends_line(path: Path) -> bool:
+    """Whether the last line of a file has its end; one without may have been cut off within its last cell."""
+    with path.open("rb") as file:
+        if is_gzip(path) or file.seek(0, os.SEEK_END) == 0:
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) in b"\r\n"
 
 
 def _dialect(configs: Mapping[str, str], named: Mapping[str, Any]) -> Dialect:

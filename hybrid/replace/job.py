@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid.errors import ConflictError, DataError, SpecError, UsageError, suggestion
-from hybrid.files.csvfile import CsvFormat
+from hybrid.files.csvfile import CsvFormat, ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.naming import naming_warnings
@@ -82,6 +83,7 @@ def run_job(
         staged = stage(bench, spec, files, csv_format, folder / "rows")
         if staged.is_empty and not (allow_empty or dry_run):
             raise _empty(job, files, staged.filtered)
+        refuse_duplicate_keys(spec, files, csv_format, staged)
         run = _Run(bench, spec, layout, job, act_id, files, folder, dry_run, append, reason, user)
         return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged), job.push_attempts)
 
@@ -89,7 +91,12 @@ def run_job(
 def _attempt(run: _Run, staged: Staged) -> JobReport:
     run.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.spec.name}' holds.")
     plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.append, folder=run.folder)
-    warnings = (*run.job.warnings, *_warnings(run.spec, staged), *naming_warnings(run.job, staged.files))
+    warnings = (
+        *run.job.warnings,
+        *_warnings(run.spec, staged),
+        *naming_warnings(run.job, staged.files),
+        *_cut_warnings(run),
+    )
     names = (plan.segments_from, plan.segments_to)
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
@@ -185,6 +192,12 @@ def _warnings(spec: TableSpec, staged: Staged) -> list[str]:
     if hollow and not staged.is_empty:
         found.append(f"{len(hollow)} of {len(staged.files)} files hold no rows, e.g. {hollow[0]}.")
     return found
+
+
+def _cut_warnings(run: _Run) -> list[str]:
+    """JSON, and formats with a footer, tell that they were cut off; the last cell of a CSV file does not."""
+    cut = [file.path for file in run.files if run.job.data_format == DataFormat.CSV and not ends_line(file.path)]
+    return [f"{path} does not end with the end of a line; was it cut off?" for path in cut[:3]]
 
 
 def _nothing_sentence(job: JobSpec, plan: JobPlan, filtered: int) -> str:

@@ -16,7 +16,7 @@ from hybrid.replace.diff import Difference, difference
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.stage import FILE, Staged
 from hybrid.replace.swap import good_realtime_rows, newest_rows, unmoved_rows
-from hybrid.replace.targets import Target, refuse_overlap, replaced_names, targets_of
+from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table import columns
@@ -68,6 +68,8 @@ def plan_job(
     if realtime is not None and base.offline.boundary.mode is BoundaryMode.EXACT:
         kept_apart = [target for target in targets if target.name in replaced or not append]
         _refuse_unmoved(bench, spec, base, realtime, kept_apart)
+    if job.segment_name_type == "fixed" and not append:
+        refuse_times_outside_name(spec, targets[0].name, staged)
     before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
     number = base.offline.act.number + 1
     fresh = _new_rows(bench, spec, staged, targets, number)

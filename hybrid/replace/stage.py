@@ -134,6 +134,15 @@ def stage(bench: Workbench, spec: TableSpec, files: Sequence[InputFile], csv_for
     return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), tuple(_by_file(files, notes)), absent, filtered)
 
 
+def place_of(offset: int) -> tuple[int, int]:
+    """The number of the file that a staged row came from, and its position there."""
+    return offset >> _ROWS_PER_FILE_BITS, offset & ((1 << _ROWS_PER_FILE_BITS) - 1)
+
+
+def _offset(file: int, position: int) -> int:
+    return (file << _ROWS_PER_FILE_BITS) + position
+
+
 def _by_file(files: Sequence[InputFile], notes: Iterable[_Note]) -> Iterator[StagedFile]:
     of_file: dict[int, list[_Note]] = defaultdict(list)
     for note in notes:
@@ -218,7 +227,7 @@ class _Converter:
             raise Problem(record.position, record.at, found.reason)
         note.seen.update(shaped)
         note.count(found.is_delete, found.time_ms, record.at)
-        offset = (note.file << _ROWS_PER_FILE_BITS) + record.position
+        offset = _offset(note.file, record.position)
         op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
         return (*found.values, offset, op, found.time_ms, note.file, None)
 

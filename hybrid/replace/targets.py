@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from hybrid.errors import ConflictError, SpecError
+from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.log import DataFile
 from hybrid.replace.naming import segment_names
 from hybrid.replace.stage import Staged, StagedFile
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
-from hybrid.table.names import is_segment_name
+from hybrid.table.names import is_segment_name, time_value, times_in_name
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,25 @@ def refuse_overlap(targets: Sequence[Target], existing: Sequence[DataFile], goin
                 f"{len(beside)} segment{'s' * (len(beside) > 1)}, e.g. '{beside[0]}'. Nothing was changed.",
                 hint="To correct a segment, name it: --var segmentName=... To add rows beside them: --append",
             )
+
+
+def refuse_times_outside_name(spec: TableSpec, name: str, staged: Staged) -> None:
+    """DataError when a row lies outside of the times that a name like `orders_<min>_<max>_<seq>` tells.
+
+    Most likely the rows are those of another segment, which would then be there twice.
+    """
+    named = times_in_name(spec, name)
+    if named is None:
+        return
+    for file in staged.files:
+        for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
+            if time is not None and not named[0] <= time <= named[1]:
+                first, last = (time_value(spec, one) for one in named)
+                raise DataError(
+                    f"{file.path}{at}: time {time_value(spec, time)} lies outside of the times in the name of segment "
+                    f"'{name}', {first} to {last}. Nothing was changed.",
+                    hint="Name the segment that the rows belong to, or say --append if they belong to this one.",
+                )
 
 
 def _overlaps(file: DataFile, low: int, high: int) -> bool:
