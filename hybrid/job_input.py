@@ -1,4 +1,4 @@
-"""What a job is given beside its spec: the stretch of time that it covers, and a statement whose rows are its input.
+"""What a job is given beside its spec, and how its input comes here: the rows of a statement, a store's files.
 
 A statement is answered as `hybrid query` answers it, but whole: Pinot's default LIMIT does not hold. Its rows are
 staged as a Parquet file for as long as the job runs.
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hybrid.errors import UsageError
+from hybrid.errors import DataError, UsageError
 from hybrid.lake.workbench import new_act_id
 from hybrid.spec.job_spec import AnsweredStatement, JobSpec
 
@@ -44,10 +46,8 @@ def run_given(home: Hybrid, job: JobSpec, given: GivenToJob, options: Mapping[st
     if given.covers is not None:
         job = replace(job, covers=given.covers)
     table = home.table(job.table_name)
-    if given.sql is None:
-        return table.replace(job, **options)
-    with _answered(home, job, given.sql) as over_rows:
-        return table.replace(over_rows, **options)
+    with _answered(home, job, given.sql) if given.sql is not None else _fetched(home, job) as ready:
+        return table.replace(ready, **options)
 
 
 @contextmanager
@@ -69,6 +69,30 @@ def _answered(home: Hybrid, job: JobSpec, sql: str) -> Iterator[JobSpec]:
         _write(result, str(path))
         fields: dict[str, Any] = {"include": None, "exclude": None, "data_format": "parquet", "reader_configs": {}}
         yield replace(job, input_dir=path, statement=statement, **fields)
+
+
+@contextmanager
+def _fetched(home: Hybrid, job: JobSpec) -> Iterator[JobSpec]:
+    """The job with the files of its object store on this machine; as it is, where they are already."""
+    if job.store is None:
+        yield job
+        return
+    from hybrid.files.objectstore import fetch
+
+    home.bench.progress.say(f"Fetching files from {job.store.address}.")
+    with home.bench.staging(home.layout(job.table_name), new_act_id("fetch")) as folder:
+        folder.mkdir()
+        if not fetch(job.store, partial(_is_wanted, job), folder):
+            wanted = job.include or "any file"
+            raise DataError(f"{job.source}: no object at {job.store.address} matches '{wanted}'.")
+        # What does not match was not fetched, and the patterns are of the addresses there.
+        fields: dict[str, Any] = {"include": "glob:**", "exclude": None, "search_recursively": True, "store": None}
+        yield replace(job, input_dir=folder, fetched_from=job.store.address, **fields)
+
+
+def _is_wanted(job: JobSpec, below: str, address: str) -> bool:
+    """Markers that writers leave beside their data count only when a pattern names them."""
+    return job.matches(below, address) and bool(job.include or not PurePosixPath(below).name.startswith((".", "_")))
 
 
 def _check_names(result: QueryResult) -> None:

@@ -147,6 +147,8 @@ def _lineage(run: _Run, plan: JobPlan, sentence: str) -> Lineage:
 
 def _input(job: JobSpec, file: InputFile) -> dict[str, object]:
     """What lineage keeps of an input: a file, or the statement whose rows it holds."""
+    if job.statement is None and job.fetched_from:
+        return {**file.to_json(), "path": f"{job.fetched_from}/{file.path.relative_to(job.input_dir).as_posix()}"}
     if job.statement is None:
         return file.to_json()
     return {**file.to_json(), "path": None, "sql": job.statement.sql, "revision": job.statement.revision}

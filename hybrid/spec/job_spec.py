@@ -15,6 +15,7 @@ from hybrid.errors import NotFoundError, SpecError
 from hybrid.spec.document import Section, shown
 from hybrid.spec.job_names import NameParts, name_parts, name_type, name_warnings
 from hybrid.spec.job_reader import data_format, reader_configs, reader_warnings
+from hybrid.spec.job_store import ObjectStore, is_on_store, parse_store, store_warnings
 from hybrid.spec.path_patterns import PatternError, compile_path_pattern
 from hybrid.spec.templates import built_in_dates, fill, names_in
 
@@ -73,6 +74,7 @@ class JobSpec:
 
     `segment_name` is set for the name type `fixed`; `name_parts` belongs to the others. `covers` is the stretch of
     time that it answers for: FROM/TO, COVERS_DAY, COVERS_ALL or nothing. `statement` gave the rows in its one file.
+    `store` holds the files, and `input_dir` is nothing, until they are fetched: then `fetched_from` is their address.
     """
 
     source: str
@@ -90,6 +92,8 @@ class JobSpec:
     push_attempts: int = 1
     covers: str = ""
     statement: AnsweredStatement | None = None
+    store: ObjectStore | None = None
+    fetched_from: str = ""
     warnings: tuple[str, ...] = ()
 
     def matches(self, relative_path: str, absolute_path: str) -> bool:
@@ -104,6 +108,9 @@ class JobSpec:
 
     def input_files(self) -> list[Path]:
         """The files that the job reads, in the order of their paths. NotFoundError when the input does not exist."""
+        if self.store is not None:
+            message = f"the files at {self.store.address} were not fetched. Run the job with run_job()."
+            raise SpecError.at(self.source, "inputDirURI", message)
         if self.input_dir.is_file():
             return [self.input_dir] if self.matches(self.input_dir.name, self.input_dir.as_posix()) else []
         if not self.input_dir.is_dir():
@@ -146,11 +153,15 @@ def parse_job_spec(
     top = Section(_filled(used, known, source), source)
     names = top.section("segmentNameGeneratorSpec")
     generator = name_type(names)
+    uri = input_dir if input_dir is not None else top.text("inputDirURI")
+    stores = {"pinotFSSpecs": doc.get("pinotFSSpecs")} if is_on_store(uri) else None
+    filesystems = Section(_filled(stores, known, source), source) if stores else None
     reader = top.section("recordReaderSpec")
     return JobSpec(
         source=source,
         job_type=top.choice("jobType", JOB_TYPES),
-        input_dir=_input_dir(top, folder, input_dir),
+        input_dir=Path("/") if filesystems else _input_dir(top, folder, input_dir),
+        store=parse_store(filesystems, uri) if filesystems else None,
         table_name=top.section("tableSpec").text("tableName"),
         data_format=data_format(reader),
         include=_pattern(top, "includeFileNamePattern"),
@@ -166,6 +177,7 @@ def parse_job_spec(
             *_key_warnings(doc, source),
             *name_warnings(names),
             *reader_warnings(reader),
+            *(store_warnings(filesystems, uri) if filesystems else ()),
             *_variable_warnings(doc, variables, source),
         ),
     )
@@ -259,7 +271,11 @@ def _local(top: Section, folder: Path, text: str, typed: bool) -> Path:
         text = unquote(uri.path)
     elif "://" in text:
         hint = "Copy the files to this machine and give --input DIR."
-        top.fail("inputDirURI", f"'{text}' cannot be read: only local folders are, with file:// or without.", hint=hint)
+        top.fail(
+            "inputDirURI",
+            f"'{text}' cannot be read: only local folders are, with file:// or without, and s3://.",
+            hint=hint,
+        )
     path = Path(text).expanduser()
     beside_spec = (folder / path).resolve()
     # What stands in the file is meant from the file; what a user types is also looked for where the user stands.

@@ -111,8 +111,32 @@ def test_input_folders(tmp_path: Path) -> None:
     assert load(tmp_path, RECIPE, input_dir="/a/b", segmentName="s").input_dir == Path("/a/b")
     uri = RECIPE.replace("'/data'", "'file:///a%20b'")
     assert load(tmp_path, uri, segmentName="s").input_dir == Path("/a b")
-    with pytest.raises(SpecError, match="'s3://bucket/x' cannot be read"):
-        load(tmp_path, RECIPE.replace("/data", "s3://bucket/x"), segmentName="s")
+    with pytest.raises(SpecError, match="'gs://bucket/x' cannot be read: only local folders are"):
+        load(tmp_path, RECIPE.replace("/data", "gs://bucket/x"), segmentName="s")
+
+
+STORES = """
+pinotFSSpecs:
+  - scheme: file
+  - scheme: s3
+    className: org.apache.pinot.plugin.filesystem.S3PinotFS
+    configs: {region: eu, accessKey: '${key}', secretKey: 'x', colour: red}
+"""
+
+
+def test_input_on_an_object_store(tmp_path: Path) -> None:
+    spec = load(tmp_path, RECIPE.replace("/data", "s3a://bucket/x/${day}/"), segmentName="s", day="1")
+    assert spec.store is not None and (spec.store.bucket, spec.store.key) == ("bucket", "x/1")
+    with pytest.raises(SpecError, match="the files at s3://bucket/x/1 were not fetched"):
+        spec.input_files()
+    older = RECIPE[RECIPE.index("pinotFSSpecs:") : RECIPE.index("recordReaderSpec:")]
+    text = RECIPE.replace(older, STORES)
+    found = load(tmp_path, text, "s3://b", segmentName="s", key="k")
+    assert found.store is not None and found.store.options == {"region": "eu", "accessKey": "k", "secretKey": "x"}
+    assert "secret" not in repr(found) and "pinotFSSpecs[1].configs.colour" in found.warnings[0]
+    assert load(tmp_path, text, segmentName="s").store is None, "the key is not needed for local files"
+    with pytest.raises(SpecError, match="names no bucket"):
+        load(tmp_path, RECIPE, "s3:///x", segmentName="s")
 
 
 def test_lists_input_files(tmp_path: Path) -> None:
