@@ -309,13 +309,26 @@ class Hybrid:
     # Work
 
     def run_job(
-        self, path: Path, variables: Mapping[str, str], *, input_dir: str | None = None, **options: Any
+        self,
+        path: Path,
+        variables: Mapping[str, str],
+        *,
+        input_dir: str | None = None,
+        covers: str | None = None,
+        sql: str | None = None,
+        **options: Any,
     ) -> JobReport:
-        """Runs an ingestion job spec on the table it names; options as `Table.replace` takes them."""
+        """Runs an ingestion job spec on the table it names; options as `Table.replace` takes them.
+
+        `covers` (FROM/TO, `day` or `all`) is what the job answers for: other segments in it are removed. With `sql`,
+        the rows of that statement are its input.
+        """
+        from hybrid.job_input import GivenToJob, run_given
         from hybrid.spec.job_spec import load_job_spec
 
-        job = load_job_spec(path, dict(variables), input_dir)
-        return self.table(job.table_name).replace(job, **options)
+        given = GivenToJob(covers, sql)
+        job = load_job_spec(path, dict(variables), given.input_dir(input_dir), self.now_ms())
+        return run_given(self, job, given, options)
 
     def load_flows(self, path: Path, variables: Mapping[str, str]) -> FlowSession:
         """What the flow file at `path` (.py or .sql) declares. Nothing runs, and no JVM is started."""

@@ -47,6 +47,7 @@ class Change:
     delete: bool = False
     where: str | None = None
     input: str | None = None
+    expect: tuple[str, ...] = ()
     reason: str | None = None
     user: str | None = None
 
@@ -191,6 +192,7 @@ class Backfills:
 
     def _request(self, spec: TableSpec, change: Change, window: Window | None) -> Request:
         from hybrid.replace.backfill.inputs import inspect_input
+        from hybrid.replace.job_checks import with_asked
         from hybrid.sql.row_sql import row_assignments, row_condition
 
         if [change.update is not None, change.delete, change.input is not None].count(True) != 1:
@@ -198,16 +200,17 @@ class Backfills:
         if change.input is not None and change.where is not None:
             raise UsageError("--where goes with --update and --delete; --input brings the rows themselves.")
         now_ms = self._home.bench.now_ms()
+        expected = with_asked(spec, (), change.expect)
         where = row_condition(change.where, spec, "--where", now_ms=now_ms) if change.where is not None else None
         if change.input is not None:
             files, csv_format = inspect_input(spec, Path(change.input))
-            return Request(ChangeKind.ROWS, window, files=files, csv_format=csv_format)
+            return Request(ChangeKind.ROWS, window, files=files, csv_format=csv_format, expectations=expected)
         if change.delete:
-            return Request(ChangeKind.DELETE, window, where)
+            return Request(ChangeKind.DELETE, window, where, expectations=expected)
         assert change.update is not None
         assignments = row_assignments(change.update, spec, "--update", now_ms=now_ms)
         refuse_deciding(spec, assignments)
-        return Request(ChangeKind.UPDATE, window, where, assignments)
+        return Request(ChangeKind.UPDATE, window, where, assignments, expectations=expected)
 
     def _commit_first(self, table: Table) -> list[str]:
         """Commits what Kafka holds, so that the plan sees the rows that queries show; what came in the way."""

@@ -229,6 +229,8 @@ def job_run(
     folder: str,
     variables: Mapping[str, str],
     input_dir: str | None = None,
+    covers: str | None = None,
+    sql: str | None = None,
     dry_run: bool = False,
     append: bool = False,
     allow_empty: bool = False,
@@ -236,10 +238,13 @@ def job_run(
     user: str | None = None,
     expect: Sequence[str] = (),
 ) -> Json:
-    """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`."""
+    """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`; see `Hybrid.run_job`."""
+    from hybrid.job_input import GivenToJob, run_given
     from hybrid.spec.job_spec import job_document, parse_job_spec
 
-    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, input_dir)
+    given = GivenToJob(covers, sql)
+    place = given.input_dir(input_dir)
+    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, place, home.now_ms())
     options: dict[str, Any] = {
         "dry_run": dry_run,
         "append": append,
@@ -248,7 +253,7 @@ def job_run(
         "user": user,
         "expect": tuple(expect),
     }
-    return json_value(home.table(job.table_name).replace(job, **options).to_json())
+    return json_value(run_given(home, job, given, options).to_json())
 
 
 def backfill_plan(
@@ -261,13 +266,14 @@ def backfill_plan(
     delete: bool = False,
     where: str | None = None,
     input: str | None = None,
+    expect: Sequence[str] = (),
     reason: str | None = None,
     user: str | None = None,
 ) -> Json:
     """Plans a correction and stages its rows (see `hybrid.backfills.Change`)."""
     from hybrid.backfills import Change
 
-    change = Change(start, end, update, delete, where, input, reason, user)
+    change = Change(start, end, update, delete, where, input, tuple(expect), reason, user)
     return views.plan_view(home.backfills.plan(table, change))
 
 

@@ -131,6 +131,7 @@ def _sentence(report: Any) -> str:
 
 def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any]) -> str:
     if VERBS[verb].run_type == JOB:
+        from hybrid.job_input import GivenToJob
         from hybrid.spec.job_spec import job_document, parse_job_spec
 
         source = arguments["source"]
@@ -139,7 +140,8 @@ def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any]) -> str:
             source,
             Path(arguments["folder"]),
             arguments["variables"],
-            arguments.get("input_dir"),
+            GivenToJob(sql=arguments.get("sql")).input_dir(arguments.get("input_dir")),
+            home.now_ms(),
         )
         return home.spec(job.table_name).name
     if "backfill" in arguments:

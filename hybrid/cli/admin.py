@@ -6,6 +6,7 @@ Pinot controller are read and not used: the server that runs on this home is, or
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,12 @@ def add_table(
 @click.option("-jobSpecFile", "-jobSpec", "spec", required=True, type=_FILE, help="The ingestion job spec (YAML).")
 @click.option("-values", "values", multiple=True, metavar="name=value", help="Fills ${name} in the spec.")
 @click.argument("more", nargs=-1, metavar="[name=value]...")
-@click.option("-propertyFile", "properties", type=_FILE, help="Lines name=value that fill ${name}.")
+@click.option(
+    "-propertyFile",
+    "properties",
+    type=_FILE,
+    help="Lines name=value that fill ${name}.",
+)
 @click.option("--input", "input_dir", metavar="DIR", help="Stands in for inputDirURI.")
 @click.option("--append", is_flag=True, help="A new segment may overlap the times of those that are there.")
 @click.option("--yes", is_flag=True, help="An empty input is meant.")
@@ -93,7 +99,9 @@ def launch_job(
     yes: bool,
 ) -> None:
     """Run an ingestion job spec, as `hybrid job run` does."""
-    variables = {**_properties(properties), **read_variables((*values, *more), "-values")}
+    given = _properties(properties)
+    of_environment = {name: os.environ[name] for name in given if name in os.environ}  # they come between, as in Pinot
+    variables = {**given, **of_environment, **read_variables((*values, *more), "-values")}
     options = {"dry_run": False, "append": append, "allow_empty": yes, "reason": None, "user": os_user()}
     tell_job(cli, run_spec(cli, spec, variables, input_dir, **options))
 

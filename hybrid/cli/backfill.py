@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.job import read_expectation
 from hybrid.cli.opened import ask, confirm, tell
 from hybrid.cli.replacement import os_user, tell_job
 from hybrid.errors import NotFoundError, UsageError
@@ -34,6 +35,7 @@ def backfill() -> None:
 @click.option(
     "--input", "input_", metavar="PATH", help="A file or folder of rows: they come in the place of all others."
 )
+@click.option("--expect", multiple=True, metavar="EXPECTATION", help="What must hold of the rows; @FILE reads JSON.")
 @click.option("-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), help="Where PLAN.json goes.")
 @click.option("--reason", help="Why; kept with the lineage entries.")
 @pass_cli
@@ -46,23 +48,27 @@ def plan(
     delete: bool,
     where: str | None,
     input_: str | None,
+    expect: tuple[str, ...],
     output: Path | None,
     reason: str | None,
 ) -> int:
     """Stage corrected rows and show what they would change. Nothing is visible; query it: SET plan='ID'; SELECT ..."""
     if output is not None and not output.absolute().parent.is_dir():
         raise NotFoundError(f"-o {output}: folder '{output.absolute().parent}' does not exist.")
-    place = str(Path(input_).expanduser().absolute()) if input_ is not None else None
-    change = {"update": update, "delete": delete, "where": where, "input": place, "reason": reason, "user": os_user()}
-    found = ask(cli, "backfill_plan", table=table, start=start, end=end, **change)
+    rows = str(Path(input_).expanduser().absolute()) if input_ is not None else None
+    expected = [read_expectation(text) for text in expect]
+    asked = {"update": update, "delete": delete, "where": where, "input": rows, "expect": expected}
+    found = ask(cli, "backfill_plan", table=table, start=start, end=end, reason=reason, user=os_user(), **asked)
     if output is not None:
         output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     tell(cli, found)
     if not cli.is_machine_read:
         _show_buckets(cli, found)
-        what = str(output) if output is not None else found["id"]
+        for check in found["checks"]:
+            cli.say(f"{check['state']}: {check['sentence']}")
+        place = str(output) if output is not None else found["id"]
         cli.say(f"Look at it:  hybrid query \"SET plan='{found['id']}'; SELECT ... FROM {found['table']}\"")
-        cli.say(f"Swap it in:  hybrid backfill run {what}")
+        cli.say(f"Swap it in:  hybrid backfill run {place}")
     return _FINDINGS if found["failed_checks"] else 0
 
 

@@ -23,6 +23,8 @@ def job() -> None:
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--var", "variables", multiple=True, metavar="name=value", help="Fills ${name} in the spec.")
 @click.option("--input", "input_dir", metavar="DIR", help="Stands in for inputDirURI.")
+@click.option("--sql", metavar="SELECT", help="The rows of a statement are the job's input.")
+@click.option("--covers", metavar="FROM/TO", help="Remove other segments in this stretch of time; also 'day', 'all'.")
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--append", is_flag=True, help="A new segment may overlap the times of those that are there.")
 @click.option("--expect", multiple=True, metavar="EXPECTATION", help="What must hold of the rows; @FILE reads JSON.")
@@ -34,6 +36,8 @@ def run(
     spec: Path,
     variables: tuple[str, ...],
     input_dir: str | None,
+    sql: str | None,
+    covers: str | None,
     dry_run: bool,
     append: bool,
     expect: tuple[str, ...],
@@ -43,7 +47,8 @@ def run(
     """Put a job's rows in place of offline segments of the same name, or add them, in one swap."""
     options = {"dry_run": dry_run, "append": append, "allow_empty": yes, "reason": reason, "user": os_user()}
     expected = [read_expectation(text) for text in expect]
-    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, expect=expected, **options))
+    given = {"sql": sql, "covers": covers, "expect": expected, **options}
+    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **given))
 
 
 def run_spec(

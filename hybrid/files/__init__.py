@@ -1,1 +1,1 @@
-"""Files of records (JSON, CSV, Parquet): how workers share them, and reading each record with its place."""
+"""Files of records (JSON, CSV, Parquet, Avro, ORC): how workers share them, and reading each record with its place."""

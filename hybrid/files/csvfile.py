@@ -2,53 +2,63 @@
 
 from __future__ import annotations
 
-import csv
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hybrid.errors import SpecError
-from hybrid.files.records import Problem, Record, Slice, text_lines
+from hybrid.files.csvcells import Dialect, rows_of
+from hybrid.files.records import Problem, Record, Slice, is_gzip, text_lines
 
-# What Pinot's `fileFormat` names mean: Commons CSV's formats.
+# What Pinot's `fileFormat` names mean: Commons CSV's predefined formats, without regard to case and underscores.
 _FILE_FORMATS: dict[str, dict[str, Any]] = {
     "DEFAULT": {},
     "EXCEL": {},
     "RFC4180": {},
     "TDF": {"delimiter": "\t"},
     "MYSQL": {"delimiter": "\t", "quote": None, "escape": "\\", "null": "\\N"},
+    "ORACLE": {"escape": "\\", "null": "\\N"},
+    "POSTGRESQLCSV": {},
+    "POSTGRESQLTEXT": {"delimiter": "\t", "escape": "\\", "null": "\\N"},
+    "MONGODBCSV": {},
+    "MONGODBTSV": {"delimiter": "\t"},
+    "INFORMIXUNLOAD": {"delimiter": "|", "escape": "\\"},
+    "INFORMIXUNLOADCSV": {},
 }
+_CONFIGS = "recordReaderSpec.configs"
 
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How cells are told apart. `columns` stand in for a header line; `null` is the text of a missing value."""
+    """How a file is read. `columns` stand in for a header line; `null` is the text of a missing value.
 
-    delimiter: str = ","
-    multi_value_delimiter: str = ";"
+    Cells of the columns in `multi_value` are split at `multi_value_delimiter`; None: they are not.
+    """
+
+    dialect: Dialect = field(default_factory=Dialect)
+    multi_value_delimiter: str | None = ";"
     columns: tuple[str, ...] = ()
     skip_header: bool = False
-    quote: str | None = '"'
-    escape: str | None = None
     null: str | None = None
     multi_value: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, configs: Mapping[str, str], multi_value: frozenset[str], source: str) -> CsvFormat:
         """The format that a job spec's reader `configs` give; `multi_value` names the columns whose cells are split."""
-        name = configs.get("fileFormat", "DEFAULT").upper()
+        name = configs.get("fileFormat", "DEFAULT").replace("_", "").upper()
         if name not in _FILE_FORMATS:
             known = ", ".join(_FILE_FORMATS)
-            raise SpecError.at(source, "recordReaderSpec.configs.fileFormat", f"'{name}' is not one of {known}.")
+            raise SpecError.at(source, f"{_CONFIGS}.fileFormat", f"'{name}' is not one of {known}.")
         named = _FILE_FORMATS[name]
-        delimiter = configs.get("delimiter", named.get("delimiter", ","))
+        dialect = _dialect(configs, named)
+        splits = _is_true(configs, "multiValueDelimiterEnabled", default=True)
         return cls(
-            delimiter=delimiter,
-            multi_value_delimiter=configs.get("multiValueDelimiter", ";"),
-            columns=tuple(part.strip() for part in configs["header"].split(delimiter)) if "header" in configs else (),
-            skip_header=configs.get("skipHeader", "false").lower() == "true",
-            quote=named.get("quote", '"'),
-            escape=named.get("escape"),
+            dialect=dialect,
+            multi_value_delimiter=configs.get("multiValueDelimiter", ";") if splits else None,
+            columns=_columns(configs, dialect, source),
+            skip_header=_is_true(configs, "skipHeader"),
             null=configs.get("nullStringValue", named.get("null")),
             multi_value=multi_value,
         )
@@ -57,13 +67,14 @@ class CsvFormat:
         """What a cell holds: None when it is empty, a list in a multi-value column, text otherwise."""
         if cell in {"", self.null}:
             return None
-        return cell.split(self.multi_value_delimiter) if column in self.multi_value else cell
+        if self.multi_value_delimiter is None or column not in self.multi_value:
+            return cell
+        return cell.split(self.multi_value_delimiter)
 
 
 def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
     """The rows of a file below its header. Problem at a row with more or fewer cells than the header."""
-    csv.field_size_limit(2**31 - 1)
-    rows = _rows(csv.reader((text for text, _ in text_lines(piece.path)), **_dialect(form)))
+    rows = rows_of((text for text, _ in text_lines(piece.path)), form.dialect)
     header = _header(rows, form)
     for position, (line, cells) in enumerate(rows):
         at = f", line {line}"
@@ -72,28 +83,39 @@ def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
         yield Record(position, at, {name: form.value(name, cell) for name, cell in zip(header, cells, strict=True)})
 
 
-def _dialect(form: CsvFormat) -> dict[str, Any]:
-    return {
-        "delimiter": form.delimiter,
-        "quotechar": form.quote,
-        "escapechar": form.escape,
-        "quoting": csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE,
-        "strict": True,
-    }
+def ends_line(path: Path) -> bool:
+    """Whether the last line of a file has its end; one without may have been cut off within its last cell."""
+    with path.open("rb") as file:
+        if is_gzip(path) or file.seek(0, os.SEEK_END) == 0:
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) in b"\r\n"
 
 
-def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """(number of its first line, cells) of each row that is not blank; a quoted cell may span lines."""
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise Problem(line, f", line {line}", f"is not CSV: {error}") from error
-        if cells:
-            yield line, cells
+def _dialect(configs: Mapping[str, str], named: Mapping[str, Any]) -> Dialect:
+    return Dialect(
+        delimiter=configs.get("delimiter", named.get("delimiter", ",")),
+        quote=configs.get("quoteCharacter", named.get("quote", '"')),
+        escape=configs.get("escapeCharacter", named.get("escape")),
+        comment=configs.get("commentMarker"),
+        trim=_is_true(configs, "ignoreSurroundingSpaces", default=True),
+        skips_blank_lines=_is_true(configs, "ignoreEmptyLines", default=True),
+    )
+
+
+def _is_true(configs: Mapping[str, str], key: str, default: bool = False) -> bool:
+    return configs.get(key, str(default)).lower() == "true"
+
+
+def _columns(configs: Mapping[str, str], dialect: Dialect, source: str) -> tuple[str, ...]:
+    """The names in `header`, told apart like the cells of a row."""
+    if "header" not in configs:
+        return ()
+    try:
+        rows = list(rows_of(iter([configs["header"]]), dialect))
+    except Problem as problem:
+        raise SpecError.at(source, f"{_CONFIGS}.header", f"'{configs['header']}' {problem.reason}.") from problem
+    return tuple(name.strip() for _, cells in rows for name in cells)
 
 
 def _header(rows: Iterator[tuple[int, list[str]]], form: CsvFormat) -> Sequence[str]:

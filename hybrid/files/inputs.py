@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,8 +11,9 @@ from pathlib import Path
 
 from hybrid.errors import DataError
 from hybrid.files.jsonfile import json_shape
+from hybrid.files.orcfile import stripes
 from hybrid.files.parquetfile import row_groups
-from hybrid.files.records import Problem, Shape, Slice
+from hybrid.files.records import Problem, Shape, Slice, is_gzip
 
 # Files of JSON lines are cut after this many bytes, at the next line end, so that several workers share a large one.
 SLICE_BYTES = 32 * 1024 * 1024
@@ -23,6 +25,8 @@ class DataFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     PARQUET = "parquet"
+    AVRO = "avro"
+    ORC = "orc"
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,15 @@ def _cut(path: Path, data_format: DataFormat) -> tuple[str, Sequence[Slice]]:
         return _sha256(path), row_groups(path)
     if data_format is DataFormat.CSV:
         return _sha256(path), [Slice(path, Shape.CSV)]
+    if data_format is DataFormat.AVRO:
+        return _sha256(path), [Slice(path, Shape.AVRO)]
+    if data_format is DataFormat.ORC:
+        return _sha256(path), stripes(path)
     shape = json_shape(path)
     if shape is not Shape.JSON_LINES:
         return _sha256(path), [Slice(path, shape)]
+    if is_gzip(path):  # cannot be entered in the middle
+        return _sha256(path), [Slice(path, shape, bytes=sys.maxsize)]
     return _lines(path)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from hybrid.files.records import Problem, Record, Shape, Slice, at_line, check_text, text_lines
+from hybrid.files.records import Problem, Record, Shape, Slice, at_line, check_text, open_plain, text_lines
 from hybrid.spec.jsontext import parse_json
 
 _HEAD_BYTES = 64 * 1024
@@ -15,8 +17,7 @@ _HEAD_BYTES = 64 * 1024
 
 def json_shape(path: Path) -> Shape:
     """How objects lie in a file. Problem when it is not text."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
+    head = _head(path)
     check_text(head)
     if head.decode("utf-8-sig", errors="replace").lstrip()[:1] == "[":
         return Shape.JSON_WHOLE
@@ -26,6 +27,14 @@ def json_shape(path: Path) -> Shape:
         return Shape.JSON_LINES
     # A bad first line is a bad row of a file of lines when the second line is a row; else an object spans lines.
     return Shape.JSON_LINES if not first or any(map(_is_object, first)) else Shape.JSON_WHOLE
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with open_plain(path) as file:
+            return file.read(_HEAD_BYTES)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise Problem(0, "", f"the gzip data cannot be read, is the file damaged or cut off? {error}") from error
 
 
 def read_lines(piece: Slice) -> Iterator[Record]:

@@ -34,9 +34,9 @@ def read_row_group(piece: Slice) -> Iterator[Record]:
     position, group = piece.first, f"row group {piece.start}"
     try:
         for batch in pq.ParquetFile(piece.path).iter_batches(_BATCH_ROWS, row_groups=[piece.start]):
-            for values in batch.to_pylist():
+            for values in batch.to_pylist(maps_as_pydicts="strict"):
                 yield Record(position, f", row {position + 1} ({group})", values)
                 position += 1
-    except (ArrowException, OSError, ValueError) as error:
+    except (ArrowException, OSError, ValueError, KeyError) as error:
         at = f", from row {position + 1} on ({group})"
         raise Problem(position, at, f"cannot be read as Parquet, is it damaged? {error}") from error

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hybrid.files.avrofile import read_avro
 from hybrid.files.csvfile import CsvFormat, read_csv
 from hybrid.files.jsonfile import read_lines, read_whole
+from hybrid.files.orcfile import read_stripe
 from hybrid.files.parquetfile import read_row_group
 from hybrid.files.records import Problem, Record, Shape, Slice
 
@@ -19,6 +21,10 @@ def read_slice(piece: Slice, csv_format: CsvFormat) -> Iterator[Record]:
             yield from read_whole(piece)
         elif piece.shape is Shape.CSV:
             yield from read_csv(piece, csv_format)
+        elif piece.shape is Shape.AVRO:
+            yield from read_avro(piece)
+        elif piece.shape is Shape.ORC:
+            yield from read_stripe(piece)
         else:
             yield from read_row_group(piece)
     except OSError as error:

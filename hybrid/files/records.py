@@ -6,18 +6,22 @@ numbers; a correction needs the exact place of the first bad row, so Spark's wor
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 
 _BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
 _NOT_TEXT = {
     b"\xff\xfe": "is UTF-16; only UTF-8 is read. Convert it first",
     b"\xfe\xff": "is UTF-16; only UTF-8 is read. Convert it first",
-    b"\x1f\x8b": "is compressed with gzip. Unpack it first",
     b"PAR1": "is a Parquet file. Say dataFormat: 'parquet' in recordReaderSpec",
+    b"ORC": "is an ORC file. Say dataFormat: 'orc' in recordReaderSpec",
+    b"Obj\x01": "is an Avro file. Say dataFormat: 'avro' in recordReaderSpec",
 }
 
 
@@ -44,13 +48,16 @@ class Shape(StrEnum):
     JSON_WHOLE = "whole"
     CSV = "csv"
     PARQUET = "parquet"
+    AVRO = "avro"
+    ORC = "orc"
 
 
 @dataclass(frozen=True)
 class Slice:
     """A piece of a file that one worker reads. `first` is its first row or line, from 0.
 
-    `start` and `bytes` bound JSON lines; of a Parquet file `start` is the row group. Others are read whole.
+    `start` and `bytes` bound JSON lines; of a Parquet file `start` is the row group, of an ORC file the stripe. Others
+    are read whole.
     """
 
     path: Path
@@ -65,14 +72,30 @@ def at_line(line: int) -> str:
     return f", line {line + 1}"
 
 
+def is_gzip(path: Path) -> bool:
+    """Whether a file is compressed with gzip, by its first bytes, as Pinot looks."""
+    with path.open("rb") as file:
+        return file.read(len(_GZIP)) == _GZIP
+
+
+def open_plain(path: Path) -> IO[bytes]:
+    """A file for reading, unpacked when it is compressed with gzip."""
+    return cast("IO[bytes]", gzip.open(path)) if is_gzip(path) else path.open("rb")
+
+
 def text_lines(path: Path, start: int = 0, first_line: int = 0) -> Iterator[tuple[str, int]]:
     """(line, its bytes) from byte `start` on, where line `first_line` begins. Problem when it is not UTF-8."""
-    with path.open("rb") as file:
-        file.seek(start)
-        for line, raw in enumerate(file, first_line):
-            if line == 0:
-                check_text(raw)
-            yield _utf8(raw.removeprefix(_BOM) if line == 0 else raw, line), len(raw)
+    line = first_line
+    try:
+        with open_plain(path) as file:
+            file.seek(start)
+            for line, raw in enumerate(file, first_line):
+                if line == 0:
+                    check_text(raw)
+                yield _utf8(raw.removeprefix(_BOM) if line == 0 else raw, line), len(raw)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        reason = f"the gzip data cannot be read from here on, is the file damaged or cut off? {error}"
+        raise Problem(line + 1, f", after line {line}", reason) from error
 
 
 def check_text(head: bytes) -> None:

@@ -59,18 +59,19 @@ class Workbench:
         ):
             yield
 
-    def until_not_overtaken(self, table: str, attempt: Callable[[], Report]) -> Report:
-        """Plans an act on OFFLINE anew each time another one comes first.
+    def until_not_overtaken(self, table: str, attempt: Callable[[], Report], attempts_min: int = 1) -> Report:
+        """Plans an act on OFFLINE anew each time another one comes first; at least `attempts_min` times.
 
         OvertakenError when that does not end; nothing was changed then.
         """
-        for _ in range(_ATTEMPTS):
+        attempts = max(_ATTEMPTS, attempts_min)
+        for _ in range(attempts):
             try:
                 return attempt()
             except OvertakenError:
                 self.progress.say(f"Another act on OFFLINE of '{table}' came first; planning anew.")
         raise OvertakenError(
-            f"Other acts on OFFLINE of table '{table}' came first {_ATTEMPTS} times. Nothing was changed.",
+            f"Other acts on OFFLINE of table '{table}' came first {attempts} times. Nothing was changed.",
             hint="Run it again when they are done: hybrid task list",
         )
 

@@ -18,7 +18,8 @@ from hybrid.query.guard import check_statement
 from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.tail import KafkaTail, TailSource
-from hybrid.sql.statement import parse_statement
+from hybrid.sql.shape import has_default_limit, set_limit
+from hybrid.sql.statement import Statement, parse_statement
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from hybrid.query.cache.answers import CachedAnswers
 
 __all__ = ["Explanation", "QueryOptions", "QueryResult", "QueryTable", "TableSource", "explain", "run"]
+
+
+_ROWS_ALL = 2**62
 
 
 def _wall_clock_ms() -> int:
@@ -36,13 +40,14 @@ def _wall_clock_ms() -> int:
 class QueryOptions:
     """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins); `spill`: for large sorts.
 
-    A result of more than `rows_max` rows is a QueryError (None: no limit).
+    A result of more than `rows_max` rows is a QueryError (None: no limit). `whole`: without Pinot's default LIMIT.
     `cache` is asked before the files are. `running` is told how to interrupt the statement once it runs; an interrupted
     one is a QueryError (503).
     """
 
     timeout_ms: int | None = None
     rows_max: int | None = None
+    whole: bool = False
     tail: TailSource = field(default_factory=KafkaTail)
     now_ms: Callable[[], int] = _wall_clock_ms
     spill: Path | None = None
@@ -54,11 +59,12 @@ def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Q
     """The answer to a statement. QueryError (with Pinot's code) when there is none."""
     options = options or QueryOptions()
     started, now_ms = time.monotonic(), options.now_ms()
-    if options.cache is not None:
+    if options.cache is not None and not options.whole:
         cached = options.cache.answer(sql, now_ms, Limits(options.timeout_ms, options.rows_max), options.running)
         if cached is not None:
             return cached
-    plan = plan_query(parse_statement(sql), tables, options.tail, now_ms, load_duckdb)
+    statement = _without_default_limit(parse_statement(sql)) if options.whole else parse_statement(sql)
+    plan = plan_query(statement, tables, options.tail, now_ms, load_duckdb)
     if plan.rewritten.statement.explain:
         return _explained(plan)
     with _open(plan, options) as connection:
@@ -75,6 +81,13 @@ def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) 
     """How a statement would be answered now. Nothing but the logs and the tail is read."""
     options = options or QueryOptions()
     return explain_plan(plan_query(parse_statement(sql), tables, options.tail, options.now_ms()))
+
+
+def _without_default_limit(statement: Statement) -> Statement:
+    """The statement with a LIMIT that nothing reaches, where Pinot's own would hold."""
+    if not has_default_limit(statement.tree):
+        return statement
+    return replace(statement, tree=set_limit(statement.tree, _ROWS_ALL))
 
 
 def _explained(plan: QueryPlan) -> QueryResult:

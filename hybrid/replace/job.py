@@ -16,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid.errors import ConflictError, DataError, SpecError, UsageError, suggestion
-from hybrid.files.csvfile import CsvFormat
+from hybrid.files.csvfile import CsvFormat, ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.check_result import CheckResult, refuse_failed
+from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.job_checks import check_count, check_staged, expectations_of, notices, refused, watched
 from hybrid.replace.lineage import Lineage, ReplacementEntry
+from hybrid.replace.naming import naming_warnings
 from hybrid.replace.plan import JobPlan, plan_job
 from hybrid.replace.report import JobReport, dropped, report_of, sentence_of_job, sentence_of_nothing, shown
 from hybrid.replace.stage import Staged, stage
@@ -94,11 +96,12 @@ def run_job(
             refuse_failed(spec.name, (*checked.results, *counted))
         if staged.is_empty and not (allow_empty or dry_run):
             raise _empty(job, files, staged.filtered, checked.dropped)
+        refuse_duplicate_keys(spec, files, csv_format, staged)
         run = _Run(
             bench, spec, layout, job, act_id, files, folder, dry_run, append, reason, user, expectations,
             checked.results,
         )  # fmt: skip
-        return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged))
+        return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged), job.push_attempts)
 
 
 def _attempt(run: _Run, staged: Staged) -> JobReport:
@@ -108,7 +111,13 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
         refuse_failed(run.spec.name, results)
     run.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.spec.name}' holds.")
     plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.append, folder=run.folder)
-    warnings = (*run.job.warnings, *_warnings(run.spec, staged), *notices(results))
+    warnings = (
+        *run.job.warnings,
+        *_warnings(run.spec, staged),
+        *naming_warnings(run.job, staged.files),
+        *_cut_warnings(run),
+        *notices(results),
+    )
     names = (plan.segments_from, plan.segments_to)
     told: dict[str, object] = {"warnings": warnings, "expectations": results, "dry_run": run.dry_run}
     if plan.is_nothing:
@@ -153,10 +162,19 @@ def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckRes
         reason=run.reason,
         user=run.user,
         source=run.job.source,
-        inputs=tuple(file.to_json() for file in run.files),
+        inputs=tuple(_input(run.job, file) for file in run.files),
         previous=plan.base.offline.last_lineage,
         expectations=tuple(result.to_json() for result in results),
     )
+
+
+def _input(job: JobSpec, file: InputFile) -> dict[str, object]:
+    """What lineage keeps of an input: a file, or the statement whose rows it holds."""
+    if job.statement is None and job.fetched_from:
+        return {**file.to_json(), "path": f"{job.fetched_from}/{file.path.relative_to(job.input_dir).as_posix()}"}
+    if job.statement is None:
+        return file.to_json()
+    return {**file.to_json(), "path": None, "sql": job.statement.sql, "revision": job.statement.revision}
 
 
 def _check_table(spec: TableSpec, job: JobSpec) -> None:
@@ -203,6 +221,12 @@ def _warnings(spec: TableSpec, staged: Staged) -> list[str]:
     if hollow and not staged.is_empty:
         found.append(f"{len(hollow)} of {len(staged.files)} files hold no rows, e.g. {hollow[0]}.")
     return found
+
+
+def _cut_warnings(run: _Run) -> list[str]:
+    """JSON, and formats with a footer, tell that they were cut off; the last cell of a CSV file does not."""
+    cut = [file.path for file in run.files if run.job.data_format == DataFormat.CSV and not ends_line(file.path)]
+    return [f"{path} does not end with the end of a line; was it cut off?" for path in cut[:3]]
 
 
 def _nothing_sentence(job: JobSpec, plan: JobPlan, filtered: int) -> str:

@@ -35,9 +35,14 @@ _CHANGE = ExpectationKind.ROW_COUNT_CHANGE
 def expectations_of(spec: TableSpec, job: JobSpec, expect: Sequence[str]) -> tuple[Expectation, ...]:
     """All that is expected of a job's rows; `expect` as `--expect` takes them. Errors at the place of a wrong one."""
     of_job = parse_expectations(job.expectations, spec.schema) if job.expectations is not None else ()
+    return with_asked(spec, of_job, expect)
+
+
+def with_asked(spec: TableSpec, more: Sequence[Expectation], expect: Sequence[str]) -> tuple[Expectation, ...]:
+    """Those of the table, `more`, and those that whoever runs it asks for; errors at the place of a wrong one."""
     asked = [one for text in expect for one in parse_expect(text, spec.schema)]
-    refuse_wrong_conditions((*spec.expectations, *of_job, *asked), spec)
-    return named_apart((*spec.expectations, *of_job, *asked))
+    refuse_wrong_conditions((*spec.expectations, *more, *asked), spec)
+    return named_apart((*spec.expectations, *more, *asked))
 
 
 def watched(expectations: Sequence[Expectation]) -> tuple[str, ...]:

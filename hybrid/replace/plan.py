@@ -11,11 +11,12 @@ from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.replace.cover import covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.stage import FILE, Staged
 from hybrid.replace.swap import newest_rows, unmoved_rows
-from hybrid.replace.targets import Target, refuse_overlap, replaced_names, targets_of
+from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table import columns
@@ -28,18 +29,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a job would do to the half as it is in `base`. `rows` gives the stored rows for an arrival timestamp."""
+    """What a job would do to the half as it is in `base`. `rows` gives the stored rows for an arrival timestamp.
+
+    `covers`: the job answers for a stretch of time, and segments in it that it does not write go.
+    """
 
     base: HalfSnapshot
     segments_from: tuple[str, ...]
     segments_to: tuple[str, ...]
     found: Difference
     rows: Callable[[int], DataFrame]
+    covers: bool = False
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the segments hold exactly these rows already."""
-        return self.found.identical and set(self.segments_to) <= set(self.segments_from)
+        """Whether the segments hold exactly these rows already, and none goes that the job covers."""
+        stay = set(self.segments_to) == set(self.segments_from) if self.covers else True
+        return self.found.identical and stay and set(self.segments_to) <= set(self.segments_from)
 
 
 def plan_job(
@@ -50,15 +56,20 @@ def plan_job(
     On an upsert table markers for removed winners are staged in `folder`.
     """
     base = open_half(layout.half(Half.OFFLINE))
+    _refuse_outdated(spec, job, base)
     realtime = open_half(layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
     targets = targets_of(spec, job, staged)
-    replaced = replaced_names(targets, base.files)
+    stretch = covered_stretch(spec, job, staged)
+    covered = covered_names(spec, stretch, base.files, {target.name for target in targets})
+    replaced = (*replaced_names(targets, base.files), *covered)
     if not append:
-        refuse_overlap(targets, base.files)
+        refuse_overlap(targets, base.files, going=covered)
     # Mode pinot shows each time from one half, so that rows may be pushed at any time.
     if realtime is not None and base.offline.boundary.mode is BoundaryMode.EXACT:
         kept_apart = [target for target in targets if target.name in replaced or not append]
         _refuse_unmoved(bench, spec, base, realtime, kept_apart)
+    if job.segment_name_type == "fixed" and not append:
+        refuse_times_outside_name(spec, targets[0].name, staged)
     before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
     number = base.offline.act.number + 1
     fresh = _new_rows(bench, spec, staged, targets, number)
@@ -69,7 +80,19 @@ def plan_job(
 
     marked = {row[0] for row in markers.select(columns.SEGMENT).distinct().collect()} if markers is not None else set()
     to = tuple(target.name for target in targets if target.rows or target.name in marked)
-    return JobPlan(base, replaced, to, difference(spec, before, rows(0)), rows)
+    kept = tuple(name for name in covered if name in marked)
+    return JobPlan(base, replaced, (*to, *kept), difference(spec, before, rows(0)), rows, stretch is not None)
+
+
+def _refuse_outdated(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
+    """ConflictError when the half has changed since the job's rows were read from it: the change would be undone."""
+    read = job.statement.offline_version if job.statement is not None else None
+    if read is not None and read != base.version:
+        raise ConflictError(
+            f"OFFLINE of '{spec.name}' has changed since the statement was answered: version {read} was read, and "
+            f"{base.version} is the newest. Nothing was changed.",
+            hint="Run the job again.",
+        )
 
 
 def _new_rows(

@@ -76,14 +76,13 @@ def sentence_of_job(
 ) -> str:
     """What a job did, or would do; `filtered` records of its files were dropped by the table's filter."""
     new = [name for name in segments_to if name not in segments_from]
-    verbs = ("Would replace", "would add", "Nothing was touched.") if dry_run else ("Replaced", "added", "")
-    parts = []
-    if segments_from:
-        parts.append(f"{verbs[0]} {shown(segments_from)}")
-    if new:
-        verb = verbs[1] if parts else verbs[1].capitalize()
-        parts.append(f"{verb} {shown(new)}")
-    return f"{' and '.join(parts)}: {numbers(found)}{dropped(filtered)}. {verbs[2]}".rstrip()
+    gone = [name for name in segments_from if name not in segments_to] if segments_to else []
+    kept = [name for name in segments_from if name not in gone]
+    verbs = ("would replace", "would add", "would remove") if dry_run else ("replaced", "added", "removed")
+    groups = zip(verbs, (kept, new, gone), strict=True)
+    done = " and ".join(f"{verb} {shown(names)}" for verb, names in groups if names)
+    end = " Nothing was touched." if dry_run else ""
+    return f"{done[0].upper()}{done[1:]}: {numbers(found)}{dropped(filtered)}.{end}"
 
 
 def sentence_of_nothing(names: Sequence[str], found: Difference, filtered: int = 0) -> str:

@@ -41,16 +41,24 @@ _BATCH_ROWS = 4096
 _TASKS_PER_CORE = 4
 _NS_PER_MS = 1_000_000
 
+_Time = tuple[int, str]
+
 
 @dataclass(frozen=True)
 class StagedFile:
-    """What a file gave: `rows` that are no delete markers, `deletes`, and the first and last time in ms."""
+    """What a file gave: `rows` that are no delete markers, `deletes`, and the first and last time in ms.
+
+    `low_at` and `high_at` are the places of a row of these times, `sha256` is that of the file.
+    """
 
     path: Path
     rows: int
     deletes: int
     low: int | None
     high: int | None
+    sha256: str = ""
+    low_at: str = ""
+    high_at: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,29 +84,28 @@ class Staged:
         return not any(file.rows or file.deletes for file in self.files)
 
 
-def place_of(staged: Staged, offset: int) -> str:
-    """The file that a staged row came from, and its place in it, as people read it."""
-    file, position = staged.files[offset >> _ROWS_PER_FILE_BITS], offset & ((1 << _ROWS_PER_FILE_BITS) - 1)
-    return f"{file.path} row {position + 1}"
-
-
 @dataclass
 class _Note:
-    """What one slice tells the driver; `problem` is (position, at, reason)."""
+    """What one slice tells the driver; `low` and `high` are (ms, at), `problem` is (position, at, reason)."""
 
     file: int
     rows: int = 0
     deletes: int = 0
-    low: int | None = None
-    high: int | None = None
+    low: _Time | None = None
+    high: _Time | None = None
     filtered: int = 0
     seen: set[str] = field(default_factory=set)
     problem: tuple[int, str, str] | None = None
 
-    def count(self, is_delete: bool, time_ms: int | None) -> None:
+    def count(self, is_delete: bool, time_ms: int | None, at: str) -> None:
         self.rows += not is_delete
         self.deletes += is_delete
-        self.low, self.high = _least(self.low, time_ms), _greatest(self.high, time_ms)
+        if time_ms is None:
+            return
+        if self.low is None or time_ms < self.low[0]:
+            self.low = (time_ms, at)
+        if self.high is None or time_ms > self.high[0]:
+            self.high = (time_ms, at)
 
     def to_text(self) -> str:
         return json.dumps({**vars(self), "seen": sorted(self.seen)})
@@ -106,7 +113,8 @@ class _Note:
     @classmethod
     def from_text(cls, text: str) -> _Note:
         doc = json.loads(text)
-        return cls(**{**doc, "seen": set(doc["seen"]), "problem": tuple(doc["problem"]) if doc["problem"] else None})
+        tuples = {name: tuple(doc[name]) if doc[name] else None for name in ("low", "high", "problem")}
+        return cls(**{**doc, **tuples, "seen": set(doc["seen"])})
 
 
 def stage(
@@ -140,16 +148,25 @@ def stage(
     return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), tuple(_by_file(files, notes)), absent, filtered)
 
 
+def place_of(offset: int) -> tuple[int, int]:
+    """The number of the file that a staged row came from, and its position there."""
+    return offset >> _ROWS_PER_FILE_BITS, offset & ((1 << _ROWS_PER_FILE_BITS) - 1)
+
+
+def _offset(file: int, position: int) -> int:
+    return (file << _ROWS_PER_FILE_BITS) + position
+
+
 def _by_file(files: Sequence[InputFile], notes: Iterable[_Note]) -> Iterator[StagedFile]:
     of_file: dict[int, list[_Note]] = defaultdict(list)
     for note in notes:
         of_file[note.file].append(note)
     for number, file in enumerate(files):
-        low = high = None
-        for note in of_file[number]:
-            low, high = _least(low, note.low), _greatest(high, note.high)
+        low = min((note.low for note in of_file[number] if note.low is not None), default=None)
+        high = max((note.high for note in of_file[number] if note.high is not None), default=None)
         rows, deletes = sum(note.rows for note in of_file[number]), sum(note.deletes for note in of_file[number])
-        yield StagedFile(file.path, rows, deletes, low, high)
+        (low_ms, low_at), (high_ms, high_at) = low or (None, ""), high or (None, "")
+        yield StagedFile(file.path, rows, deletes, low_ms, high_ms, file.sha256, low_at, high_at)
 
 
 def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_Note]) -> None:
@@ -224,8 +241,8 @@ class _Converter:
         if isinstance(found, Rejected):
             raise Problem(record.position, record.at, found.reason)
         note.seen.update(shaped)
-        note.count(found.is_delete, found.time_ms)
-        offset = (note.file << _ROWS_PER_FILE_BITS) + record.position
+        note.count(found.is_delete, found.time_ms, record.at)
+        offset = _offset(note.file, record.position)
         op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
         return (*found.values, offset, op, found.time_ms, self._nulls(shaped), note.file, None)
 
@@ -271,11 +288,3 @@ def _ddl(spec: TableSpec) -> str:
     return ", ".join(
         f"`{name}` {kind}" for name, kind in [*user, *own, (NULLS, "array<string>"), (FILE, "int"), (NOTE, "string")]
     )
-
-
-def _least(one: int | None, other: int | None) -> int | None:
-    return min((value for value in (one, other) if value is not None), default=None)
-
-
-def _greatest(one: int | None, other: int | None) -> int | None:
-    return max((value for value in (one, other) if value is not None), default=None)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from hybrid.errors import ConflictError, SpecError
+from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.log import DataFile
+from hybrid.replace.naming import segment_names
 from hybrid.replace.stage import Staged, StagedFile
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
-from hybrid.table.names import is_segment_name, time_text, time_value
+from hybrid.table.names import is_segment_name, time_value, times_in_name
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,16 @@ def check_fixed_name(job: JobSpec) -> None:
 
 
 def targets_of(spec: TableSpec, job: JobSpec, staged: Staged) -> tuple[Target, ...]:
-    """The segments of a job: one of the fixed name, or one for each file that holds rows."""
+    """The segments of a job: one of the fixed name, or one for each name that its files with rows get."""
     if job.segment_name_type == "fixed":
         assert job.segment_name is not None
-        return (_fixed(job.segment_name, staged.files),)
-    filled = [(number, file) for number, file in enumerate(staged.files) if file.rows or file.deletes]
-    targets = []
-    for sequence, (number, file) in enumerate(filled):
-        name = _simple_name(spec, job, file, sequence)
+        return (_target(job.segment_name, range(len(staged.files)), staged.files),)
+    of_name: dict[str, list[int]] = {}
+    for number, name in segment_names(spec, job, staged.files).items():
         if not is_segment_name(name):
             raise _bad_name(job, "segmentNameGeneratorSpec.configs", name)
-        targets.append(Target(name, (number,), file.rows + file.deletes, file.low, file.high))
-    return tuple(targets)
+        of_name.setdefault(name, []).append(number)
+    return tuple(_target(name, numbers, staged.files) for name, numbers in of_name.items())
 
 
 def replaced_names(targets: Sequence[Target], existing: Iterable[DataFile]) -> tuple[str, ...]:
@@ -52,9 +51,9 @@ def replaced_names(targets: Sequence[Target], existing: Iterable[DataFile]) -> t
     return tuple(target.name for target in targets if target.name in held)
 
 
-def refuse_overlap(targets: Sequence[Target], existing: Sequence[DataFile]) -> None:
+def refuse_overlap(targets: Sequence[Target], existing: Sequence[DataFile], going: Collection[str] = ()) -> None:
     """ConflictError when a new name's times overlap a segment that stays: a misspelt name would double its rows."""
-    replaced = set(replaced_names(targets, existing))
+    replaced = {*replaced_names(targets, existing), *going}
     for target in targets:
         if target.name in replaced or target.low is None or target.high is None:
             continue
@@ -73,23 +72,36 @@ def refuse_overlap(targets: Sequence[Target], existing: Sequence[DataFile]) -> N
             )
 
 
+def refuse_times_outside_name(spec: TableSpec, name: str, staged: Staged) -> None:
+    """DataError when a row lies outside of the times that a name like `orders_<min>_<max>_<seq>` tells.
+
+    Most likely the rows are those of another segment, which would then be there twice.
+    """
+    named = times_in_name(spec, name)
+    if named is None:
+        return
+    for file in staged.files:
+        for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
+            if time is not None and not named[0] <= time <= named[1]:
+                first, last = (time_value(spec, one) for one in named)
+                raise DataError(
+                    f"{file.path}{at}: time {time_value(spec, time)} lies outside of the times in the name of segment "
+                    f"'{name}', {first} to {last}. Nothing was changed.",
+                    hint="Name the segment that the rows belong to, or say --append if they belong to this one.",
+                )
+
+
 def _overlaps(file: DataFile, low: int, high: int) -> bool:
     first, last = file.low.get(columns.TIME), file.high.get(columns.TIME)
     return isinstance(first, int) and isinstance(last, int) and first <= high and low <= last
 
 
-def _fixed(name: str, files: Sequence[StagedFile]) -> Target:
-    low = min((file.low for file in files if file.low is not None), default=None)
-    high = max((file.high for file in files if file.high is not None), default=None)
-    rows = sum(file.rows + file.deletes for file in files)
-    return Target(name, tuple(range(len(files))), rows, low, high)
-
-
-def _simple_name(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> str:
-    """`[prefix_]table_min_max[_postfix]_sequence`."""
-    times = [time_text(time_value(spec, time)) for time in (file.low, file.high) if time is not None]
-    parts = [job.name_prefix, spec.name, *times, job.name_postfix, str(sequence)]
-    return "_".join(part for part in parts if part)
+def _target(name: str, numbers: Sequence[int], files: Sequence[StagedFile]) -> Target:
+    """The segment of the files of these numbers."""
+    of_name = [files[number] for number in numbers]
+    low = min((file.low for file in of_name if file.low is not None), default=None)
+    high = max((file.high for file in of_name if file.high is not None), default=None)
+    return Target(name, tuple(numbers), sum(file.rows + file.deletes for file in of_name), low, high)
 
 
 def _bad_name(job: JobSpec, path: str, name: str) -> SpecError:

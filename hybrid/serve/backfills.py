@@ -85,6 +85,7 @@ class Correction(BaseModel):
     delete: bool = False
     where: str | None = Field(default=None, max_length=_TEXT_MAX)
     input: str | None = Field(default=None, min_length=1, max_length=4096)
+    expect: list[str] = Field(default_factory=list, max_length=1000)
     reason: str | None = Field(default=None, max_length=_TEXT_MAX)
     user: str | None = Field(default=None, max_length=_LENGTH_MAX)
 

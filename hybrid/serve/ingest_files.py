@@ -18,7 +18,7 @@ from hybrid.serve.jobs import spec_text
 from hybrid.serve.named import half_in, named
 from hybrid.serve.openapi import file_form, shown
 from hybrid.serve.uploads import receive_file, remove_upload
-from hybrid.spec.job_spec import DATA_FORMATS
+from hybrid.spec.job_reader import DATA_FORMATS
 from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["jobs"])

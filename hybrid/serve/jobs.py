@@ -51,6 +51,8 @@ class Job(BaseModel):
     """A job: `spec` is the text of a spec file (YAML), or the same as an object.
 
     `variables` fill `${name}`, `input` stands in for inputDirURI; relative folders start where the server stands.
+    With `sql`, the rows of that statement are the input. `covers` (FROM/TO, `day`, `all`): other segments in that
+    stretch of time are removed.
     `dryRun` only shows the difference, `append` lets a new segment overlap others, `allowEmpty` means an empty input.
     `expect` are expectations, each as an object or as `--expect` takes it.
     """
@@ -66,6 +68,8 @@ class Job(BaseModel):
     spec: str | dict[str, Any]
     variables: dict[str, str] = Field(default_factory=dict)
     input: str | None = Field(default=None, min_length=1, max_length=4096)
+    covers: str | None = Field(default=None, min_length=1, max_length=200)
+    sql: str | None = Field(default=None, min_length=1, max_length=100_000)
     dry_run: bool = Field(default=False, alias="dryRun")
     append: bool = False
     expect: list[str | dict[str, Any]] = Field(default_factory=list, max_length=1000)
@@ -75,7 +79,9 @@ class Job(BaseModel):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the verb `job_run`."""
-        more = self.model_dump(include={"variables", "dry_run", "append", "allow_empty", "reason", "user"})
+        more = self.model_dump(
+            include={"variables", "covers", "sql", "dry_run", "append", "allow_empty", "reason", "user"}
+        )
         more["expect"] = [one if isinstance(one, str) else json.dumps(one) for one in self.expect]
         place = {"source": SOURCE, "folder": str(Folder.cwd()), "input_dir": self.input}
         return {"spec": spec_text(self.spec), **place, **more}

@@ -14,25 +14,25 @@ from urllib.parse import unquote, urlsplit
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS
+from hybrid.spec.job_names import NameParts, name_parts, name_type, name_warnings
+from hybrid.spec.job_reader import data_format, reader_configs, reader_warnings
+from hybrid.spec.job_store import ObjectStore, is_on_store, parse_store, store_warnings
 from hybrid.spec.path_patterns import PatternError, compile_path_pattern
-from hybrid.spec.templates import fill, names_in
+from hybrid.spec.templates import built_in_dates, fill, names_in
 
 JOB_TYPES = (
     "SegmentCreation", "SegmentTarPush", "SegmentUriPush", "SegmentMetadataPush",
     "SegmentCreationAndTarPush", "SegmentCreationAndUriPush", "SegmentCreationAndMetadataPush",
 )  # fmt: skip
-DATA_FORMATS = ("json", "csv", "parquet")
-NAME_TYPES = ("fixed", "simple")
+# What a job may cover beside FROM/TO: the day of its rows, and all that OFFLINE holds.
+COVERS_DAY, COVERS_ALL = "day", "all"
+_COVERS = "hybrid.covers"
 _NODES_MAX = 100_000
 
-_NAME_KEYS = {
-    "fixed": {"segment.name"},
-    "simple": {"segment.name.prefix", "segment.name.postfix"},
-}
-_CSV_KEYS = {"delimiter", "header", "multiValueDelimiter", "skipHeader", "fileFormat", "nullStringValue"}
 _QUIET_TOP = {
     "executionFrameworkSpec", "outputDirURI", "overwriteOutput", "segmentCreationJobParallelism", "pinotFSSpecs",
     "pinotClusterSpecs", "cleanUpOutputDir", "authToken", "tlsSpec", "createMetadataTarGz",
+    "failOnEmptySegment",
 }  # fmt: skip
 # By path of the section: the keys that are read, or are deployment. Only what is used is filled with variables.
 _USED = {
@@ -52,16 +52,30 @@ _QUIET = {
     "segmentNameGeneratorSpec": set(),
     "pushJobSpec": {
         "pushRetryIntervalMillis", "pushParallelism", "copyToDeepStoreForMetadataPush", "segmentUriPrefix",
-        "segmentUriSuffix",
+        "segmentUriSuffix", "batchSegmentUpload", "segmentMetadataGenerationParallelism", "preferMetadataTarGz",
     },
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AnsweredStatement:
+    """A statement whose rows are a job's input. `revision` says what they were read from.
+
+    `offline_version` is the version of the job's own OFFLINE half that they were read from, None for other tables.
+    """
+
+    sql: str
+    revision: str
+    offline_version: int | None
 
 
 @dataclass(frozen=True)
 class JobSpec:
     """One ingestion job. `source` is the spec's file, `input_dir` an absolute folder (or one file).
 
-    `segment_name` is set for the name type `fixed`; `name_prefix` and `name_postfix` belong to `simple`.
+    `segment_name` is set for the name type `fixed`; `name_parts` belongs to the others. `covers` is the stretch of
+    time that it answers for: FROM/TO, COVERS_DAY, COVERS_ALL or nothing. `statement` gave the rows in its one file.
+    `store` holds the files, and `input_dir` is nothing, until they are fetched: then `fetched_from` is their address.
     `expectations` is the section that may hold them: they are read when the table is known.
     """
 
@@ -76,10 +90,13 @@ class JobSpec:
     reader_configs: Mapping[str, str] = field(default_factory=dict)
     segment_name_type: str = "simple"
     segment_name: str | None = None
-    name_prefix: str | None = None
-    name_postfix: str | None = None
+    name_parts: NameParts = field(default_factory=NameParts)
     push_attempts: int = 1
     expectations: Section | None = None
+    covers: str = ""
+    statement: AnsweredStatement | None = None
+    store: ObjectStore | None = None
+    fetched_from: str = ""
     warnings: tuple[str, ...] = ()
 
     def matches(self, relative_path: str, absolute_path: str) -> bool:
@@ -94,6 +111,9 @@ class JobSpec:
 
     def input_files(self) -> list[Path]:
         """The files that the job reads, in the order of their paths. NotFoundError when the input does not exist."""
+        if self.store is not None:
+            message = f"the files at {self.store.address} were not fetched. Run the job with run_job()."
+            raise SpecError.at(self.source, "inputDirURI", message)
         if self.input_dir.is_file():
             return [self.input_dir] if self.matches(self.input_dir.name, self.input_dir.as_posix()) else []
         if not self.input_dir.is_dir():
@@ -108,8 +128,10 @@ class JobSpec:
         return include, compile_path_pattern(self.exclude) if self.exclude else None
 
 
-def load_job_spec(path: str | Path, variables: Mapping[str, str], input_dir: str | None = None) -> JobSpec:
-    """The job in the YAML file `path`, its `${name}`s filled from `variables`.
+def load_job_spec(
+    path: str | Path, variables: Mapping[str, str], input_dir: str | None = None, now_ms: int | None = None
+) -> JobSpec:
+    """The job in the YAML file `path`, its `${name}`s filled from `variables`; `now_ms` is what `today` goes by.
 
     `input_dir` stands in for inputDirURI; relative paths start at the spec's folder (that one, if there is none, where
     the process stands). SpecError names place and value of
@@ -117,36 +139,51 @@ def load_job_spec(path: str | Path, variables: Mapping[str, str], input_dir: str
     """
     file = Path(path)
     doc = job_document(read_job_file(file), str(path))
-    return parse_job_spec(doc, str(path), file.absolute().parent, variables, input_dir)
+    return parse_job_spec(doc, str(path), file.absolute().parent, variables, input_dir, now_ms)
 
 
 def parse_job_spec(
-    doc: dict[str, object], source: str, folder: Path, variables: Mapping[str, str], input_dir: str | None = None
+    doc: dict[str, object],
+    source: str,
+    folder: Path,
+    variables: Mapping[str, str],
+    input_dir: str | None = None,
+    now_ms: int | None = None,
 ) -> JobSpec:
     """The job in `doc`; see `load_job_spec`. `folder` is where relative paths start."""
     used = _used_part(doc, source, input_dir is not None)
-    top = Section(_filled(used, variables, source), source)
+    known = {**(built_in_dates(now_ms) if now_ms is not None else {}), **variables}
+    top = Section(_filled(used, known, source), source)
     names = top.section("segmentNameGeneratorSpec")
-    name_type = names.choice("type", NAME_TYPES, "simple")
-    configs = names.section("configs")
+    generator = name_type(names)
+    uri = input_dir if input_dir is not None else top.text("inputDirURI")
+    stores = {"pinotFSSpecs": doc.get("pinotFSSpecs")} if is_on_store(uri) else None
+    filesystems = Section(_filled(stores, known, source), source) if stores else None
     reader = top.section("recordReaderSpec")
     return JobSpec(
         source=source,
         job_type=top.choice("jobType", JOB_TYPES),
-        input_dir=_input_dir(top, folder, input_dir),
+        input_dir=Path("/") if filesystems else _input_dir(top, folder, input_dir),
+        store=parse_store(filesystems, uri) if filesystems else None,
         table_name=top.section("tableSpec").text("tableName"),
-        data_format=reader.choice("dataFormat", DATA_FORMATS),
+        data_format=data_format(reader),
         include=_pattern(top, "includeFileNamePattern"),
         exclude=_pattern(top, "excludeFileNamePattern"),
         search_recursively=top.boolean("searchRecursively", default=True),
-        reader_configs=_reader_configs(reader),
-        segment_name_type=name_type,
-        segment_name=configs.text("segment.name") if name_type == "fixed" else None,
-        name_prefix=configs.text("segment.name.prefix", "") or None,
-        name_postfix=configs.text("segment.name.postfix", "") or None,
+        reader_configs=reader_configs(reader),
+        segment_name_type=generator,
+        segment_name=names.section("configs").text("segment.name") if generator == "fixed" else None,
+        name_parts=name_parts(names),
+        covers=_extra(top).text(_COVERS) if _extra(top).has(_COVERS) else "",
         push_attempts=top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
         expectations=_expectations(doc, variables, source),
-        warnings=(*_key_warnings(doc, source, name_type), *_variable_warnings(doc, variables, source)),
+        warnings=(
+            *_key_warnings(doc, source),
+            *name_warnings(names),
+            *reader_warnings(reader),
+            *(store_warnings(filesystems, uri) if filesystems else ()),
+            *_variable_warnings(doc, variables, source),
+        ),
     )
 
 
@@ -206,7 +243,14 @@ def _used_part(doc: dict[str, object], source: str, has_input: bool) -> dict[str
         used[path] = {key: section[key] for key in _USED[path] if key in section}
     if has_input:
         used.pop("inputDirURI", None)
+    if _extra(top).has(_COVERS):
+        used["executionFrameworkSpec"] = {"extraConfigs": {_COVERS: _extra(top).doc[_COVERS]}}
     return used
+
+
+def _extra(top: Section) -> Section:
+    """Where a job says what is ours alone: Pinot lets any key stand here."""
+    return top.section("executionFrameworkSpec").section("extraConfigs")
 
 
 def _filled(used: dict[str, object], variables: Mapping[str, str], source: str) -> dict[str, object]:
@@ -240,7 +284,11 @@ def _local(top: Section, folder: Path, text: str, typed: bool) -> Path:
         text = unquote(uri.path)
     elif "://" in text:
         hint = "Copy the files to this machine and give --input DIR."
-        top.fail("inputDirURI", f"'{text}' cannot be read: only local folders are, with file:// or without.", hint=hint)
+        top.fail(
+            "inputDirURI",
+            f"'{text}' cannot be read: only local folders are, with file:// or without, and s3://.",
+            hint=hint,
+        )
     path = Path(text).expanduser()
     beside_spec = (folder / path).resolve()
     # What stands in the file is meant from the file; what a user types is also looked for where the user stands.
@@ -258,28 +306,13 @@ def _pattern(top: Section, key: str) -> str | None:
     return text
 
 
-def _reader_configs(reader: Section) -> dict[str, str]:
-    configs = reader.section("configs")
-    for key in ("delimiter", "multiValueDelimiter"):
-        value = configs.doc.get(key)
-        if value is not None and len(str(value)) != 1:
-            configs.fail(key, f"{shown(value)} is not one character.")
-    return {
-        str(key): str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in configs.doc.items()
-        if value is not None
-    }
-
-
-def _key_warnings(doc: dict[str, object], source: str, name_type: str) -> Iterator[str]:
+def _key_warnings(doc: dict[str, object], source: str) -> Iterator[str]:
     top = Section(doc, source)
     for path, used in _USED.items():
         section = top.section(path) if path else top
         yield from section.unknown(used | _QUIET[path])
-    yield from top.section("segmentNameGeneratorSpec").section("configs").unknown(_NAME_KEYS[name_type])
-    reader = top.section("recordReaderSpec")
-    known = _CSV_KEYS if str(reader.doc.get("dataFormat")).lower() == "csv" else set()
-    yield from reader.section("configs").unknown(known)
+    own = {key: value for key, value in _extra(top).doc.items() if str(key).startswith("hybrid.")}
+    yield from Section(own, source, _extra(top).path).unknown({_COVERS})
 
 
 def _variable_warnings(doc: dict[str, object], variables: Mapping[str, str], source: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hybrid.spec.batch_ingestion import BatchIngestion
 from hybrid.spec.connectors import Connector
 from hybrid.spec.cron import Cron
 from hybrid.spec.expectations import Expectation
@@ -104,8 +105,9 @@ class TableSpec:
     `index_columns` are Pinot's inverted indexes: columns that queries look rows up by.
     `ingestion` says what happens to records on their way in: REALTIME's to messages, OFFLINE's to the files of jobs.
     `boundary_mode` is what the configs ask for (None: nothing; what the table has stands in its OFFLINE half);
-    `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time. `by_flows`: flows bring its rows, so
-    that REALTIME has no stream of its own. `connectors` bring its rows: the one of Kafka is its stream.
+    `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time; `batch` is how jobs push to OFFLINE.
+    `by_flows`: flows bring its rows, so that REALTIME has no stream of its own. `connectors` bring its rows: the one of
+    Kafka is its stream.
     `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
     `expectations` must hold of the rows of every job.
     """
@@ -123,6 +125,7 @@ class TableSpec:
     ingestion: Mapping[Half, IngestionConfig] = field(default_factory=dict)
     boundary_mode: BoundaryMode | None = None
     boundary_lag_ms: int = 86_400_000
+    batch: BatchIngestion = field(default_factory=BatchIngestion)
     by_flows: bool = False
     connectors: tuple[Connector, ...] = ()
     ignores_case: bool = False

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hybrid.errors import SpecError
+from hybrid.spec.batch_ingestion import BatchIngestion, parse_batch_ingestion
 from hybrid.spec.connector_stream import stream_of
 from hybrid.spec.connectors import Connector
 from hybrid.spec.connectors_json import connector_warnings, parse_connectors
@@ -29,8 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
 _BOUNDARY, _FLOWS, _DDL = "hybrid.boundary", "hybrid.flows", "hybrid.ddl"
 _COLUMNS = "hybrid.columns"
-_LAG_MS = {"HOURLY": 3_600_000}  # of mode `pinot`, by ingestion frequency
-_LAG_DEFAULT_MS = 86_400_000
+_LAG_HOURLY_MS, _LAG_DAILY_MS = 3_600_000, 86_400_000  # of mode `pinot`, by ingestion frequency
 
 Halves = Mapping[Half, Section]
 
@@ -57,6 +57,7 @@ def parse_table(
     task = realtime.section("task").section("taskTypeConfigsMap") if realtime else None
     move = parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None
     stream = _stream(realtime, connectors, halves, brokers) if realtime else None
+    batch = parse_batch_ingestion(halves[Half.OFFLINE]) if Half.OFFLINE in halves else BatchIngestion()
     spec = TableSpec(
         name=_table_name(halves),
         schema=schema,
@@ -70,7 +71,8 @@ def parse_table(
         null_handling=_null_handling(halves, schema),
         ingestion={half: parse_ingestion(top, schema) for half, top in halves.items()},
         boundary_mode=_boundary_mode(halves),
-        boundary_lag_ms=_boundary_lag_ms(halves),
+        boundary_lag_ms=_LAG_HOURLY_MS if batch.hourly else _LAG_DAILY_MS,
+        batch=batch,
         by_flows=realtime is not None and _by_flows(realtime),
         connectors=connectors,
         ignores_case=realtime is not None and _custom(realtime).boolean(_DDL),
@@ -240,17 +242,6 @@ def _boundary_mode(halves: Halves) -> BoundaryMode | None:
         message = f"'{other}' is not '{first}', as in {found[first].source}: a table has one boundary."
         found[other].fail(_BOUNDARY, message)
     return next(iter(found), None)
-
-
-def _boundary_lag_ms(halves: Halves) -> int:
-    """How far Pinot's boundary stays behind the last offline time; the frequency stands in two places, as in Pinot."""
-    if Half.OFFLINE not in halves:
-        return _LAG_DEFAULT_MS
-    top = halves[Half.OFFLINE]
-    batch = top.section("ingestionConfig").section("batchIngestionConfig")
-    older = top.section("segmentsConfig").doc.get("segmentPushFrequency")
-    frequency = str(batch.doc.get("segmentIngestionFrequency") or older)
-    return _LAG_MS.get(frequency.upper(), _LAG_DEFAULT_MS)
 
 
 def _check_honoured(halves: Halves) -> None:

@@ -45,7 +45,9 @@ KEYS: dict[str, frozenset[str]] = {
         "aggregationConfigs", "enrichmentConfigs", "schemaConformingTransformerConfig", "continueOnError",
         "segmentTimeValueCheck", "rowTimeValueCheck", "retryOnSegmentBuildPrecheckFailure",
     }),
-    "ingestionConfig.batchIngestionConfig": frozenset({"segmentIngestionType", "segmentIngestionFrequency"}),
+    "ingestionConfig.batchIngestionConfig": frozenset({
+        "segmentIngestionType", "segmentIngestionFrequency", "consistentDataPush",
+    }),
     "ingestionConfig.streamIngestionConfig": frozenset({
         "streamConfigMaps", "columnMajorSegmentBuilderEnabled", "pauselessConsumptionEnabled",
     }),

@@ -1,19 +1,38 @@
-"""`${name}` in job specs, filled from `--var` when the key that holds it is read."""
+r"""Variables in job specs, as Pinot's Groovy templates have them, filled when the key that holds them is read.
+
+`${name}` and `$name` are filled from `--var`; `today` and `yesterday` are days in UTC; `${name ?: 'text'}` has a
+default; `\$` is a dollar sign. Other Groovy is not run: a spec is data.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 
 from hybrid.errors import SpecError, suggestion
 
-_VARIABLE = re.compile(r"\$\{\s*([A-Za-z_][A-Za-z0-9_.\-]*)\s*\}")
+_TOKEN = re.compile(
+    r"""(?P<dollar>\\\$)
+    | \$\{filePathPattern:[^}]*\}                                # of segment.name.template, which is filled per file
+    | \$\{\s*(?P<name>[A-Za-z_][A-Za-z0-9_.\-]*)\s*
+        (?:\?:\s*(?P<default>'[^']*'|"[^"]*")\s*)?\}
+    | \$(?P<bare>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<code>\$\{[^}]*\}?|<%.*?(?:%>|\Z))""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def built_in_dates(now_ms: int) -> dict[str, str]:
+    """`today` and `yesterday` at a moment (epoch ms), as Pinot names them: days in UTC, `2021-09-24`."""
+    now = datetime.fromtimestamp(now_ms / 1000, UTC)
+    return {"today": f"{now:%Y-%m-%d}", "yesterday": f"{now - timedelta(days=1):%Y-%m-%d}"}
 
 
 def fill(node: object, variables: Mapping[str, str], source: str, path: str) -> object:
-    """`node` with every `${name}` replaced. SpecError at `path` for a variable that is not set."""
+    """`node` with every variable replaced. SpecError at `path` for one that is not set, and for Groovy code."""
     if isinstance(node, str):
-        return _fill_text(node, variables, source, path)
+        return _TOKEN.sub(_filler(variables, source, path), node)
     if isinstance(node, dict):
         return {
             key: fill(value, variables, source, f"{path}.{key}" if path else str(key)) for key, value in node.items()
@@ -26,7 +45,7 @@ def fill(node: object, variables: Mapping[str, str], source: str, path: str) -> 
 def names_in(node: object) -> Iterator[str]:
     """The names of all variables in `node`."""
     if isinstance(node, str):
-        yield from _VARIABLE.findall(node)
+        yield from (name for match in _TOKEN.finditer(node) if (name := match["name"] or match["bare"]))
     elif isinstance(node, dict):
         for value in node.values():
             yield from names_in(value)
@@ -35,12 +54,21 @@ def names_in(node: object) -> Iterator[str]:
             yield from names_in(value)
 
 
-def _fill_text(text: str, variables: Mapping[str, str], source: str, path: str) -> str:
+def _filler(variables: Mapping[str, str], source: str, path: str) -> Callable[[re.Match[str]], str]:
     def value(match: re.Match[str]) -> str:
-        name = match[1]
+        if match["code"]:
+            message = f"'{match[0][:100]}' is Groovy code, which is not run. Give the value by a variable: ${{name}}."
+            raise SpecError.at(source, path, message)
+        if match["dollar"]:
+            return "$"
+        name = match["name"] or match["bare"]
+        if name is None:
+            return match[0]
+        if match["default"] and not variables.get(name):
+            return match["default"][1:-1]
         if name not in variables:
-            hint = f"Add --var {name}=VALUE."
-            raise SpecError.at(source, path, f"${{{name}}} is not set.{suggestion(name, variables)}", hint=hint)
+            hint = f"Add --var {name}=VALUE; a dollar sign that is meant is written \\$."
+            raise SpecError.at(source, path, f"{match[0]} is not set.{suggestion(name, variables)}", hint=hint)
         return variables[name]
 
-    return _VARIABLE.sub(value, text)
+    return value

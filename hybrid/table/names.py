@@ -10,6 +10,7 @@ import re
 from collections.abc import Container
 from datetime import UTC, datetime
 
+from hybrid.errors import DataError
 from hybrid.spec.table_config import TableSpec
 
 _SAFE = re.compile(r"[A-Za-z0-9_.\-]+")
@@ -44,6 +45,21 @@ def time_value(spec: TableSpec, time_ms: int | None) -> object:
 def time_text(value: object) -> str:
     """A time value as a part of a name: characters that a folder name should not hold become `-`."""
     return re.sub(r"[^A-Za-z0-9.\-]", "-", str(value))
+
+
+def times_in_name(spec: TableSpec, name: str) -> tuple[int, int] | None:
+    """First and last time (epoch ms) in a name like `orders_<min>_<max>_<sequence>`; None for a name of another form.
+
+    Also None where the name does not tell times as the time column writes them: of `2021/09/24` it has 2021-09-24.
+    """
+    form = spec.time_field.time_format if spec.time_field else None
+    parts = name.removeprefix(f"{spec.name}_").split("_") if name.startswith(f"{spec.name}_") else []
+    if form is None or len(parts) != 3 or not parts[2].isdecimal():
+        return None
+    try:
+        return form.to_millis(parts[0]), form.to_millis(parts[1])
+    except DataError:
+        return None
 
 
 def is_segment_name(name: str) -> bool:

@@ -15,7 +15,16 @@ from hybrid.cli.command import global_options
 from hybrid.cli.main import hybrid
 from hybrid.flow.declared import model, options
 from hybrid.lake.failpoints import ACT_KINDS
-from hybrid.spec import expectations, job_spec, schema_json, stream_json, table_keys, upsert_json
+from hybrid.spec import (
+    expectations,
+    job_names,
+    job_reader,
+    job_spec,
+    schema_json,
+    stream_json,
+    table_keys,
+    upsert_json,
+)
 from hybrid.spec.datepattern import _FIELDS as LETTERS
 from hybrid.spec.expression import functions as transform_functions
 from hybrid.spec.settings import KEYS
@@ -190,8 +199,10 @@ def test_keys_of_job_specs() -> None:
     documented = set(spans(section))
     containers = set(filter(None, job_spec._USED))
     assert used - documented - containers == set()
-    assert keys >= job_spec._QUIET_TOP and keys >= job_spec._CSV_KEYS and set(job_spec.JOB_TYPES) <= keys
-    assert {name for names in job_spec._NAME_KEYS.values() for name in names} <= keys
+    reader_keys = [*job_reader.READER_KEYS.values(), *job_reader.QUIET_READER_KEYS.values()]
+    assert set().union(*reader_keys, job_reader.DATA_FORMATS) <= keys
+    assert keys >= job_spec._QUIET_TOP and set(job_spec.JOB_TYPES) <= keys
+    assert {name for names in job_names.NAME_KEYS.values() for name in names} <= keys
 
 
 def test_state_in_the_log() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+from collections.abc import Sequence
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -38,6 +43,14 @@ def _problem(path: Path, data_format: str = "json", form: CsvFormat | None = Non
     return f"{error.at}: {error.reason}" if isinstance(error, Problem) else str(error)
 
 
+def _avro(rows: Sequence[dict[str, object]], codec: str = "null", block_bytes: int = 16_000) -> bytes:
+    """Rows of texts as an Avro file."""
+    fields = [{"name": name, "type": ["null", "string"]} for name in rows[0]]
+    out = io.BytesIO()
+    fastavro.writer(out, {"type": "record", "name": "r", "fields": fields}, rows, codec, sync_interval=block_bytes)
+    return out.getvalue()
+
+
 @pytest.mark.parametrize(
     ("text", "places"),
     [
@@ -65,7 +78,10 @@ def test_json_in_every_layout(tmp_path: Path, text: str, places: list[str]) -> N
         (b'{"a": 1}\n{"a": "\xe9"}\n', ", line 2: is not UTF-8: byte 0xe9 at place 8"),
         (b'{"a": "\xe9"}\n', ", line 1: is not UTF-8"),
         ('{"a": 1}'.encode("utf-16"), "is UTF-16"),
-        (b"\x1f\x8b\x08", "is compressed with gzip"),
+        (b"\x1f\x8b\x08", "the gzip data cannot be read"),
+        (gzip.compress(b'{"a": 1}\n' * 50)[:-12], "the gzip data cannot be read"),
+        (b"Obj\x01....", "is an Avro file"),
+        (b"ORC....", "is an ORC file"),
         (b"PAR1....", "is a Parquet file"),
         (b'[{"a": 1}, {"a": 2}\n', ", line 2: is not JSON: the array goes on without"),
         (b'[{"a": 1}]\nx', "something follows the end of the array"),
@@ -81,6 +97,15 @@ def test_large_files_are_cut_at_line_ends(tmp_path: Path, monkeypatch: pytest.Mo
     path = _file(tmp_path, "".join(f'{{"a": {number}}}\n' for number in range(1, 101)))
     assert len(inspect(path, DataFormat.JSON).slices) > 20
     assert _read(path) == [(f", line {number}", {"a": number}) for number in range(1, 101)]
+
+
+@pytest.mark.parametrize("data_format", ["json", "csv", "avro"])
+def test_gzip_is_unpacked(tmp_path: Path, data_format: str) -> None:
+    plain = {"json": b'{"a": "1"}\n{"a": "2"}\n', "csv": b"a\n1\n2\n", "avro": _avro([{"a": "1"}, {"a": "2"}])}
+    path = _file(tmp_path, gzip.compress(plain[data_format]), f"a.{data_format}.gz")
+    assert [values for _, values in _read(path, data_format)] == [{"a": "1"}, {"a": "2"}]
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "damaged or cut off?" in _problem(path, data_format)
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -103,11 +128,47 @@ def test_csv_with_a_header_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("configs", "text", "rows"),
+    [
+        ({}, 'a,b\n x , "y " \n', [("x", "y ")]),
+        ({"ignoreSurroundingSpaces": "false"}, 'a,b\n x ,"y "\n', [(" x ", "y ")]),
+        ({}, 'a,b\n"x""y",z"z\n', [('x"y', 'z"z')]),
+        ({"quoteCharacter": "'"}, "a,b\n'x,y',\"z\"\n", [("x,y", '"z"')]),
+        ({"commentMarker": "#"}, "#c\na,b\n# d\n1,'\n#3,4\n5,#6\n", [("1", "'"), ("5", "#6")]),
+        ({"escapeCharacter": "\\"}, 'a,b\nx\\,y,"q\\"r"\n', [("x,y", 'q"r')]),
+        ({"escapeCharacter": "\\"}, "a,b\nx\\ny,\\N\n", [("x\ny", "\\N")]),
+        ({"fileFormat": "MySQL"}, 'a\tb\nx\\\ny\t\\N\n"q"\tz\n', [("x\ny", None), ('"q"', "z")]),
+        ({"fileFormat": "PostgreSQL_Text"}, "a\tb\n\\N\tz\n", [(None, "z")]),
+        ({"fileFormat": "TDF"}, 'a\tb\n"x\ty"\tz\n', [("x\ty", "z")]),
+        ({"fileFormat": "INFORMIX_UNLOAD"}, "a|b\nx|y\n", [("x", "y")]),
+        ({"delimiter": " "}, "a b\nx y\n", [("x", "y")]),
+        ({"header": '"a",b'}, "x,y\n", [("x", "y")]),
+        ({}, 'a,b\r\n\r\nx,"y\r\nz"\r\n', [("x", "y\r\nz")]),
+        ({"multiValueDelimiterEnabled": "false"}, "a,b\nx;y,z\n", [("x;y", "z")]),
+    ],
+)
+def test_csv_options(tmp_path: Path, configs: dict[str, str], text: str, rows: list[tuple[str | None, ...]]) -> None:
+    form = CsvFormat.of(
+        configs, frozenset({"a"}) if "multiValueDelimiterEnabled" in configs else frozenset(), "job.yml"
+    )
+    found = _read(_file(tmp_path, text, "a.csv"), "csv", form)
+    assert [(values["a"], values["b"]) for _, values in found] == rows  # type: ignore[index]
+
+
+def test_blank_lines_are_rows_when_they_count(tmp_path: Path) -> None:
+    form = CsvFormat.of({"ignoreEmptyLines": "false"}, frozenset(), "job.yml")
+    path = _file(tmp_path, "a\nx\n\ny\n", "a.csv")
+    assert [values for _, values in _read(path, "csv", form)] == [{"a": "x"}, {"a": None}, {"a": "y"}]
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"a,b\n1,2\n3\n", ", line 3: has 1 cells where the header has 2"),
         (b"a,a\n1,2\n", "names column 'a' twice"),
-        (b'a,b\n1,"x\n', ", line 2: is not CSV"),
+        (b'a,b\n1,"x\n', ", line 2: is not CSV: a cell that begins here has no end"),
+        (b'a,b\n1,"x"y\n', ", line 2: is not CSV: 'y' follows the end of a quoted cell"),
+        (b"a,b\r1,2\r", ", line 1: is not CSV: a line ends in a carriage return alone"),
         (b"a,b\n1,\xff\n", ", line 2: is not UTF-8"),
         (b"", "is empty (0 bytes)"),
     ],
@@ -135,6 +196,43 @@ def test_parquet_with_a_damaged_page(tmp_path: Path) -> None:
     raw[10:60] = b"\xff" * 50
     path.write_bytes(raw)
     assert ", from row 1 on (row group 0): cannot be read as Parquet" in _problem(path, "parquet")
+
+
+def test_orc(tmp_path: Path) -> None:
+    path = tmp_path / "a.orc"
+    texts = [f"{number * 7919 % 104729}-{number * 31}" for number in range(20_000)]
+    rows = pa.table({"a": list(range(20_000)), "b": [{"k": number} for number in range(20_000)], "c": texts})
+    orc.write_table(rows, path, stripe_size=1024, compression="zstd")
+    found = _read(path, "orc")
+    assert len(inspect(path, DataFormat.ORC).slices) > 1
+    assert [values["a"] for _, values in found] == list(range(20_000))  # type: ignore[index]
+    assert found[0] == (", row 1 (stripe 0)", {"a": 0, "b": {"k": 0}, "c": "0-0"}) and found[-1][0].startswith(
+        ", row 20000 (str"
+    )
+    whole = path.read_bytes()
+    path.write_bytes(whole[:20] + b"\xff" * 200 + whole[220:])
+    assert "cannot be read as ORC, is it damaged" in _problem(path, "orc")
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "a.orc: cannot be read as ORC, is it damaged or cut off?" in _problem(path, "orc")
+    path.write_bytes(b"")
+    assert "is empty (0 bytes)" in _problem(path, "orc")
+
+
+def test_avro(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"a": str(number), "b": None} for number in range(100)]
+    found = _read(_file(tmp_path, _avro(rows, block_bytes=100), "a.avro"), "avro")
+    assert [values for _, values in found] == rows
+    assert found[0][0] == ", row 1 (block 0)" and found[-1][0].startswith(", row 100 (block ")
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "lz4", "bzip2", "xz"])
+def test_avro_that_is_damaged(tmp_path: Path, codec: str) -> None:
+    whole = _avro([{"a": str(number) * 9} for number in range(2000)], codec, block_bytes=4000)
+    for content in (whole[: len(whole) * 2 // 3], whole[:2000] + b"\xff" * 200 + whole[2200:]):
+        assert "cannot be read as Avro, is it damaged or cut off?" in _problem(
+            _file(tmp_path, content, "a.avro"), "avro"
+        )
+    assert "is it an avro file" in _problem(_file(tmp_path, b"hello", "a.avro"), "avro")
 
 
 def test_a_file_written_to_meanwhile(tmp_path: Path) -> None:

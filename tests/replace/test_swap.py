@@ -17,6 +17,7 @@ from hybrid.replace import swap
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.report import JobReport
+from hybrid.spec.job_names import NameParts
 from hybrid.spec.table_config import Half
 from tests.replace.tables import BOUNDARY_MS, SEGMENT, Table, recipe
 
@@ -51,9 +52,9 @@ def test_simple_names_add_segments_and_then_replace_them(orders: Table) -> None:
     first, second = ({**row, "ts": 1600000000000 + row["order_id"]} for row in _corrected()[:2])
     orders.write_rows([first], "a.json")
     orders.write_rows([second, {**second, "order_id": 8}], "b.json")
-    names = {"name_prefix": "p", "name_postfix": "q"}
+    names = {"name_parts": NameParts(postfix="q")}
     report = _run(orders, None, names)
-    a, b = "p_orders_1600000000001_1600000000001_q_0", "p_orders_1600000000002_1600000000002_q_1"
+    a, b = "orders_1600000000001_1600000000001_q_0", "orders_1600000000002_1600000000002_q_1"
     assert (report.segments_from, report.segments_to) == ((), (a, b)) and report.added == 3
     assert report.sentence.startswith(f"Added 2 segments '{a}' to '{b}'")
     assert orders.segments() == {SEGMENT, a, b}
@@ -139,8 +140,8 @@ def test_it_gives_up_when_others_never_stop(orders: Table, monkeypatch: pytest.M
     monkeypatch.setattr("hybrid.replace.job.commit_swap", overtaken)
     orders.write_rows(_corrected())
     before = orders.fingerprint()
-    with pytest.raises(OvertakenError, match="came first 5 times"):
-        _run(orders)
+    with pytest.raises(OvertakenError, match="came first 6 times"):
+        _run(orders, fields={"push_attempts": 6})
     assert orders.fingerprint() == before
 
 

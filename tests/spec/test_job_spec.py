@@ -57,9 +57,48 @@ def test_an_unset_variable_counts_only_where_it_is_used(tmp_path: Path) -> None:
         load(tmp_path, RECIPE, segmentname="s")
     message = str(caught.value)
     assert "segmentNameGeneratorSpec.configs.segment.name: ${segmentName} is not set. Did you mean" in message
-    assert caught.value.hint == "Add --var segmentName=VALUE."
+    assert str(caught.value.hint).startswith("Add --var segmentName=VALUE")
     in_folder = RECIPE.replace("'/data'", "'${folder}'")
     assert load(tmp_path, in_folder, input_dir="x", segmentName="s").input_dir == tmp_path / "x"
+
+
+DAY_MS = 1_632_463_351_000  # 2021-09-24
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("/in/${ year }/${month}", "/in/2021/09"),
+        ("/in/$year/x", "/in/2021/x"),
+        ("/in/${today}/${yesterday}", "/in/2021-09-24/2021-09-23"),
+        ("/in/${zone ?: 'eu'}/${year ?: \"2020\"}/${empty ?: 'full'}", "/in/eu/2021/full"),
+        (r"/in/a\$year", "/in/a$year"),
+        ("/in/$1", "/in/$1"),
+    ],
+)
+def test_templates(tmp_path: Path, text: str, filled: str) -> None:
+    file = tmp_path / "job.yml"
+    file.write_text(RECIPE.replace("'/data'", f"|-\n  {text}"))
+    variables = {"segmentName": "s", "year": "2021", "month": "09", "empty": "", "pinotController": ""}
+    spec = load_job_spec(file, variables, now_ms=DAY_MS)
+    assert spec.input_dir == Path(filled)
+    assert load_job_spec(file, {**variables, "today": "x", "yesterday": "y"}, now_ms=DAY_MS).input_dir == Path(
+        filled.replace("2021-09-24", "x").replace("2021-09-23", "y")
+    )
+
+
+@pytest.mark.parametrize("code", ["${new Date().format('yyyy')}", "<% for (i in 1..3) { %>", "${year + 1}"])
+def test_groovy_is_not_run(tmp_path: Path, code: str) -> None:
+    with pytest.raises(SpecError, match=r"inputDirURI: .* is Groovy code, which is not run"):
+        load(tmp_path, RECIPE.replace("'/data'", f"|-\n  /in/{code}"), segmentName="s", year="1")
+    assert load(tmp_path, RECIPE.replace("'/opt/pinot/data/orders/'", f"|-\n  {code}"), segmentName="s").warnings == ()
+
+
+def test_the_template_of_names_is_filled_for_each_file(tmp_path: Path) -> None:
+    for template in (r"'${filePathPattern:\1}'", r"'\${filePathPattern:\1}'"):
+        names = f"type: inputFile\n  configs:\n    file.path.pattern: '.+/(.+)'\n    segment.name.template: {template}"
+        text = RECIPE.replace("type: fixed\n  configs:\n    segment.name: ${segmentName}", names)
+        assert load(tmp_path, text).name_parts.template == r"${filePathPattern:\1}"
 
 
 def test_an_unused_variable_is_a_warning(tmp_path: Path) -> None:
@@ -72,8 +111,32 @@ def test_input_folders(tmp_path: Path) -> None:
     assert load(tmp_path, RECIPE, input_dir="/a/b", segmentName="s").input_dir == Path("/a/b")
     uri = RECIPE.replace("'/data'", "'file:///a%20b'")
     assert load(tmp_path, uri, segmentName="s").input_dir == Path("/a b")
-    with pytest.raises(SpecError, match="'s3://bucket/x' cannot be read"):
-        load(tmp_path, RECIPE.replace("/data", "s3://bucket/x"), segmentName="s")
+    with pytest.raises(SpecError, match="'gs://bucket/x' cannot be read: only local folders are"):
+        load(tmp_path, RECIPE.replace("/data", "gs://bucket/x"), segmentName="s")
+
+
+STORES = """
+pinotFSSpecs:
+  - scheme: file
+  - scheme: s3
+    className: org.apache.pinot.plugin.filesystem.S3PinotFS
+    configs: {region: eu, accessKey: '${key}', secretKey: 'x', colour: red}
+"""
+
+
+def test_input_on_an_object_store(tmp_path: Path) -> None:
+    spec = load(tmp_path, RECIPE.replace("/data", "s3a://bucket/x/${day}/"), segmentName="s", day="1")
+    assert spec.store is not None and (spec.store.bucket, spec.store.key) == ("bucket", "x/1")
+    with pytest.raises(SpecError, match="the files at s3://bucket/x/1 were not fetched"):
+        spec.input_files()
+    older = RECIPE[RECIPE.index("pinotFSSpecs:") : RECIPE.index("recordReaderSpec:")]
+    text = RECIPE.replace(older, STORES)
+    found = load(tmp_path, text, "s3://b", segmentName="s", key="k")
+    assert found.store is not None and found.store.options == {"region": "eu", "accessKey": "k", "secretKey": "x"}
+    assert "secret" not in repr(found) and "pinotFSSpecs[1].configs.colour" in found.warnings[0]
+    assert load(tmp_path, text, segmentName="s").store is None, "the key is not needed for local files"
+    with pytest.raises(SpecError, match="names no bucket"):
+        load(tmp_path, RECIPE, "s3:///x", segmentName="s")
 
 
 def test_lists_input_files(tmp_path: Path) -> None:
@@ -101,22 +164,31 @@ segmentNameGeneratorSpec: {configs: {segment.name.prefix: p, segment.name.postfi
 tableSpec: {tableName: t}
 """
     spec = load(tmp_path, text)
-    assert (spec.segment_name_type, spec.segment_name, spec.name_prefix, spec.name_postfix) == (
-        "simple",
-        None,
-        "p",
-        "q",
-    )
+    assert (spec.segment_name_type, spec.segment_name) == ("", None)
+    assert (spec.name_parts.prefix, spec.name_parts.postfix) == ("p", "q")
     assert spec.data_format == "csv" and spec.push_attempts == 1
     assert spec.reader_configs == {"delimiter": "|", "skipHeader": "true", "header": "a|b", "quote": "x"}
     assert [warning.split(": ")[1] for warning in spec.warnings] == ["recordReaderSpec.configs.quote"]
+    gzipped = load(tmp_path, text.replace("CSV", "GZIPPED_AVRO").replace("configs: {delimiter", "configs: {x"))
+    assert gzipped.data_format == "avro"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "part"),
     [
-        ("dataFormat: 'json'", "dataFormat: 'avro'", "dataFormat: 'avro' is not known"),
-        ("type: fixed", "type: normalizedDate", "Known are: fixed, simple"),
+        ("dataFormat: 'json'", "dataFormat: 'thrift'", "dataFormat: 'thrift' is not known"),
+        (
+            "dataFormat: 'json'",
+            "dataFormat: csv\n  configs: {stopOnError: true}",
+            "the rest of a file",
+        ),
+        ("dataFormat: 'json'", "dataFormat: csv\n  configs: {quoteCharacter: ab}", "'ab' is not one character"),
+        ("dataFormat: 'json'", "dataFormat: csv\n  configs: {skipHeader: x}", "is neither true nor false"),
+        ("dataFormat: 'json'", "dataFormat: avro\n  configs: {extractRawTimeValues: true}", "the column's own format"),
+        ("type: fixed", "type: daily", "Known are: fixed, simple, normalizedDate, inputFile"),
+        ("type: fixed", "type: uploadedRealtime", "names segments of a REALTIME half; jobs write the OFFLINE one"),
+        ("type: fixed", "type: inputFile", "file.path.pattern: is missing"),
+        ("type: fixed\n  configs:", "type: inputFile\n  configs:\n    file.path.pattern: '('", "is not a regular"),
         ("SegmentCreationAndTarPush", "SegmentCreationAndTarPsh", "Did you mean"),
         ("tableName: 'orders'", "tableNam: 'orders'", "tableSpec.tableName: is missing"),
         ("segment.name: ${segmentName}", "a: b", "segment.name: is missing"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError, NotFoundError
+from hybrid.files.csvcells import Dialect
 from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.files.reading import read_slice
@@ -122,11 +123,9 @@ def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:
     if not isinstance(form, words.CsvFormat):
         return CsvFormat()
     return CsvFormat(
-        delimiter=form.delimiter,
+        dialect=Dialect(form.delimiter, form.quote, form.escape, trim=False, controls=False),
         columns=spec.column_order,
         skip_header=form.headers,
-        quote=form.quote,
-        escape=form.escape,
         multi_value=frozenset(field.name for field in spec.schema.fields if not field.single_value),
     )
 

@@ -18,9 +18,12 @@ from hybrid.lake.log import segments_in_lineage
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, KEY, LIVE, ORDER, Base
 from hybrid.replace.backfill.correction import SHARED, Correction
+from hybrid.replace.backfill.request import Request
 from hybrid.replace.diff import Difference, differences, key_struct
+from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.markers import removed_winners
-from hybrid.replace.stage import Staged, place_of
+from hybrid.replace.places import place_in_files
+from hybrid.replace.stage import Staged
 from hybrid.spec.table_config import Half
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
@@ -97,12 +100,13 @@ def fresh_topic(base: Base) -> str:
     return replacement_topic(base.offline.offline.act.number + 1)
 
 
-def corrected_arrivals(base: Base, staged: Staged) -> Correction:
+def corrected_arrivals(base: Base, request: Request, staged: Staged) -> Correction:
     """The correction that puts the staged rows in the place of all that their buckets hold.
 
-    DataError when a row lies outside the window.
+    DataError when a row lies outside the window, or a key stands twice with one comparison value.
     """
-    _refuse_outside(base, staged)
+    _refuse_outside(base, request, staged)
+    refuse_duplicate_keys(base.spec, request.files, request.csv_format, staged)
     arrivals = _Arrivals(base, staged.frame)
     found = _differences(arrivals)
     differing = sorted(bucket for bucket in arrivals.reached if bucket in found and not found[bucket].identical)
@@ -165,7 +169,7 @@ def _dead_on_arrival(base: Base, arrivals: _Arrivals, counts: Mapping[int, Count
         )
 
 
-def _refuse_outside(base: Base, staged: Staged) -> None:
+def _refuse_outside(base: Base, request: Request, staged: Staged) -> None:
     window = base.window
     if window is None:
         return
@@ -174,9 +178,12 @@ def _refuse_outside(base: Base, staged: Staged) -> None:
     )
     row = first.select(columns.OFFSET, columns.TIME).first()
     if row is not None:
-        time = time_text(time_value(base.spec, row[1]))
+        time, place = (
+            time_text(time_value(base.spec, row[1])),
+            place_in_files(request.files, request.csv_format, row[0]),
+        )
         raise DataError(
-            f"{place_of(staged, row[0])}: its time {time} lies outside of --from and --to. Nothing was changed.",
+            f"{place}: its time {time} lies outside of --from and --to. Nothing was changed.",
             hint="Widen the window, or leave the row out.",
         )
 

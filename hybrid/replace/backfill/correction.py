@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hybrid.replace.check_result import CheckResult
 from hybrid.table.plans import Counts
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ class Correction:
 
     `counts` are by the start of the bucket, of all buckets that hold rows before or after. `pairs` say which (bucket,
     segment) are touched, new segments among them; `new` names the latter. `rows` gives the rows of touched segments as
-    they will be, stored columns only; `needs_sort` when they are not in the order of a segment's file yet.
+    they will be, stored columns only; `needs_sort` when they are not in the order of a segment's file yet. `checks` are
+    the results of expectations on the rows that it brings.
     """
 
     counts: Mapping[int, Counts]
@@ -31,4 +33,5 @@ class Correction:
     needs_sort: bool
     samples: Mapping[int, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     new: frozenset[str] = frozenset()
+    checks: Sequence[CheckResult] = ()
     warnings: Sequence[str] = ()

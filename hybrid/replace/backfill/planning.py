@@ -25,9 +25,12 @@ from hybrid.replace.backfill.correction import SHARED, Correction
 from hybrid.replace.backfill.request import ChangeKind, Request, require_correctable
 from hybrid.replace.backfill.values import corrected_values
 from hybrid.replace.backfill.watch import refuse_falling_limit
+from hybrid.replace.check_result import CheckState, change_result
+from hybrid.replace.job_checks import check_staged, notices, watched
 from hybrid.replace.lineage import EntryState, entries_of
 from hybrid.replace.report import numbers
 from hybrid.replace.stage import stage
+from hybrid.spec.expectations import ExpectationKind
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit, WrittenSegment, hang_together, total
@@ -56,7 +59,7 @@ def plan_backfill(
         with _errors_of_rows(plan):
             correction = _correct(base, request, folder)
             units = _stage(base, correction, folder / plans.ROWS)
-        found = _fill(base, correction, units, plan)
+        found = _with_checks(request, correction, _fill(base, correction, units, plan))
         found = replace(found, seconds=round(time.monotonic() - started, 3), sentence=_sentence(found))
         refuse_falling_limit(found, found.units, offline)
         for left in ("winners", "markers", "input"):
@@ -85,8 +88,10 @@ def _correct(base: Base, request: Request, folder: Path) -> Correction:
     bench.progress.say(f"Comparing with what '{spec.name}' holds.")
     if request.kind is not ChangeKind.ROWS:
         return corrected_values(base, request)
-    staged = stage(bench, spec, request.files, request.csv_format, folder / "input")
-    return corrected_arrivals(base, staged)
+    expected = watched(request.expectations)
+    staged = stage(bench, spec, request.files, request.csv_format, folder / "input", expected)
+    staged, checked = check_staged(bench, spec, staged, request.expectations)
+    return replace(corrected_arrivals(base, request, staged), checks=checked.results)
 
 
 def _stage(base: Base, correction: Correction, folder: Path) -> list[Unit]:
@@ -167,6 +172,20 @@ def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan)
         warnings=(*plan.warnings, *correction.warnings),
         buckets=tuple(buckets),
         units=tuple(placed),
+    )
+
+
+def _with_checks(request: Request, correction: Correction, plan: Plan) -> Plan:
+    """The plan with what came of the expectations; how many rows there are is counted over the corrected buckets."""
+    counts = total(bucket.counts for bucket in plan.buckets if bucket.unit is not None)
+    of_count = [one for one in request.expectations if one.kind is ExpectationKind.ROW_COUNT_CHANGE and plan.units]
+    counted_ones = [change_result(one, counts.rows_before, counts.rows_after) for one in of_count]
+    results = (*correction.checks, *counted_ones)
+    return replace(
+        plan,
+        checks=tuple(result.to_json() for result in results),
+        failed_checks=tuple(result.name for result in results if result.state is CheckState.FAILED),
+        warnings=(*plan.warnings, *notices(results)),
     )
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from hybrid.errors import SpecError, UsageError
 from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import InputFile
+from hybrid.spec.expectations import Expectation
 from hybrid.spec.table_config import ARRIVED, TableSpec
 from hybrid.table.window import Window
 
@@ -34,6 +35,7 @@ class Request:
     assignments: Mapping[str, str] = field(default_factory=dict)
     files: tuple[InputFile, ...] = ()
     csv_format: CsvFormat = field(default_factory=CsvFormat)
+    expectations: tuple[Expectation, ...] = ()
 
 
 def window_of(spec: TableSpec, start: int | None, end: int | None) -> Window | None:

@@ -141,6 +141,7 @@ class _Run:
                 backfill=self._plan.id,
                 buckets=tuple(span(bucket) for bucket in self._buckets(units)),
                 change=self._plan.change,
+                expectations=self._plan.checks,
                 seconds=round(time.monotonic() - started, 3),
             )
             return Ready(lineage, self._frame(units, names, current))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,10 @@ from hybrid.lake.layout import physical_columns, quoted
 from hybrid.replace.backfill.base import BUCKET, LIVE, Base
 from hybrid.replace.backfill.correction import Correction
 from hybrid.replace.backfill.request import ChangeKind, Request
+from hybrid.replace.check_result import CheckResult
+from hybrid.replace.checks import check
 from hybrid.replace.diff import shown_row
+from hybrid.spec.expectations import ExpectationKind, OnFailure
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.plans import Counts
@@ -36,11 +40,12 @@ def corrected_values(base: Base, request: Request) -> Correction:
     counts, pairs = _count(base, request, marked)
     touched = sorted({segment for _, segment in pairs})
     samples = _samples(base.spec, request, marked, sorted({bucket for bucket, _ in pairs}))
+    checks = _check(base, request, marked) if pairs else ()
 
     def rows() -> DataFrame:
         return _changed(base, request, _marked(base, request, base.rows(touched)))
 
-    return Correction(counts, pairs, rows, needs_sort=base.spec.upsert is not None, samples=samples)
+    return Correction(counts, pairs, rows, needs_sort=base.spec.upsert is not None, samples=samples, checks=checks)
 
 
 def _marked(base: Base, request: Request, rows: DataFrame) -> DataFrame:
@@ -68,6 +73,22 @@ def _differs(name: str) -> Column:
     from pyspark.sql import functions as F
 
     return ~quoted(name).eqNullSafe(F.col(f"`{_NEW}{name}`"))
+
+
+def _check(base: Base, request: Request, marked: DataFrame) -> tuple[CheckResult, ...]:
+    """What came of the expectations on the rows with their new values.
+
+    A row that is there is not left out: what `drop` would leave out fails.
+    """
+    of_rows = [
+        replace(one, on_failure=OnFailure.FAIL) if one.on_failure is OnFailure.DROP else one
+        for one in request.expectations
+        if one.kind is not ExpectationKind.ROW_COUNT_CHANGE
+    ]
+    if request.kind is ChangeKind.DELETE or not of_rows:
+        return ()
+    changed = _changed(base, request, marked.where(_HIT))
+    return check(base.spec, changed, of_rows, None, now_ms=base.bench.now_ms()).results
 
 
 def _count(base: Base, request: Request, marked: DataFrame) -> tuple[dict[int, Counts], list[tuple[int, str]]]:

@@ -224,7 +224,7 @@ def test_a_key_that_changes_its_bucket_is_swapped_in_one_commit(workbench: Workb
 
 def test_rows_outside_of_the_window_are_refused_with_their_place(lab: Lab) -> None:
     rows = [{"order_id": n, "customer": "b", "amount": 1.0, "ts": ts} for n, ts in ((1, 100), (2, 5000))]
-    with pytest.raises(DataError, match=r"input.jsonl row 2: its time 5000 lies outside of --from and --to"):
+    with pytest.raises(DataError, match=r"input.jsonl, line 2: its time 5000 lies outside of --from and --to"):
         lab.plan(0, BUCKET, rows=rows)
     assert not plans.plan_ids(lab.halves.layout) and not list((lab.halves.layout.root / "staging").glob("backfill*"))
 

@@ -1,0 +1,54 @@
+"""Avro files, block by block; also compressed with gzip as a whole, Pinot's `gzipped_avro`."""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import sys
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from hybrid.files.records import Problem, Record, Slice, open_plain
+
+
+def read_avro(piece: Slice) -> Iterator[Record]:
+    """The rows of a file. Problem names the row, and the block it lies in, that cannot be read."""
+    import fastavro
+
+    position = block = 0
+    try:
+        with open_plain(piece.path) as file:
+            for block, rows in enumerate(fastavro.block_reader(file)):
+                for values in rows:
+                    if not isinstance(values, dict):
+                        raise Problem(position, f", row {position + 1} (block {block})", "is not a record")
+                    yield Record(position, f", row {position + 1} (block {block})", _plain(values))
+                    position += 1
+            file.read(1)  # the reader takes gzip data that ends too early for the end of the file
+    except _broken() as error:
+        at = f", from row {position + 1} on (block {block})" if position else ""
+        raise Problem(position, at, f"cannot be read as Avro, is it damaged or cut off? {error}") from error
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """UUIDs as the text that they are written as."""
+    return {name: str(value) if isinstance(value, UUID) else value for name, value in values.items()}
+
+
+@cache
+def _broken() -> tuple[type[Exception], ...]:
+    """What reading bytes that are no Avro raises: the reader's own errors and those of every codec."""
+    from cramjam import DecompressionError
+    from fastavro.schema import SchemaParseException, UnknownType
+    from lz4.block import LZ4BlockError  # type: ignore[import-untyped]
+
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdError
+    else:
+        from backports.zstd import ZstdError
+    codecs = (zlib.error, lzma.LZMAError, DecompressionError, LZ4BlockError, ZstdError, OSError, EOFError)
+    reader = (ValueError, ArithmeticError, LookupError, TypeError, struct.error, SchemaParseException, UnknownType)
+    return (*codecs, *reader)

@@ -1,0 +1,78 @@
+"""Brings objects of an S3 store to this machine, so that workers read them as files with their places."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError
+from hybrid.spec.job_store import ObjectStore
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
+
+_CONNECT_S, _REQUEST_S = 10, 120
+
+
+def fetch(store: ObjectStore, wanted: Callable[[str, str], bool], folder: Path) -> list[Path]:
+    """The objects at or below the store's key, as files below `folder`, changed when they were; in no order.
+
+    `wanted` is asked with the part of a key below the store's, and with the whole address as Pinot's patterns see it
+    (`s3:/bucket/key`). DataError when the store cannot be read, or a key would leave the folder.
+    """
+    try:
+        filesystem = _open(store)
+        return [
+            _copy(filesystem, info, folder / _inside(store, below))
+            for info, below in _objects(filesystem, store)
+            if wanted(below, f"s3:/{info.path}")
+        ]
+    except OSError as error:
+        raise DataError(f"{store.address} cannot be read: {' '.join(str(error).split())}") from error
+
+
+def _open(store: ObjectStore) -> pafs.FileSystem:
+    import pyarrow.fs as pafs
+
+    options = store.options
+    scheme, _, host = options.get("endpoint", "").rpartition("://")
+    return pafs.S3FileSystem(
+        access_key=options.get("accessKey"),
+        secret_key=options.get("secretKey"),
+        anonymous=options.get("anonymousCredentialsProvider", "").lower() == "true",
+        region=options.get("region"),
+        endpoint_override=host or None,
+        scheme=scheme or None,
+        connect_timeout=_CONNECT_S,
+        request_timeout=_REQUEST_S,
+    )
+
+
+def _objects(filesystem: pafs.FileSystem, store: ObjectStore) -> list[tuple[pafs.FileInfo, str]]:
+    """(object, its key below the store's) of every object; of one that the address itself names, its name."""
+    import pyarrow.fs as pafs
+
+    place = f"{store.bucket}/{store.key}".rstrip("/")
+    itself = filesystem.get_file_info(place)
+    if itself.type is pafs.FileType.File:
+        return [(itself, itself.base_name)]
+    below = filesystem.get_file_info(pafs.FileSelector(place, recursive=True))
+    return [(info, info.path.removeprefix(f"{place}/")) for info in below if info.type is pafs.FileType.File]
+
+
+def _inside(store: ObjectStore, below: str) -> PurePosixPath:
+    path = PurePosixPath(below)
+    if path.is_absolute() or ".." in path.parts:
+        raise DataError(f"{store.address}: the key '{below}' cannot be a file's path.")
+    return path
+
+
+def _copy(filesystem: pafs.FileSystem, info: pafs.FileInfo, to: Path) -> Path:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with filesystem.open_input_stream(info.path, compression=None) as source, to.open("wb") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+    os.utime(to, ns=(info.mtime_ns, info.mtime_ns))
+    return to

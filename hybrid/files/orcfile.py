@@ -1,0 +1,45 @@
+"""ORC files, stripe by stripe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hybrid.files.records import Problem, Record, Shape, Slice
+
+_BATCH_ROWS = 4096
+
+
+def stripes(path: Path) -> list[Slice]:
+    """One slice for each stripe. Problem when the footer, or the column that is counted, cannot be read."""
+    import pyarrow.orc as orc
+    from pyarrow.lib import ArrowException
+
+    slices, first = [], 0
+    try:
+        file = orc.ORCFile(path)
+        # The footer's row counts are not at hand: where there are several stripes, one column is read to count.
+        one = file.schema.names[:1]
+        for stripe in range(file.nstripes):
+            slices.append(Slice(path, Shape.ORC, first, stripe))
+            first += file.read_stripe(stripe, columns=one).num_rows if file.nstripes > 1 else file.nrows
+    except (ArrowException, OSError) as error:
+        raise Problem(0, "", f"cannot be read as ORC, is it damaged or cut off? {error}") from error
+    return slices
+
+
+def read_stripe(piece: Slice) -> Iterator[Record]:
+    """The rows of a slice. Problem names the first row of the batch that cannot be read."""
+    import pyarrow.orc as orc
+    from pyarrow.lib import ArrowException
+
+    position, stripe = piece.first, f"stripe {piece.start}"
+    try:
+        rows = orc.ORCFile(piece.path).read_stripe(piece.start)
+        for start in range(0, rows.num_rows, _BATCH_ROWS):
+            for values in rows.slice(start, _BATCH_ROWS).to_pylist(maps_as_pydicts="strict"):
+                yield Record(position, f", row {position + 1} ({stripe})", values)
+                position += 1
+    except (ArrowException, OSError, ValueError, KeyError) as error:
+        at = f", from row {position + 1} on ({stripe})"
+        raise Problem(position, at, f"cannot be read as ORC, is it damaged? {error}") from error

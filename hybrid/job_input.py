@@ -1,0 +1,108 @@
+"""What a job is given beside its spec, and how its input comes here: the rows of a statement, a store's files.
+
+A statement is answered as `hybrid query` answers it, but whole: Pinot's default LIMIT does not hold. Its rows are
+staged as a Parquet file for as long as the job runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from hybrid.errors import DataError, UsageError
+from hybrid.lake.workbench import new_act_id
+from hybrid.spec.job_spec import AnsweredStatement, JobSpec
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+    from hybrid.query.result import QueryResult
+    from hybrid.replace.report import JobReport
+
+_ROWS_PER_GROUP = 65_536
+
+
+@dataclass(frozen=True)
+class GivenToJob:
+    """`covers` as in `JobSpec`, `sql` a statement; None: what the spec says."""
+
+    covers: str | None = None
+    sql: str | None = None
+
+    def input_dir(self, given: str | None) -> str | None:
+        """What stands in for inputDirURI; with a statement any folder does. UsageError when both are given."""
+        if self.sql is None:
+            return given
+        if given is not None:
+            raise UsageError("--sql and --input both say what the job reads. Give one of them.")
+        return "."
+
+
+def run_given(home: Hybrid, job: JobSpec, given: GivenToJob, options: Mapping[str, Any]) -> JobReport:
+    """Runs a job on the table that it names; `options` as `Table.replace` takes them."""
+    if given.covers is not None:
+        job = replace(job, covers=given.covers)
+    table = home.table(job.table_name)
+    with _answered(home, job, given.sql) if given.sql is not None else _fetched(home, job) as ready:
+        return table.replace(ready, **options)
+
+
+@contextmanager
+def _answered(home: Hybrid, job: JobSpec, sql: str) -> Iterator[JobSpec]:
+    """The job with the rows of a statement for its input."""
+    from hybrid.query.engine import QueryOptions
+
+    if job.segment_name_type == "inputFile":
+        raise UsageError(f"{job.source}: 'inputFile' names segments by files, and --sql has none. Write another type.")
+    spec = home.spec(job.table_name)
+    home.bench.progress.say("Answering the statement.")
+    result = home.query(sql, QueryOptions(whole=True))
+    _check_names(result)
+    read = [table.offline for table in result.revision.tables if table.table == spec.name]
+    statement = AnsweredStatement(sql, str(result.revision), read[0] if read else None)
+    with home.bench.staging(home.layout(spec.name), new_act_id("query")) as folder:
+        folder.mkdir()
+        path = folder / "query.parquet"
+        _write(result, str(path))
+        fields: dict[str, Any] = {"include": None, "exclude": None, "data_format": "parquet", "reader_configs": {}}
+        yield replace(job, input_dir=path, statement=statement, **fields)
+
+
+@contextmanager
+def _fetched(home: Hybrid, job: JobSpec) -> Iterator[JobSpec]:
+    """The job with the files of its object store on this machine; as it is, where they are already."""
+    if job.store is None:
+        yield job
+        return
+    from hybrid.files.objectstore import fetch
+
+    home.bench.progress.say(f"Fetching files from {job.store.address}.")
+    with home.bench.staging(home.layout(job.table_name), new_act_id("fetch")) as folder:
+        folder.mkdir()
+        if not fetch(job.store, partial(_is_wanted, job), folder):
+            wanted = job.include or "any file"
+            raise DataError(f"{job.source}: no object at {job.store.address} matches '{wanted}'.")
+        # What does not match was not fetched, and the patterns are of the addresses there.
+        fields: dict[str, Any] = {"include": "glob:**", "exclude": None, "search_recursively": True, "store": None}
+        yield replace(job, input_dir=folder, fetched_from=job.store.address, **fields)
+
+
+def _is_wanted(job: JobSpec, below: str, address: str) -> bool:
+    """Markers that writers leave beside their data count only when a pattern names them."""
+    return job.matches(below, address) and bool(job.include or not PurePosixPath(below).name.startswith((".", "_")))
+
+
+def _check_names(result: QueryResult) -> None:
+    names = list(result.column_names)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--sql: the statement gives column '{twice}' twice. Name one of them AS something else.")
+
+
+def _write(result: QueryResult, path: str) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(result.arrow(), path, row_group_size=_ROWS_PER_GROUP)

@@ -1,0 +1,148 @@
+"""What a job answers for: a stretch of time, or all that OFFLINE holds. Segments in it that it does not write go.
+
+Without a stretch a job only touches the segments that it names. A day that is pushed again with fewer segments would
+keep the rest of the old ones; a job that says it covers the day removes them, in its one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hybrid.errors import ConflictError, DataError, SpecError, UsageError
+from hybrid.lake.log import DataFile
+from hybrid.replace.stage import Staged
+from hybrid.spec.job_spec import COVERS_ALL, COVERS_DAY, JobSpec
+from hybrid.spec.moment import parse_moment
+from hybrid.spec.table_config import TableSpec
+from hybrid.table import columns
+from hybrid.table.names import time_value
+
+_DAY_MS = 86_400_000
+_HOW = "Write FROM/TO, 'day' or 'all'."
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Times from `start_ms` to before `end_ms`; None on both sides: whatever the half holds, rows without times too."""
+
+    start_ms: int | None = None
+    end_ms: int | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it is the whole half."""
+        return self.start_ms is None and self.end_ms is None
+
+    def holds(self, low_ms: int, high_ms: int) -> bool:
+        """Whether both times, and what lies between them, are in it."""
+        after = self.start_ms is None or self.start_ms <= low_ms
+        return after and (self.end_ms is None or high_ms < self.end_ms)
+
+    def touches(self, low_ms: int, high_ms: int) -> bool:
+        """Whether it has a time from `low_ms` to `high_ms`."""
+        before = self.end_ms is None or low_ms < self.end_ms
+        return before and (self.start_ms is None or self.start_ms <= high_ms)
+
+
+def covered_stretch(spec: TableSpec, job: JobSpec, staged: Staged) -> Stretch | None:
+    """What the job answers for: as it says, else all of a table that is refreshed by consistent pushes; None: nothing.
+
+    SpecError or UsageError for what is no stretch of this table; DataError when a row lies outside of it.
+    """
+    if not job.covers and not spec.batch.replaces_all:
+        return None
+    if not job.covers or job.covers == COVERS_ALL:
+        return _all(spec, job)
+    if spec.time_field is None:
+        raise SpecError(f"{job.source}: '{spec.name}' has no time column, so a job can only cover 'all' of it.")
+    stretch = _day(job, staged) if job.covers == COVERS_DAY else _interval(spec, job.covers)
+    _check_rows(spec, stretch, staged)
+    return stretch
+
+
+def covered_names(
+    spec: TableSpec, stretch: Stretch | None, existing: Iterable[DataFile], written: Container[str]
+) -> tuple[str, ...]:
+    """Segments in the stretch that are not `written`, in the order of their names.
+
+    ConflictError for one, written or not, that lies in it with a part of its rows only.
+    """
+    if stretch is None:
+        return ()
+    if stretch.is_all:
+        return tuple(sorted({file.segment for file in existing if file.rows and file.segment not in written}))
+    times = _times(existing)
+    partly = sorted(name for name, time in times.items() if stretch.touches(*time) and not stretch.holds(*time))
+    if partly:
+        raise _partly_outside(spec, stretch, partly, times)
+    return tuple(sorted(name for name, time in times.items() if stretch.holds(*time) and name not in written))
+
+
+def _all(spec: TableSpec, job: JobSpec) -> Stretch:
+    if spec.move is not None:
+        raise SpecError(
+            f"{job.source}: a job cannot cover all of '{spec.name}': its OFFLINE half also holds what moves bring. "
+            "Cover a stretch of time, or remove consistentDataPush from the table config.",
+            hint="hybrid job run ... --covers FROM/TO",
+        )
+    return Stretch()
+
+
+def _day(job: JobSpec, staged: Staged) -> Stretch:
+    times = [time for file in staged.files for time in (file.low, file.high) if time is not None]
+    if not times:
+        message = "covers the day of its rows, and there are none. Name the stretch of time instead."
+        raise UsageError(f"{job.source}: the job {message}", hint="hybrid job run ... --covers FROM/TO")
+    start = min(times) // _DAY_MS * _DAY_MS
+    return Stretch(start, start + _DAY_MS)
+
+
+def _interval(spec: TableSpec, text: str) -> Stretch:
+    start, slash, end = text.partition("/")
+    assert spec.time_field is not None
+    if not slash:
+        raise UsageError(f"hybrid.covers {text}: this is no stretch of time. {_HOW}")
+    low, high = (parse_moment(part, spec.time_field, "hybrid.covers") for part in (start, end))
+    if low >= high:
+        raise UsageError(f"hybrid.covers {text}: it ends before it begins, or holds nothing. {_HOW}")
+    return Stretch(low, high)
+
+
+def _check_rows(spec: TableSpec, stretch: Stretch, staged: Staged) -> None:
+    for file in staged.files:
+        for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
+            if time is not None and not stretch.holds(time, time):
+                raise DataError(
+                    f"{file.path}{at}: time {time_value(spec, time)} lies outside of what the job covers, "
+                    f"{_shown(spec, stretch)}. Nothing was changed.",
+                    hint="Correct the file, or cover more: hybrid job run ... --covers FROM/TO",
+                )
+
+
+def _times(existing: Iterable[DataFile]) -> Mapping[str, tuple[int, int]]:
+    """First and last time of each segment that has any."""
+    found: dict[str, tuple[int, int]] = {}
+    for file in existing:
+        low, high = file.low.get(columns.TIME), file.high.get(columns.TIME)
+        if file.rows and isinstance(low, int) and isinstance(high, int):
+            first, last = found.get(file.segment, (low, high))
+            found[file.segment] = (min(first, low), max(last, high))
+    return found
+
+
+def _partly_outside(
+    spec: TableSpec, stretch: Stretch, names: Sequence[str], times: Mapping[str, tuple[int, int]]
+) -> ConflictError:
+    low, high = (time_value(spec, time) for time in times[names[0]])
+    more = f" (and {len(names) - 1} more: {', '.join(names[1:4])})" if len(names) > 1 else ""
+    return ConflictError(
+        f"Segment '{names[0]}' holds times from {low} to {high}{more}, partly outside of what the job covers, "
+        f"{_shown(spec, stretch)}. Nothing was changed.",
+        hint="Cover all of their times: hybrid job run ... --covers FROM/TO",
+    )
+
+
+def _shown(spec: TableSpec, stretch: Stretch) -> str:
+    low, high = (time_value(spec, time) for time in (stretch.start_ms, stretch.end_ms))
+    return f"{low} to before {high}"

@@ -1,0 +1,49 @@
+"""Keys that a job's input holds twice: on an upsert table nothing tells which of two such rows is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError
+from hybrid.files.csvfile import CsvFormat
+from hybrid.files.inputs import InputFile
+from hybrid.lake.layout import quoted
+from hybrid.replace.places import place_in_files
+from hybrid.replace.stage import Staged
+from hybrid.spec.table_config import TableSpec
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+_FIRST, _SECOND = "_hy_first", "_hy_second"
+
+
+def refuse_duplicate_keys(spec: TableSpec, files: Sequence[InputFile], csv_format: CsvFormat, staged: Staged) -> None:
+    """DataError, naming both places, when two rows have the same primary key and the same comparison value.
+
+    Rows of one key with different comparison values are its versions.
+    """
+    if spec.upsert is None:
+        return
+    names = tuple(dict.fromkeys([*spec.primary_key, spec.upsert.comparison_column]))
+    found = _first_pair(staged, names)
+    if found is None:
+        return
+    first, second = (place_in_files(files, csv_format, found[side]) for side in (_FIRST, _SECOND))
+    values = ", ".join(f"{name} {found[name]}" for name in names)
+    raise DataError(
+        f"{second}: the row has the key and the comparison value ({values}) of {first}; nothing tells which of the two "
+        "is right. Nothing was changed.",
+        hint="Keep one of them and run the job again.",
+    )
+
+
+def _first_pair(staged: Staged, names: Sequence[str]) -> Row | None:
+    from pyspark.sql import functions as F
+
+    offset = F.sort_array(F.collect_list(columns.OFFSET))
+    pairs = staged.frame.groupBy(*(quoted(name) for name in names)).agg(F.count("*").alias("n"), offset.alias("at"))
+    twice = pairs.where("n > 1").select(*names, F.col("at")[0].alias(_FIRST), F.col("at")[1].alias(_SECOND))
+    return twice.orderBy(_SECOND).first()

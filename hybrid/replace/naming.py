@@ -1,0 +1,128 @@
+"""Names for the segments of a job's files, as Pinot's name generators make them.
+
+After SimpleSegmentNameGenerator, NormalizedDateSegmentNameGenerator and InputFileSegmentNameGenerator of Pinot's
+segment SPI. Files that come to the same name become one segment; in Pinot the last of them would stay.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hybrid.errors import SpecError
+from hybrid.replace.stage import StagedFile
+from hybrid.spec.batch_ingestion import IngestionType
+from hybrid.spec.job_names import INFERRED
+from hybrid.spec.job_spec import JobSpec
+from hybrid.spec.table_config import TableSpec
+from hybrid.spec.timeformat import TimeKind
+from hybrid.spec.types import DataType
+from hybrid.table.names import time_text, time_value
+
+_TYPE = "segmentNameGeneratorSpec.type"
+
+
+def segment_names(spec: TableSpec, job: JobSpec, files: Sequence[StagedFile]) -> dict[int, str]:
+    """The name of the segment of each file that holds rows, by the file's number in the job.
+
+    SpecError where dates are wanted of a table without a time column.
+    """
+    sequences = _sequences([file.path for file in files], job.name_parts.global_sequence)
+    return {
+        number: _name(spec, job, file, sequences[number])
+        for number, file in enumerate(files)
+        if file.rows or file.deletes
+    }
+
+
+def naming_warnings(job: JobSpec, files: Sequence[StagedFile]) -> Iterator[str]:
+    """One warning for files whose paths do not fit `file.path.pattern`."""
+    unfit = [file.path for file in files if _of_pattern(job, file.path) is None] if job.name_parts.template else []
+    if unfit:
+        pattern = job.name_parts.file_pattern
+        count = f"{len(unfit)} of {len(files)} files"
+        yield f"{count} do not match file.path.pattern '{pattern}' and are named by their paths, e.g. {unfit[0]}."
+
+
+def _sequences(paths: Sequence[Path], over_all: bool) -> list[int]:
+    """Counts from 0, in each folder by itself or over all; files without rows count, as in Pinot."""
+    seen: Counter[Path] = Counter()
+    found = []
+    for path in paths:
+        folder = Path() if over_all else path.parent
+        found.append(seen[folder])
+        seen[folder] += 1
+    return found
+
+
+def _name(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> str:
+    kind = job.segment_name_type
+    if kind == INFERRED:
+        kind = "normalizedDate" if _has_dates_as_text(spec) else "simple"
+    if kind == "inputFile":
+        name = _of_pattern(job, file.path) or _of_path(file.path)
+    else:
+        name = "_".join(
+            _dated(spec, job, file, sequence) if kind == "normalizedDate" else _simple(spec, job, file, sequence)
+        )
+    return f"{name}_{_uuid(name, file)}" if job.name_parts.with_uuid else name
+
+
+def _simple(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> list[str]:
+    """table, first and last time, postfix, sequence."""
+    parts = job.name_parts
+    times = () if parts.without_times else (file.low, file.high)
+    texts = [time_text(time_value(spec, time)) for time in times if time is not None]
+    return [spec.name, *texts, *_given(parts.postfix), str(sequence)]
+
+
+def _dated(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> list[str]:
+    """prefix, first and last day (hour, where pushes come by the hour), postfix, sequence; a refresh has no days."""
+    parts = job.name_parts
+    days: list[str] = []
+    if spec.batch.type is IngestionType.APPEND:
+        days = [_day(spec, job, time) for time in (file.low, file.high)]
+    number = [] if parts.without_sequence else [str(sequence)]
+    return [parts.prefix or spec.name, *days, *_given(parts.postfix), *number]
+
+
+def _day(spec: TableSpec, job: JobSpec, time_ms: int | None) -> str:
+    if time_ms is None:
+        message = f"'normalizedDate' names segments by dates, and '{spec.name}' has no time column. Write 'simple'."
+        raise SpecError.at(job.source, _TYPE, message)
+    pattern = "%Y-%m-%d-%H" if spec.batch.hourly else "%Y-%m-%d"
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime(pattern)
+
+
+def _of_pattern(job: JobSpec, path: Path) -> str | None:
+    """The template, filled with the groups of the file's path; None when the path does not fit the pattern."""
+    match = re.fullmatch(job.name_parts.file_pattern, path.as_posix())
+    if match is None:
+        return None
+    name = job.name_parts.template
+    for number, group in enumerate(match.groups(default=""), 1):
+        name = name.replace(f"${{filePathPattern:\\{number}}}", group)
+    return name
+
+
+def _of_path(path: Path) -> str:
+    return re.sub(r"[/.]", "_", path.as_posix().lstrip("/"))
+
+
+def _uuid(name: str, file: StagedFile) -> uuid.UUID:
+    """A UUID of what the file holds: unlike a random one, the same job gives the same name again."""
+    return uuid.uuid5(uuid.NAMESPACE_OID, f"{name}/{file.sha256}")
+
+
+def _given(text: str | None) -> list[str]:
+    return [text] if text else []
+
+
+def _has_dates_as_text(spec: TableSpec) -> bool:
+    field = spec.time_field
+    form = field.time_format if field else None
+    return form is not None and form.kind is TimeKind.PATTERN and form.data_type is DataType.STRING

@@ -1,0 +1,177 @@
+"""Names of segments, as Pinot's name generators make them. The cases of Pinot's own tests stand among them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hybrid.errors import SpecError
+from hybrid.replace.naming import naming_warnings, segment_names
+from hybrid.replace.stage import StagedFile
+from hybrid.spec.job_spec import JobSpec, parse_job_spec
+from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_json import parse_table
+
+DAY_MS = 86_400_000
+
+
+def _spec(fmt: str | None = "1:DAYS:EPOCH", kind: str = "INT", **batch: str) -> TableSpec:
+    """A table with a time column of that format, if any."""
+    times = [{"name": "day", "dataType": kind, "format": fmt, "granularity": "1:DAYS"}] if fmt else []
+    schema = {
+        "schemaName": "myTable",
+        "dimensionFieldSpecs": [{"name": "id", "dataType": "INT"}],
+        "dateTimeFieldSpecs": times,
+    }
+    config: dict[str, object] = {
+        "tableName": "myTable",
+        "tableType": "OFFLINE",
+        "segmentsConfig": {"timeColumnName": "day"} if fmt else {},
+        "ingestionConfig": {"batchIngestionConfig": batch},
+    }
+    return parse_table(schema, "schema.json", [(config, "table.json")])
+
+
+def _job(names: str) -> JobSpec:
+    doc: dict[str, Any] = {
+        "jobType": "SegmentCreation",
+        "inputDirURI": "/in",
+        "recordReaderSpec": {"dataFormat": "csv"},
+        "tableSpec": {"tableName": "myTable"},
+        "segmentNameGeneratorSpec": yaml.safe_load(names),
+    }
+    return parse_job_spec(doc, "job.yml", Path("/"), {})
+
+
+def _file(
+    path: str = "/in/a.csv", low: int | None = DAY_MS, high: int | None = 3 * DAY_MS, rows: int = 1
+) -> StagedFile:
+    return StagedFile(Path(path), rows, 0, low, high, sha256=path)
+
+
+def _names(spec: TableSpec, names: str, *files: StagedFile) -> list[str]:
+    return list(segment_names(spec, _job(names), files or (_file(),)).values())
+
+
+@pytest.mark.parametrize(
+    ("configs", "name"),
+    [
+        ("{}", "myTable_1_3_0"),
+        ("{segment.name.postfix: x}", "myTable_1_3_x_0"),
+        ("{segment.name.prefix: x}", "myTable_1_3_0"),  # as in Pinot: normalizedDate reads it
+        ("{exclude.time.in.segment.name: true}", "myTable_0"),
+        ("{omit.timestamps.in.segment.name: true, segment.name.postfix: x}", "myTable_x_0"),
+    ],
+)
+def test_simple(configs: str, name: str) -> None:
+    assert _names(_spec(), f"{{type: simple, configs: {configs}}}") == [name]
+
+
+@pytest.mark.parametrize(
+    ("batch", "configs", "name"),
+    [
+        ({}, "{}", "myTable_1970-01-02_1970-01-04_0"),
+        ({}, "{segment.name.prefix: myTable_daily}", "myTable_daily_1970-01-02_1970-01-04_0"),
+        ({}, "{segment.name.prefix: p, segment.name.postfix: q}", "p_1970-01-02_1970-01-04_q_0"),
+        ({}, "{segment.name.prefix: p, exclude.sequence.id: true}", "p_1970-01-02_1970-01-04"),
+        ({"segmentIngestionFrequency": "hourly"}, "{}", "myTable_1970-01-02-00_1970-01-04-00_0"),
+        ({"segmentIngestionType": "REFRESH"}, "{}", "myTable_0"),
+        ({"segmentIngestionType": "REFRESH"}, "{segment.name.prefix: p, segment.name.postfix: q}", "p_q_0"),
+        ({"segmentIngestionType": "REFRESH"}, "{exclude.sequence.id: 'true'}", "myTable"),
+    ],
+)
+def test_normalized_date(batch: dict[str, str], configs: str, name: str) -> None:
+    assert _names(_spec(**batch), f"{{type: normalizedDate, configs: {configs}}}") == [name]
+
+
+@pytest.mark.parametrize(
+    ("fmt", "kind"),
+    [
+        ("1:HOURS:EPOCH", "INT"),
+        ("TIMESTAMP", "TIMESTAMP"),
+        ("SIMPLE_DATE_FORMAT|yyyyMMdd", "LONG"),
+        ("SIMPLE_DATE_FORMAT|yyyy-MM-dd", "STRING"),
+        ("SIMPLE_DATE_FORMAT|yyyy/MM/dd", "STRING"),
+    ],
+)
+def test_normalized_dates_of_every_time_format(fmt: str, kind: str) -> None:
+    assert _names(_spec(fmt, kind), "{type: normalizedDate}") == ["myTable_1970-01-02_1970-01-04_0"]
+
+
+def test_the_type_is_inferred_from_the_time_column() -> None:
+    assert _names(_spec(), "{}") == ["myTable_1_3_0"]
+    dates = _spec("SIMPLE_DATE_FORMAT|yyyy/MM/dd", "STRING")
+    assert _names(dates, "{configs: {segment.name.prefix: p}}") == ["p_1970-01-02_1970-01-04_0"]
+    assert _names(_spec("SIMPLE_DATE_FORMAT|yyyyMMdd", "INT"), "{}") == ["myTable_19700102_19700104_0"]
+
+
+def test_without_a_time_column() -> None:
+    timeless = _file(low=None, high=None)
+    assert _names(_spec(None), "{type: simple}", timeless) == ["myTable_0"]
+    with pytest.raises(SpecError, match="'normalizedDate' names segments by dates, and 'myTable' has no time column"):
+        _names(_spec(None), "{type: normalizedDate}", timeless)
+    assert _names(_spec(None, segmentIngestionType="REFRESH"), "{type: normalizedDate}", timeless) == ["myTable_0"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "name"),
+    [
+        (r".+/(.+)\.csv", "/my/path/to/segmentname.csv", "segmentname"),
+        (r".+/(.+)\.csv", "/my/path/to/segmentname.tsv", "my_path_to_segmentname_tsv"),
+        (r".+/(\w+)(\.csv)?", "/my/path/to/segmentname", "segmentname"),
+        (r".+/(?<file>.+)\.gz", "/in/orders.csv.gz", "orders.csv"),
+    ],
+)
+def test_input_file(pattern: str, path: str, name: str) -> None:
+    template = r"segment.name.template: '${filePathPattern:\1}'"
+    names = f"{{type: inputFile, configs: {{file.path.pattern: '{pattern}', {template}}}}}"
+    assert _names(_spec(), names, _file(path)) == [name]
+    warnings = list(naming_warnings(_job(names), [_file(path)]))
+    assert bool(warnings) == name.startswith("my_path")
+
+
+def test_input_file_takes_several_groups() -> None:
+    names = r"""
+type: inputFile
+configs:
+  file.path.pattern: '.+/(\d+)/(.+)\.csv'
+  segment.name.template: 'x_${filePathPattern:\2}_${filePathPattern:\1}'
+"""
+    assert _names(_spec(), names, _file("/in/2020/a.csv")) == ["x_a_2020"]
+
+
+FILES = [_file("/in/1/a.csv"), _file("/in/1/b.csv", rows=0), _file("/in/1/c.csv"), _file("/in/2/a.csv")]
+
+
+@pytest.mark.parametrize(
+    ("configs", "sequences"),
+    [
+        ("{}", "020"),
+        ("{use.global.directory.sequence.id: true}", "023"),
+        ("{local.directory.sequence.id: false}", "023"),
+        ("{local.directory.sequence.id: false, use.global.directory.sequence.id: false}", "020"),
+    ],
+)
+def test_sequences_count_in_each_folder_or_over_all(configs: str, sequences: str) -> None:
+    found = _names(_spec(), f"{{type: simple, configs: {configs}}}", *FILES)
+    assert found == [f"myTable_1_3_{sequence}" for sequence in sequences]
+
+
+def test_uuids_come_from_the_content() -> None:
+    names = "{type: simple, configs: {append.uuid.to.segment.name: true, exclude.time.in.segment.name: true}}"
+    (first,) = _names(_spec(), names)
+    assert first.startswith("myTable_0_") and len(first) == len("myTable_0_") + 36
+    assert _names(_spec(), names) == [first], "the same job gives the same name again"
+    assert _names(_spec(), names, replace(_file(), sha256="another")) != [first]
+
+
+def test_keys_that_a_generator_does_not_read_are_warned_of() -> None:
+    warnings = _job("{type: simple, configs: {segment.name.prefix: p, exclude.sequence.id: true}}").warnings
+    assert [warning.split(": ")[1].removeprefix("segmentNameGeneratorSpec.configs.") for warning in warnings] == [
+        "segment.name.prefix",
+        "exclude.sequence.id",
+    ]
