@@ -21,6 +21,7 @@ from hybrid.catalog.connectors import ConnectorRecord
 from hybrid.errors import HybridError, NotFoundError
 from hybrid.spec.connectors import (
     Connector,
+    Datagen,
     DeltaInput,
     FileInput,
     KafkaInput,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _KAFKA_TIMEOUT_MS = 3000
 _LATELY_MS = 60_000
-_TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input", FileInput: "file_input"}
+_TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input", FileInput: "file_input", Datagen: "datagen"}
 
 
 @dataclass(frozen=True)
@@ -85,17 +86,25 @@ class TableConnectors:
         """The table's definition."""
         return self._spec
 
+    def now_ms(self) -> int:
+        """The home's clock: epoch milliseconds."""
+        return self._home.now_ms()
+
     # What can be seen
 
     def statuses(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
-        """All of them, as the definition names them."""
-        if not self._spec.connectors:
-            return []
-        view = self._view()
-        found = [self._status(one, view, ask_kafka) for one in self._spec.connectors]
+        """All of them, as the definition names them. A change since somebody last looked is logged."""
+        found = self.look(ask_kafka=ask_kafka)
         for one in found:
             self._tell(one)
         return found
+
+    def look(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
+        """The same, and writes nothing."""
+        if not self._spec.connectors:
+            return []
+        view = self._view()
+        return [self._status(one, view, ask_kafka) for one in self._spec.connectors]
 
     def status(self, name: str) -> ConnectorStatus:
         """How one stands, by its name or a label of its own."""
@@ -322,7 +331,8 @@ class TableConnectors:
     def _state(self, one: Connector, view: _View, waiting: list[str]) -> tuple[str, str | None]:
         known, progress = view.known(one.name), view.progress(one.name)
         if view.is_done(one) and progress is not None:
-            return "COMPLETED", f"{progress.rows} records from {progress.pieces} files"
+            made = isinstance(one.transport, Datagen)
+            return "COMPLETED", f"{progress.rows} records" + ("" if made else f" from {progress.pieces} files")
         if view.is_paused(one):
             also = f"; it also waits for {_named(waiting)}" if waiting and not view.is_started(one) else ""
             return "PAUSED", f"until: hybrid connector start {self._spec.name} {one.name}{also}"
@@ -334,6 +344,8 @@ class TableConnectors:
         stopped = self._stopped() if view.is_started(one) else None
         if stopped is not None:
             return "FAILED", stopped
+        if progress is not None and isinstance(one.transport, Datagen):
+            return "RUNNING", f"{progress.rows} records so far"
         if progress is not None and progress.is_complete:
             return "RUNNING", f"follows, up to version {progress.source.get('version')}"
         if progress is not None:
@@ -371,6 +383,8 @@ class _Opener:
 
     def __init__(self, connectors: TableConnectors, one: Connector) -> None:
         self._connectors, self._one = connectors, one
+        # A round brings what was due when it began: what becomes due meanwhile would never let it end.
+        self._now_ms = connectors.now_ms()
 
     def begin(self) -> Source:
         source = self._open(None)
@@ -381,18 +395,24 @@ class _Opener:
         return self._open(pinned)
 
     def after(self, pinned: Mapping[str, Any]) -> Source | None:
+        from hybrid.flow.connectors.datagen_source import open_datagen_after
         from hybrid.flow.connectors.delta_source import open_delta_after
 
         transport = self._one.transport
+        if isinstance(transport, Datagen):
+            return open_datagen_after(transport, self._connectors.spec, pinned, self._now_ms)
         return open_delta_after(transport, pinned) if isinstance(transport, DeltaInput) else None
 
     def _open(self, pinned: Mapping[str, Any] | None) -> Source:
+        from hybrid.flow.connectors.datagen_source import open_datagen
         from hybrid.flow.connectors.delta_source import open_delta
         from hybrid.flow.connectors.file_source import open_files
 
-        transport = self._one.transport
+        transport, spec = self._one.transport, self._connectors.spec
         if isinstance(transport, FileInput):
-            return open_files(transport, self._one.format, self._connectors.spec, pinned)
+            return open_files(transport, self._one.format, spec, pinned)
+        if isinstance(transport, Datagen):
+            return open_datagen(transport, spec, pinned, self._now_ms, self._one.max_batch_size)
         assert isinstance(transport, DeltaInput)
         return open_delta(transport, pinned)
 

@@ -48,7 +48,8 @@ def _check_built(top: Section, place: str, one: Connector, halves: Collection[Ha
     if not isinstance(transport, KafkaInput) and Half.OFFLINE not in halves:
         message = f"'{one.name}' brings history, which lies in the OFFLINE half, and the table has none."
         top.fail(place, message, hint="Add the OFFLINE table config: --config FILE")
-    if isinstance(transport, Datagen):
-        top.fail(f"{place}.transport.name", "'datagen' is not built yet. Load a file by file_input.")
+    if isinstance(transport, Datagen) and any(plan.limit is None and plan.rate is None for plan in transport.plans):
+        message = "neither limit nor rate is given: it would fill the disk. Give each plan one of them."
+        top.fail(f"{place}.transport.config.plan", message)
     if isinstance(transport, FileInput) and transport.follow:
         top.fail(f"{place}.transport.config.follow", "true is not built yet: what is there when it starts is loaded.")

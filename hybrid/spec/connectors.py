@@ -108,13 +108,15 @@ class Strategy(StrEnum):
 
     INCREMENT = "increment"
     UNIFORM = "uniform"
+    ZIPF = "zipf"
 
 
 @dataclass(frozen=True)
 class DatagenField:
     """One generated field: the next or any of `values`, else of the half-open `low` to `high` (None: the type's own).
 
-    `scale` multiplies a value; `null_percentage` of the rows have none, 0 to 100.
+    `scale` multiplies a value; `null_percentage` of the rows have none, 0 to 100. `exponent` is that of ZIPF. `value`
+    is how the elements of a list, or the bytes of BYTES, are made; the range is that of their count then.
     """
 
     strategy: Strategy = Strategy.INCREMENT
@@ -123,6 +125,8 @@ class DatagenField:
     scale: int | float = 1
     values: tuple[object, ...] | None = None
     null_percentage: int = 0
+    exponent: float = 1.0
+    value: DatagenField | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,11 @@ class Datagen:
     def ends(self) -> bool:
         """Whether it comes to an end by itself, so that others can start after it."""
         return all(plan.limit is not None for plan in self.plans)
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether rows come in the course of time."""
+        return any(plan.rate is not None for plan in self.plans)
 
 
 Transport = KafkaInput | DeltaInput | FileInput | Datagen
@@ -208,6 +217,14 @@ class Connector:
     def ends(self) -> bool:
         """Whether it comes to an end by itself, so that others can start after it."""
         return self.transport.ends
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether it may bring more history later than when it starts."""
+        transport = self.transport
+        if isinstance(transport, DeltaInput):
+            return transport.follows
+        return isinstance(transport, Datagen) and transport.is_paced
 
     @property
     def can_delete(self) -> bool:

@@ -124,7 +124,9 @@ def load_history(
             source = next_source(opener, progress)
             continue
         rows, commits = rows + progress.rows - before, commits + 1
-        bench.progress.step(f"loading '{connector}' into '{spec.name}' (files)", progress.pieces, progress.pieces_all)
+        bench.progress.step(
+            f"loading '{connector}' into '{spec.name}' (files, or runs of rows)", progress.pieces, progress.pieces_all
+        )
         if progress.is_complete:
             source = None if progress.done else opener.after(progress.source)
     done = progress is not None and progress.done
@@ -206,4 +208,4 @@ def _segments(
 
 
 def _loaded(progress: HistoryProgress) -> str:
-    return f"{progress.rows} rows from {progress.pieces} files"
+    return f"{progress.rows} rows"
