@@ -39,6 +39,12 @@ class Connectors:
         with self._engine.connect() as connection:
             return {row.name: _record(row) for row in connection.execute(wanted)}
 
+    def failures(self) -> list[tuple[str, str]]:
+        """(table, name) of those whose latest try failed, and that nobody paused."""
+        wanted = sa.select(CONNECTORS).where(CONNECTORS.c.error.is_not(None)).order_by(CONNECTORS.c.table_name)
+        with self._engine.connect() as connection:
+            return [(row.table_name, row.name) for row in connection.execute(wanted) if not row.paused]
+
     def pause(self, table: str, name: str, stop_at: Mapping[int, int] | None) -> None:
         """Notes that a user pauses it; its stream is read up to `stop_at` (by partition) meanwhile."""
         text = json.dumps(stop_at) if stop_at is not None else None
