@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from hybrid.catalog.schema import CONNECTORS, put
+from hybrid.clock import wall_clock_ms
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Connectors:
             connection.execute(CONNECTORS.delete().where(CONNECTORS.c.table_name == table))
 
     def _put(self, table: str, name: str, values: Mapping[str, object]) -> None:
-        changed = {**values, "at_ms": time.time_ns() // 1_000_000}
+        changed = {**values, "at_ms": wall_clock_ms()}
         put(self._engine, CONNECTORS, {"table_name": table, "name": name}, changed)
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.clock import wall_clock_ms
 from hybrid.query.connection import load_duckdb, locked_connection
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "QueryOptions", "QueryResult", "QueryTable", "TableSource", "explain", "run"]
 
 
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @dataclass(frozen=True)
 class QueryOptions:
     """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins); `spill`: for large sorts.
@@ -44,7 +41,7 @@ class QueryOptions:
     timeout_ms: int | None = None
     rows_max: int | None = None
     tail: TailSource = field(default_factory=KafkaTail)
-    now_ms: Callable[[], int] = _wall_clock_ms
+    now_ms: Callable[[], int] = wall_clock_ms
     spill: Path | None = None
     running: Callable[[Callable[[], None]], None] = lambda interrupt: None
     cache: CachedAnswers | None = None
