@@ -21,6 +21,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.lineage import Lineage, ReplacementEntry
+from hybrid.replace.netted import refuse_swallowing
 from hybrid.replace.plan import JobPlan, plan_job
 from hybrid.replace.report import JobReport, dropped, report_of, sentence_of_job, sentence_of_nothing, shown
 from hybrid.replace.stage import Staged, stage
@@ -94,6 +95,7 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
         return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=run.dry_run)
     _refuse_deletes(run, plan)
+    refuse_swallowing(run.bench, run.spec, run.layout, plan.base, plan.segments_from, plan.rows(0))
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run, staged.filtered)
     if run.dry_run:
         return report_of(run.spec.name, names, plan.found, sentence, warnings=warnings, dry_run=True)

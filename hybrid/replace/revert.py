@@ -12,6 +12,8 @@ from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.lineage import EntryState, Lineage, ReplacementEntry, entries_of, find_entry
+from hybrid.replace.netted import refuse_swallowing
+from hybrid.replace.refreshed import refuse_refreshed
 from hybrid.replace.report import JobReport, numbers, report_of, shown
 from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of
 from hybrid.spec.table_config import Half, TableSpec
@@ -62,6 +64,8 @@ def _attempt(
     restored = _old_rows(bench, spec, base.path, entry)
     bench.progress.say(f"Comparing what '{entry.id}' replaced with what '{spec.name}' holds.")
     names = (entry.lineage.segments_to, entry.lineage.segments_from)
+    refuse_refreshed(bench, base, entry, entries, restored)
+    refuse_swallowing(bench, spec, layout, base, names[0], restored)
     found = difference(spec, _of(newest_rows(bench, base), names[0]), restored)
     sentence = _sentence(entry, found, dry_run)
     if dry_run:
