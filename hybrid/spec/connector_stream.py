@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hybrid.spec.connectors import Connector, Datagen, FileInput, JsonFormat, KafkaInput, UpdateFormat
+from hybrid.spec.connectors import Connector, Datagen, FileInput, JsonFormat, KafkaInput
 from hybrid.spec.document import Section
 from hybrid.spec.table_config import Half, MessageFormat, Records, StreamConfig
 
@@ -33,13 +33,13 @@ def _stream(top: Section, place: str, one: Connector, kafka: KafkaInput) -> Stre
         top.fail(config, f"{names}: security settings of Kafka are not passed on yet.")
     if not isinstance(one.format, JsonFormat):
         top.fail(f"{place}.format", "messages are read as JSON only. Write the format json.")
-    changes = one.format.update_format is UpdateFormat.INSERT_DELETE
     return StreamConfig(
         topic=kafka.topics[0],
         brokers=kafka.brokers,
         connector=one.name,
-        message=MessageFormat.CHANGE if changes else MessageFormat.RECORD,
+        message=MessageFormat(one.format.update_format),
         records=Records.ARRAY if one.format.array else Records.LINES,
+        flavor=one.format.flavor,
     )
 
 

@@ -163,10 +163,19 @@ Transport = KafkaInput | DeltaInput | FileInput | Datagen
 
 
 class UpdateFormat(StrEnum):
-    """What a JSON record is: a row to insert, or one of `{"insert": row}` and `{"delete": row}`."""
+    """What a JSON record is: a row to insert, one of `{"insert": row}` and `{"delete": row}`, or an envelope."""
 
     RAW = "raw"
     INSERT_DELETE = "insert_delete"
+    DEBEZIUM = "debezium"
+
+
+class JsonFlavor(StrEnum):
+    """How a record writes what JSON has no type for."""
+
+    DEFAULT = "default"
+    DEBEZIUM_MYSQL = "debezium_mysql"
+    DEBEZIUM_POSTGRES = "debezium_postgres"
 
 
 @dataclass(frozen=True)
@@ -176,6 +185,7 @@ class JsonFormat:
     update_format: UpdateFormat = UpdateFormat.INSERT_DELETE
     array: bool = False
     single_line: bool = False
+    flavor: JsonFlavor = JsonFlavor.DEFAULT
 
 
 @dataclass(frozen=True)
@@ -231,7 +241,7 @@ class Connector:
         """Whether it may bring deletes: records that can say so, or the changes of a Delta table."""
         if isinstance(self.transport, DeltaInput):
             return self.transport.follows
-        return isinstance(self.format, JsonFormat) and self.format.update_format is UpdateFormat.INSERT_DELETE
+        return isinstance(self.format, JsonFormat) and self.format.update_format is not UpdateFormat.RAW
 
 
 def live_connector(connectors: Iterable[Connector]) -> Connector | None:
