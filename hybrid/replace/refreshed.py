@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench
@@ -44,8 +44,7 @@ def refuse_refreshed(
         # By name; what went and did not come may be anywhere in what came.
         sources = (names & came & went) | (went - came)
         names |= sources
-        then = rows_as_of(bench, open_half(base.path, older.lineage.version_before))
-        stale = _stale(then.where(quoted(columns.SEGMENT).isin(sorted(sources))), refreshes)
+        stale = _stale_then(bench, base, older, sources, refreshes)
     if stale:
         flows = ", ".join(f"flow '{name}'" for name in stale)
         raise ConflictError(
@@ -53,6 +52,23 @@ def refuse_refreshed(
             "them anew: they would stand twice. Nothing was changed.",
             hint="Correct what the refresh has loaded: hybrid job run",
         )
+
+
+def _stale_then(
+    bench: Workbench, base: HalfSnapshot, older: ReplacementEntry, segments: set[str], refreshes: Mapping[str, int]
+) -> list[str]:
+    """The same of segments as they were before an older entry. ConflictError when that is not kept any more."""
+    from pyspark.errors import PySparkException
+
+    try:
+        then = rows_as_of(bench, open_half(base.path, older.lineage.version_before))
+        return _stale(then.where(quoted(columns.SEGMENT).isin(sorted(segments))), refreshes)
+    except (PySparkException, DataError) as error:
+        raise ConflictError(
+            f"What '{older.id}' replaced is not kept any more, and flows of this table were refreshed: nobody can tell "
+            "whether the rows would stand twice. Nothing was changed.",
+            hint="Correct what the table holds: hybrid job run",
+        ) from error
 
 
 def _stale(rows: DataFrame, refreshes: Mapping[str, int]) -> list[str]:

@@ -56,7 +56,7 @@ def commit_rejected(bench: Workbench, spec: TableSpec, layout: TableLayout, load
     OvertakenError when the flow has run elsewhere meanwhile. Nothing was changed then.
     """
     path, staged = layout.half(Half.REALTIME), load.staged
-    # Always in this order: nobody else holds both.
+    # In the order in which a drop takes both, so that none waits for the other.
     with bench.lock(layout, Half.OFFLINE), bench.lock(layout, Half.REALTIME):
         _refuse_done(spec, open_half(layout.half(Half.OFFLINE)).offline, load)
         current = open_half(path)
