@@ -6,7 +6,6 @@ It owns what no part below may own: the records of runs, and the order of steps 
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.catalog.definitions import Definition, Definitions
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
@@ -45,11 +45,6 @@ if TYPE_CHECKING:
 def connect(home: str | Path | None = None, *, progress: Progress | None = None) -> Hybrid:
     """Opens a home (a folder with warehouse, catalog and logs); without one, `.hybrid` is searched upward."""
     return Hybrid(load_settings(home=Path(home) if home is not None else None), progress or Silent())
-
-
-def wall_clock_ms() -> int:
-    """The machine's clock in epoch milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
@@ -455,7 +450,7 @@ class _Source:
     def _stop_at(self, name: str, connectors: tuple[Connector, ...]) -> Mapping[int, int] | None:
         if not connectors:  # most tables: the catalog takes longer to import than a query to run
             return None
-        from hybrid.connectors import stop_at
+        from hybrid.connector_view import stop_at
 
         return stop_at(self._home, name, connectors)
 

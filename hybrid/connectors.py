@@ -1,26 +1,17 @@
-"""A table's connectors: how each stands, what a user wants of it, and running what is due. Part of the API's layer.
-
-A user's pause and the wait for others are two things: what a connector waits for never starts one that is paused, and
-starting it by hand never makes it overtake what it waits for.
-
-  COMPLETED   it came to its end
-  PAUSED      a user paused it, or its definition says so
-  FAILED      it stopped at an error, and is tried again
-  WAITING     others that it starts after have not ended: they are named, with the error where one failed
-  RUNNING     its rows come
-"""
+"""A table's connectors: what a user wants of each, and running what is due. Part of the API's layer."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hybrid.catalog.connectors import ConnectorRecord
+from hybrid.connector_status import KAFKA_TIMEOUT_MS, ConnectorStatus, Standing
+from hybrid.connector_view import ConnectorView, stop_at
 from hybrid.errors import HybridError, NotFoundError
 from hybrid.spec.connectors import (
     Connector,
+    Datagen,
     DeltaInput,
     FileInput,
     KafkaInput,
@@ -32,37 +23,11 @@ from hybrid.spec.table_config import Half
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
-    from hybrid.flow.connectors.history import HistoryProgress
     from hybrid.flow.connectors.source import Source
     from hybrid.handle import Table
     from hybrid.spec.table_config import TableSpec
 
 _LOG = logging.getLogger(__name__)
-_KAFKA_TIMEOUT_MS = 3000
-_LATELY_MS = 60_000
-_TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input", FileInput: "file_input"}
-
-
-@dataclass(frozen=True)
-class ConnectorStatus:
-    """How a connector stands. `detail` says why in words; `waits_for` are the connectors it starts after.
-
-    `records` and `bytes` were brought to the table so far, `errors` counts failures and rejected records. `lag` counts
-    offsets that Kafka holds beyond them (None: Kafka does not answer, or it reads none).
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    transport: str
-    state: str
-    detail: str | None
-    waits_for: tuple[str, ...]
-    records: int
-    bytes: int
-    errors: int
-    end_of_input: bool
-    lag: int | None
-    latest_error: str | None
 
 
 class Done(NamedTuple):
@@ -85,17 +50,25 @@ class TableConnectors:
         """The table's definition."""
         return self._spec
 
+    def now_ms(self) -> int:
+        """The home's clock: epoch milliseconds."""
+        return self._home.now_ms()
+
     # What can be seen
 
     def statuses(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
-        """All of them, as the definition names them."""
-        if not self._spec.connectors:
-            return []
-        view = self._view()
-        found = [self._status(one, view, ask_kafka) for one in self._spec.connectors]
+        """All of them, as the definition names them. A change since somebody last looked is logged."""
+        found = self.look(ask_kafka=ask_kafka)
         for one in found:
             self._tell(one)
         return found
+
+    def look(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
+        """The same, and writes nothing."""
+        if not self._spec.connectors:
+            return []
+        standing = self._standing()
+        return [standing.status(one, ask_kafka=ask_kafka) for one in self._spec.connectors]
 
     def status(self, name: str) -> ConnectorStatus:
         """How one stands, by its name or a label of its own."""
@@ -141,10 +114,9 @@ class TableConnectors:
         one = live_connector(self._spec.connectors)
         if one is None:
             return None
-        view = self._view()
-        if view.is_started(one):
+        if self._view().is_started(one):
             return None
-        state, detail = self._state(one, view, view.open_before(self._waits[one.name]))
+        state, detail = self._standing().state(one)
         return f"connector '{one.name}' is {state}: {detail}" if detail else f"connector '{one.name}' starts"
 
     def run_due(self, stop: Callable[[], bool]) -> Done:
@@ -221,7 +193,7 @@ class TableConnectors:
         others = [name for name in now.open_before(self._before(after)) if name != one.name]
         if kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
             return
-        view = view_topic(stream.brokers, stream.topic, _KAFKA_TIMEOUT_MS)
+        view = view_topic(stream.brokers, stream.topic, KAFKA_TIMEOUT_MS)
         if view is not None:
             found = dict(self._loaded_offsets(after) or {})
             raise_to(found, source.highest_offsets(self._home.bench.spark) or {})
@@ -275,8 +247,11 @@ class TableConnectors:
 
     # How they stand
 
-    def _view(self) -> _View:
-        return _View(self._table, self._known.of(self._spec.name))
+    def _view(self) -> ConnectorView:
+        return ConnectorView(self._table, self._known.of(self._spec.name))
+
+    def _standing(self) -> Standing:
+        return Standing(self._home, self._table, self._view())
 
     def _ends(self) -> Mapping[int, int] | None:
         """Where Kafka ends now, by partition; what is committed when it does not answer."""
@@ -289,81 +264,14 @@ class TableConnectors:
         if not state.reads(stream):
             return None
         try:
-            return dict(require_topic(stream, _KAFKA_TIMEOUT_MS).ends)
+            return dict(require_topic(stream, KAFKA_TIMEOUT_MS).ends)
         except HybridError:
             return committed
-
-    def _status(self, one: Connector, view: _View, ask_kafka: bool) -> ConnectorStatus:
-        waiting = view.open_before(self._waits[one.name])
-        state, detail = self._state(one, view, waiting)
-        progress, known = view.progress(one.name), view.known(one.name)
-        records, size, errors, lag = 0, 0, known.errors, None
-        if isinstance(one.transport, KafkaInput):
-            records, errors = view.live_rows(), errors + view.realtime.realtime.rejected
-            size = sum(file.bytes for file in view.realtime.files)
-            lag = self._lag() if ask_kafka and view.is_started(one) else None
-        elif progress is not None:
-            records, size = progress.rows, progress.bytes
-        return ConnectorStatus(
-            name=one.name,
-            labels=one.labels,
-            transport=_TRANSPORTS.get(type(one.transport), type(one.transport).__name__),
-            state=state,
-            detail=detail,
-            waits_for=tuple(sorted(self._waits[one.name])),
-            records=records,
-            bytes=size,
-            errors=errors,
-            end_of_input=view.is_done(one),
-            lag=lag,
-            latest_error=known.error or (detail if state == "FAILED" else None),
-        )
-
-    def _state(self, one: Connector, view: _View, waiting: list[str]) -> tuple[str, str | None]:
-        known, progress = view.known(one.name), view.progress(one.name)
-        if view.is_done(one) and progress is not None:
-            return "COMPLETED", f"{progress.rows} records from {progress.pieces} files"
-        if view.is_paused(one):
-            also = f"; it also waits for {_named(waiting)}" if waiting and not view.is_started(one) else ""
-            return "PAUSED", f"until: hybrid connector start {self._spec.name} {one.name}{also}"
-        if waiting and not view.is_started(one):
-            failed = [f"'{name}' failed: {view.known(name).error}" for name in waiting if view.known(name).error]
-            return "WAITING", "; ".join(failed) or f"starts after {_named(waiting)}"
-        if known.error is not None:
-            return "FAILED", known.error
-        stopped = self._stopped() if view.is_started(one) else None
-        if stopped is not None:
-            return "FAILED", stopped
-        if progress is not None and progress.is_complete:
-            return "RUNNING", f"follows, up to version {progress.source.get('version')}"
-        if progress is not None:
-            return "RUNNING", f"{progress.pieces} of {progress.pieces_all} files"
-        return "RUNNING", None
-
-    def _stopped(self) -> str | None:
-        """Why a server's ingestion of the stream has stopped, if it said so lately."""
-        found = self._home.catalog.serving.ingestions().get(self._spec.name)
-        if found is None or found.state != "STOPPED" or self._home.now_ms() - found.at_ms > _LATELY_MS:
-            return None
-        return found.detail
 
     def _tell(self, one: ConnectorStatus) -> None:
         """A line in the log for every change of state."""
         if self._known.note(self._spec.name, one.name, one.state):
             _LOG.info("Connector '%s' of '%s' is %s: %s", one.name, self._spec.name, one.state, one.detail or "")
-
-    def _lag(self) -> int | None:
-        from hybrid.ingest.stream import require_topic
-        from hybrid.table.boundary import partition_key
-
-        stream = self._spec.stream
-        assert stream is not None
-        try:
-            ends = require_topic(stream, _KAFKA_TIMEOUT_MS).ends
-        except HybridError:
-            return None
-        offsets = self._table.half(Half.REALTIME).realtime.offsets
-        return sum(max(0, end - offsets.get(partition_key(stream, number), 0)) for number, end in ends.items())
 
 
 class _Opener:
@@ -371,6 +279,8 @@ class _Opener:
 
     def __init__(self, connectors: TableConnectors, one: Connector) -> None:
         self._connectors, self._one = connectors, one
+        # A round brings what was due when it began: what becomes due meanwhile would never let it end.
+        self._now_ms = connectors.now_ms()
 
     def begin(self) -> Source:
         source = self._open(None)
@@ -381,73 +291,23 @@ class _Opener:
         return self._open(pinned)
 
     def after(self, pinned: Mapping[str, Any]) -> Source | None:
+        from hybrid.flow.connectors.datagen_source import open_datagen_after
         from hybrid.flow.connectors.delta_source import open_delta_after
 
         transport = self._one.transport
+        if isinstance(transport, Datagen):
+            return open_datagen_after(transport, self._connectors.spec, pinned, self._now_ms)
         return open_delta_after(transport, pinned) if isinstance(transport, DeltaInput) else None
 
     def _open(self, pinned: Mapping[str, Any] | None) -> Source:
+        from hybrid.flow.connectors.datagen_source import open_datagen
         from hybrid.flow.connectors.delta_source import open_delta
         from hybrid.flow.connectors.file_source import open_files
 
-        transport = self._one.transport
+        transport, spec = self._one.transport, self._connectors.spec
         if isinstance(transport, FileInput):
-            return open_files(transport, self._one.format, self._connectors.spec, pinned)
+            return open_files(transport, self._one.format, spec, pinned)
+        if isinstance(transport, Datagen):
+            return open_datagen(transport, spec, pinned, self._now_ms, self._one.max_batch_size)
         assert isinstance(transport, DeltaInput)
         return open_delta(transport, pinned)
-
-
-class _View:
-    """What the halves and the catalog say of a table's connectors at one moment."""
-
-    def __init__(self, table: Table, records: Mapping[str, ConnectorRecord]) -> None:
-        self._spec, self.realtime = table.spec, table.half(Half.REALTIME)
-        self._offline = table.half(Half.OFFLINE) if Half.OFFLINE in table.spec.halves else None
-        self._records = records
-
-    def known(self, name: str) -> ConnectorRecord:
-        return self._records.get(name, ConnectorRecord())
-
-    def progress(self, name: str) -> HistoryProgress | None:
-        from hybrid.flow.connectors.history import HistoryProgress
-
-        return HistoryProgress.of(self._offline, name) if self._offline is not None else None
-
-    def is_paused(self, one: Connector) -> bool:
-        return _is_paused(one, self.known(one.name))
-
-    def is_done(self, one: Connector) -> bool:
-        progress = self.progress(one.name)
-        return progress is not None and progress.done
-
-    def is_started(self, one: Connector) -> bool:
-        """Whether it is the stream, and is read."""
-        stream = self._spec.stream
-        return stream is not None and stream.connector == one.name and self.realtime.realtime.reads(stream)
-
-    def open_before(self, names: frozenset[str]) -> list[str]:
-        """Those of `names` that have not ended."""
-        return [one.name for one in self._spec.connectors if one.name in names and not self.is_done(one)]
-
-    def live_rows(self) -> int:
-        from hybrid.table.columns import bookkeeping
-
-        others = bookkeeping(self._spec.name)
-        return sum(file.rows for file in self.realtime.files if file.segment not in others)
-
-
-def stop_at(home: Hybrid, table: str, connectors: tuple[Connector, ...]) -> Mapping[int, int] | None:
-    """The offsets, by partition, at which a pause holds a table's stream; None when nothing does."""
-    live = live_connector(connectors)
-    if live is None:
-        return None
-    record = home.catalog.connectors.of(table).get(live.name, ConnectorRecord())
-    return (record.stop_at or {}) if _is_paused(live, record) else None
-
-
-def _is_paused(one: Connector, record: ConnectorRecord) -> bool:
-    return one.paused if record.paused is None else record.paused
-
-
-def _named(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)

@@ -75,9 +75,9 @@ def status_of(home: Hybrid, table: Table) -> TableStatus:
 
 def _lag(table: Table) -> tuple[int | None, str]:
     """Offsets not ingested yet, and OK or what stops ingestion."""
-    failed = [one for one in table.connectors.statuses(ask_kafka=False) if one.state == "FAILED"]
-    if failed:
-        return None, f"Connector '{failed[0].name}' failed: {failed[0].latest_error}"
+    failure = _failure(table)
+    if failure is not None:
+        return None, failure
     stream = table.spec.stream
     if stream is None:
         return None, "OK"
@@ -89,3 +89,14 @@ def _lag(table: Table) -> tuple[int | None, str]:
     except HybridError as error:
         return None, str(error)
     return sum(piece.end - piece.start for piece in plan.ranges), "OK"
+
+
+def _failure(table: Table) -> str | None:
+    """The connector that failed, and those that wait for it; None when none has. A paused one is as it is wanted."""
+    found = table.connectors.look(ask_kafka=False)
+    failed = next((one for one in found if one.state == "FAILED"), None)
+    if failed is None:
+        return None
+    waiting = ", ".join(f"'{one.name}'" for one in found if one.state == "WAITING" and failed.name in one.waits_for)
+    also = f" Waiting for it: {waiting}." if waiting else ""
+    return f"Connector '{failed.name}' failed: {failed.latest_error}{also}"

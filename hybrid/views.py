@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hybrid.api import Creation
     from hybrid.backfills import BackfillStatus
     from hybrid.catalog.runs import RunRecord
-    from hybrid.connectors import ConnectorStatus
+    from hybrid.connector_status import ConnectorStatus
     from hybrid.flow_runs import FlowStatus
     from hybrid.handle import Segment, Table
     from hybrid.move.explicit import BoundaryReport

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.api import ServerTask
 from hybrid.catalog.runs import RunOutcome, RunRecord, RunRequest, Runs
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError, error_document
 from hybrid.lake.log import open_half, own_states
 from hybrid.logs import log_context
@@ -48,7 +49,7 @@ def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) 
     assert found.run_type is not None, f"{verb} is not queued"
     table = _table_of(home, verb, arguments)
     prefix = f"Task_{MOVE_TASK}" if found.run_type == MOVE_TASK else found.run_type
-    number = time.time_ns() // 1_000_000
+    number = wall_clock_ms()
     alone = found.only_one and not arguments.get("dry_run")
     while True:
         run_id = f"{prefix}_{number}"

@@ -51,7 +51,7 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
 
     A test that needs a clock of its own makes `Workbench(lambda: workbench.spark, ...)`: that costs nothing.
     """
-    from hybrid.api import wall_clock_ms
+    from hybrid.clock import wall_clock_ms
     from hybrid.jvm.jars import spark_jars
     from hybrid.lake.spark import SparkSettings, spark_session
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from hybrid.catalog.schema import CONNECTORS, put
+from hybrid.clock import wall_clock_ms
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,12 @@ class Connectors:
         wanted = sa.select(CONNECTORS).where(CONNECTORS.c.table_name == table)
         with self._engine.connect() as connection:
             return {row.name: _record(row) for row in connection.execute(wanted)}
+
+    def failures(self) -> list[tuple[str, str]]:
+        """(table, name) of those whose latest try failed, and that nobody paused."""
+        wanted = sa.select(CONNECTORS).where(CONNECTORS.c.error.is_not(None)).order_by(CONNECTORS.c.table_name)
+        with self._engine.connect() as connection:
+            return [(row.table_name, row.name) for row in connection.execute(wanted) if not row.paused]
 
     def pause(self, table: str, name: str, stop_at: Mapping[int, int] | None) -> None:
         """Notes that a user pauses it; its stream is read up to `stop_at` (by partition) meanwhile."""
@@ -70,7 +76,7 @@ class Connectors:
             connection.execute(CONNECTORS.delete().where(CONNECTORS.c.table_name == table))
 
     def _put(self, table: str, name: str, values: Mapping[str, object]) -> None:
-        changed = {**values, "at_ms": time.time_ns() // 1_000_000}
+        changed = {**values, "at_ms": wall_clock_ms()}
         put(self._engine, CONNECTORS, {"table_name": table, "name": name}, changed)
 
 

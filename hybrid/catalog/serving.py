@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from hybrid.catalog.schema import INGESTION, PAUSES, ROLES, put
+from hybrid.clock import wall_clock_ms
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Role:
     @property
     def age_s(self) -> float:
         """Seconds since the last sign of life."""
-        return max(0.0, _now_ms() - self.beat_ms) / 1000
+        return max(0.0, wall_clock_ms() - self.beat_ms) / 1000
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Serving:
 
     def beat(self, role: str, state: str) -> None:
         """A sign of life of this process."""
-        put(self._engine, ROLES, {"role": role}, {"pid": os.getpid(), "state": state, "beat_ms": _now_ms()})
+        put(self._engine, ROLES, {"role": role}, {"pid": os.getpid(), "state": state, "beat_ms": wall_clock_ms()})
 
     def role(self, name: str) -> Role | None:
         """The process of that role, as it last said."""
@@ -67,7 +67,7 @@ class Serving:
 
     def note_ingestion(self, table: str, state: str, detail: str | None, behind: int | None) -> None:
         """How a table's ingestion stands now."""
-        values = {"state": state, "detail": detail, "behind": behind, "at_ms": _now_ms()}
+        values = {"state": state, "detail": detail, "behind": behind, "at_ms": wall_clock_ms()}
         put(self._engine, INGESTION, {"table_name": table}, values)
 
     def ingestions(self) -> dict[str, Ingestion]:
@@ -77,7 +77,7 @@ class Serving:
 
     def pause(self, table: str, comment: str | None = None) -> None:
         """Pauses a table's ingestion until it is resumed."""
-        put(self._engine, PAUSES, {"table_name": table}, {"at_ms": _now_ms(), "comment": comment})
+        put(self._engine, PAUSES, {"table_name": table}, {"at_ms": wall_clock_ms(), "comment": comment})
 
     def resume(self, table: str) -> bool:
         """Takes a pause back; whether there was one."""
@@ -94,7 +94,3 @@ class Serving:
         with self._engine.begin() as connection:
             for known in (INGESTION, PAUSES):
                 connection.execute(known.delete().where(known.c.table_name == table))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from hybrid.doctor.connectors import check_connectors
 from hybrid.doctor.definitions import check_definition
 from hybrid.doctor.findings import Checkup, Finding
 from hybrid.doctor.halves import check_halves
@@ -51,6 +52,9 @@ def _check_table(checkup: Checkup, streams: StreamChecks, name: str) -> None:
             if Half.REALTIME in halves:
                 with checkup.surviving("stream", name):
                     streams.check(spec, halves[Half.REALTIME].realtime)
+            if spec.connectors and len(halves) == len(spec.halves):
+                with checkup.surviving("connector", name):
+                    check_connectors(checkup, name)
     check_leftovers(checkup, name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
@@ -18,13 +19,16 @@ _BUCKET, _SPLIT = "_hy_bucket", "_hy_split"
 _NAMED_BUCKET, _NAMED_SPLIT = "_hy_named_bucket", "_hy_named_split"
 
 
-def named_segments(
-    bench: Workbench, spec: TableSpec, half: HalfSnapshot, rows: DataFrame, split: Column
-) -> tuple[DataFrame, list[str]]:
-    """The rows with the name of a new segment in SEGMENT, one for each bucket and number of `split`; and the names.
+@dataclass(frozen=True)
+class Laying:
+    """`rows` with their buckets and numbers of a split; `times` has (bucket, number, first time, last time) of each."""
 
-    No name that the half has, nor one that a replacement took away: its revert would meet our rows there.
-    """
+    rows: DataFrame
+    times: tuple[tuple[int | None, int, int | None, int | None], ...]
+
+
+def laying_of(spec: TableSpec, rows: DataFrame, split: Column) -> Laying:
+    """Sorts rows into segments: one for each bucket of time and number of `split`. It reads them: before any lock."""
     from pyspark.sql import functions as F
 
     time, length = quoted(columns.TIME), (spec.move or MoveConfig()).bucket_ms
@@ -32,16 +36,29 @@ def named_segments(
         rows.drop(columns.SEGMENT).withColumn(_BUCKET, time - F.pmod(time, F.lit(length))).withColumn(_SPLIT, split)
     )
     found = parted.groupBy(_BUCKET, _SPLIT).agg(F.min(columns.TIME), F.max(columns.TIME)).collect()
+    times = ((row[0], row[1], row[2], row[3]) for row in found)
+    return Laying(parted, tuple(sorted(times, key=lambda row: (row[0] or 0, row[1]))))
+
+
+def named_segments(
+    bench: Workbench, spec: TableSpec, half: HalfSnapshot, laying: Laying
+) -> tuple[DataFrame, list[str]]:
+    """The rows with the name of a new segment in SEGMENT; and the names. Called under the half's lock.
+
+    No name that the half has, nor one that a replacement took away: its revert would meet our rows there.
+    """
+    from pyspark.sql import functions as F
+
     taken = {file.segment for file in half.files} | segments_in_lineage(half)
     pairs: list[tuple[int | None, int, str]] = []
-    for bucket, part, low, high in sorted((tuple(row) for row in found), key=lambda row: (row[0] or 0, row[1])):
+    for bucket, part, low, high in laying.times:
         name = offline_segment(spec.name, time_value(spec, low), time_value(spec, high), taken)
         taken.add(name)
         pairs.append((bucket, part, name))
     ddl = f"{_NAMED_BUCKET} bigint, {_NAMED_SPLIT} int, {columns.SEGMENT} string"
     names = F.broadcast(bench.spark.createDataFrame(pairs, ddl))
     same = F.col(_BUCKET).eqNullSafe(F.col(_NAMED_BUCKET)) & (F.col(_SPLIT) == F.col(_NAMED_SPLIT))
-    return parted.join(names, same), [pair[2] for pair in pairs]
+    return laying.rows.join(names, same), [pair[2] for pair in pairs]
 
 
 def in_files(spec: TableSpec, frame: DataFrame) -> DataFrame:

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.clock import wall_clock_ms
 from hybrid.query.connection import load_duckdb, locked_connection
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
@@ -32,10 +33,6 @@ __all__ = ["Explanation", "QueryOptions", "QueryResult", "QueryTable", "TableSou
 _ROWS_ALL = 2**62
 
 
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @dataclass(frozen=True)
 class QueryOptions:
     """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins); `spill`: for large sorts.
@@ -49,7 +46,7 @@ class QueryOptions:
     rows_max: int | None = None
     whole: bool = False
     tail: TailSource = field(default_factory=KafkaTail)
-    now_ms: Callable[[], int] = _wall_clock_ms
+    now_ms: Callable[[], int] = wall_clock_ms
     spill: Path | None = None
     running: Callable[[Callable[[], None]], None] = lambda interrupt: None
     cache: CachedAnswers | None = None

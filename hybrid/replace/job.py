@@ -26,6 +26,7 @@ from hybrid.replace.inputs import list_inputs
 from hybrid.replace.job_checks import check_count, check_staged, expectations_of, notices, refused, watched
 from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.naming import naming_warnings
+from hybrid.replace.netted import refuse_swallowing
 from hybrid.replace.plan import JobPlan, plan_job
 from hybrid.replace.report import JobReport, dropped, report_of, sentence_of_job, sentence_of_nothing, shown
 from hybrid.replace.stage import Staged, stage
@@ -124,6 +125,7 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
         return report_of(run.spec.name, names, plan.found, sentence + refused(results), **told)
     _refuse_deletes(run, plan)
+    refuse_swallowing(run.bench, run.spec, run.layout, plan.base, plan.segments_from, plan.rows(0))
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run, staged.filtered)
     if run.dry_run:
         return report_of(run.spec.name, names, plan.found, sentence + refused(results), **told)

@@ -14,6 +14,8 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.lineage import EntryState, Lineage, ReplacementEntry, entries_of, find_entry
+from hybrid.replace.netted import refuse_swallowing
+from hybrid.replace.refreshed import refuse_refreshed
 from hybrid.replace.report import JobReport, numbers, report_of, shown
 from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of
 from hybrid.spec.table_config import Half, TableSpec
@@ -130,6 +132,10 @@ def _revert(
     restored = _old_rows(bench, spec, base.path, taken)
     bench.progress.say(f"Comparing what '{taken.id}' replaced with what '{spec.name}' holds.")
     names = (taken.new, taken.old)
+    for entry in taken.entries:
+        refuse_refreshed(bench, base, entry, entries, restored)
+        _refuse_if_written_anew(entry, base)
+    refuse_swallowing(bench, spec, layout, base, names[0], restored)
     found = difference(spec, _of(newest_rows(bench, base), names[0]), restored)
     sentence = _sentence(taken, found, asked.dry_run)
     if asked.dry_run:
@@ -151,7 +157,6 @@ def _refuse_if_not_newest(entry: ReplacementEntry, entries: Sequence[Replacement
                 f"{newer.created_at}. Nothing was changed.",
                 hint=f"Revert the newer one first: hybrid replacement revert {base.path.parent.name} {newer.id}",
             )
-    _refuse_if_written_anew(entry, base)
 
 
 def _refuse_if_written_anew(entry: ReplacementEntry, base: HalfSnapshot) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import NotFoundError, SpecError, UsageError, suggestion
 from hybrid.serve.bodies import document
 from hybrid.serve.context import Context, context_of
@@ -138,7 +138,7 @@ def _wanted(context: Context, table: str, config: str) -> _Wanted:
             f"Known are: {', '.join(DATA_FORMATS)}."
         )
     # As Pinot: the time of the request in the name, so that a second file of the same times does not replace the first.
-    naming = {_POSTFIX: str(time.time_ns() // 1_000_000), **_below(texts, _NAMING)}
+    naming = {_POSTFIX: str(wall_clock_ms()), **_below(texts, _NAMING)}
     name_type = texts.get(_NAME_TYPE, "simple")
     if name_type == "fixed":
         naming.pop(_POSTFIX)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from hybrid.api import Hybrid
 from hybrid.errors import HybridError
 from hybrid.logs import log_context
-from hybrid.spec.connectors import DeltaInput
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 0.5
@@ -43,9 +42,7 @@ class Loader(threading.Thread):
         """One look; whether nothing failed."""
         try:
             connectors = self._home.table(self.table).connectors
-            self._follows = any(
-                isinstance(one.transport, DeltaInput) and one.transport.follows for one in connectors.spec.connectors
-            )
+            self._follows = any(one.is_followed for one in connectors.spec.connectors)
             for sentence in connectors.run_due(self.stop.is_set).said:
                 _LOG.info("%s", sentence)
             return not any(one.state == "FAILED" for one in connectors.statuses(ask_kafka=False))

@@ -1,16 +1,24 @@
-"""Reads the config of Feldera's `datagen`. After docs.feldera.com/connectors/sources/datagen."""
+"""Reads the config of Feldera's `datagen`. After docs.feldera.com/connectors/sources/datagen.
+
+That its values fit the columns is checked when the table's definition is read, before anything is made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hybrid.errors import suggestion
 from hybrid.spec.connectors import Datagen, DatagenField, DatagenPlan, Strategy
+from hybrid.spec.datagen_values import value_maker
 from hybrid.spec.document import Section, shown
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.table_config import TableSpec
 
 _KEYS = {"plan", "seed", "workers", "transaction_size"}
 _PLAN_KEYS = {"limit", "rate", "fields", "worker_chunk_size"}
 _FIELD_KEYS = {"strategy", "range", "scale", "values", "null_percentage", "e"}
-_NESTED = ("fields", "key", "value")
+_NESTED = ("fields", "key")
+_VALUE = "value"
 
 
 def parse_datagen(config: Section) -> Datagen:
@@ -21,6 +29,28 @@ def parse_datagen(config: Section) -> Datagen:
         if plan.limit is None:
             config.fail(f"plan[{position}].limit", "is missing: this plan never ends, and the next one never begins.")
     return Datagen(plans or Datagen().plans, config.whole("seed", 0) if config.doc.get("seed") is not None else None)
+
+
+def check_datagen(config: Section, datagen: Datagen, spec: TableSpec) -> None:
+    """SpecError when a `datagen` names a field that is no column, or makes up what the column cannot hold."""
+    sections = list(config.sections("plan"))
+    for section, plan in zip(sections, datagen.plans if sections else (), strict=True):
+        fields = section.section("fields")
+        for name, how in plan.fields.items():
+            field = spec.schema.find(name.lower() if spec.ignores_case else name)
+            if field is None:
+                fields.fail(name, f"is not a column of the table.{suggestion(name, spec.schema.column_names)}")
+            if how.null_percentage and _needs_value(field, spec):
+                fields.fail(f"{name}.null_percentage", f"{how.null_percentage}: '{name}' is never null. Remove it.")
+            try:
+                value_maker(field, how, 0)
+            except ValueError as error:
+                key, _, message = str(error).partition(": ")
+                fields.fail(f"{name}.{key}", message)
+
+
+def _needs_value(field: FieldSpec, spec: TableSpec) -> bool:
+    return field.is_required or field.name in (*spec.primary_key, spec.time_column)
 
 
 def datagen_fields(config: Section) -> Iterator[tuple[Section, str]]:
@@ -37,7 +67,9 @@ def datagen_warnings(config: Section) -> Iterator[str]:
         yield from plan.unknown(_PLAN_KEYS)
         fields = plan.section("fields")
         for name in fields.doc:
-            yield from fields.section(name).unknown({*_FIELD_KEYS, *_NESTED})
+            field = fields.section(name)
+            yield from field.unknown({*_FIELD_KEYS, *_NESTED, _VALUE})
+            yield from field.section(_VALUE).unknown(_FIELD_KEYS)
 
 
 def _plan(section: Section) -> DatagenPlan:
@@ -52,9 +84,18 @@ def _plan(section: Section) -> DatagenPlan:
 def _field(section: Section) -> DatagenField:
     for key in _NESTED:
         if section.has(key):
-            section.fail(key, "is not built yet: nested values are not made up.")
+            section.fail(key, "is not built yet: maps and structs are not made up.")
     low, high = _range(section)
-    return DatagenField(_strategy(section), low, high, _scale(section), _values(section), _null_percentage(section))
+    return DatagenField(
+        _strategy(section),
+        low,
+        high,
+        _number(section, "scale"),
+        _values(section),
+        _null_percentage(section),
+        _exponent(section),
+        _field(section.section(_VALUE)) if section.has(_VALUE) else None,
+    )
 
 
 def _strategy(section: Section) -> Strategy:
@@ -86,13 +127,20 @@ def _range(section: Section) -> tuple[int | float | str | None, int | float | st
     return low, high
 
 
-def _scale(section: Section) -> int | float:
-    value = section.doc.get("scale")
+def _number(section: Section, key: str) -> int | float:
+    value = section.doc.get(key)
     if value is None:
         return 1
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        section.fail("scale", f"{shown(value)} is not a number.")
+        section.fail(key, f"{shown(value)} is not a number.")
     return value
+
+
+def _exponent(section: Section) -> float:
+    found = float(_number(section, "e"))
+    if found < 0:
+        section.fail("e", f"{shown(found)} is less than 0.")
+    return found
 
 
 def _values(section: Section) -> tuple[object, ...] | None:

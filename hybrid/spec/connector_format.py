@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hybrid.spec.connectors import CsvFormat, Format, JsonFormat, ParquetFormat, UpdateFormat
+from hybrid.spec.connectors import CsvFormat, Format, JsonFlavor, JsonFormat, ParquetFormat, UpdateFormat
 from hybrid.spec.document import Section, shown
 
 _NAMES = ("json", "csv", "parquet")
 _NOT_BUILT = ("avro", "raw", "bincode")
-_UPDATES_NOT_BUILT = ("weighted", "debezium", "snowflake", "redis")
+_UPDATES_NOT_BUILT = ("weighted", "snowflake", "redis")
 _FLAVORS_NOT_BUILT = (
-    "debezium_mysql", "debezium_postgres", "snowflake", "kafka_connect_json_converter", "pandas", "blockchain", "c_hex",
+    "snowflake", "kafka_connect_json_converter", "pandas", "blockchain", "c_hex",
     "datagen", "postgres", "clock_input",
 )  # fmt: skip
 _SECTION_KEYS = {"name", "config"}
@@ -45,7 +45,10 @@ def parse_format(connector: Section, transport: str, possible: tuple[str, ...]) 
         why = "is not built yet" if name in _NOT_BUILT else f"does not come by {transport}"
         section.fail("name", f"'{name}' {why}. Use {' or '.join(possible)}.")
     config = section.section("config")
-    return {"json": _json, "csv": _csv, "parquet": _parquet}[name](config)
+    found = {"json": _json, "csv": _csv, "parquet": _parquet}[name](config)
+    if transport != "kafka_input":
+        _check_of_stream(config, found)
+    return found
 
 
 def format_warnings(connector: Section) -> Iterator[str]:
@@ -58,12 +61,20 @@ def format_warnings(connector: Section) -> Iterator[str]:
 def _json(config: Section) -> Format:
     update = config.choice("update_format", (*UpdateFormat, *_UPDATES_NOT_BUILT), UpdateFormat.INSERT_DELETE.value)
     if update in _UPDATES_NOT_BUILT:
-        config.fail("update_format", f"'{update}' is not built yet. Use insert_delete or raw.")
-    flavor = config.choice("json_flavor", ("default", *_FLAVORS_NOT_BUILT), "default")
-    if flavor != "default":
-        config.fail("json_flavor", f"'{flavor}' is not built yet. Use default.")
+        config.fail("update_format", f"'{update}' is not built yet. Use {', '.join(UpdateFormat)}.")
+    flavor = config.choice("json_flavor", (*JsonFlavor, *_FLAVORS_NOT_BUILT), JsonFlavor.DEFAULT.value)
+    if flavor in _FLAVORS_NOT_BUILT:
+        config.fail("json_flavor", f"'{flavor}' is not built yet. Use {', '.join(JsonFlavor)}.")
     lines = config.choice("lines", ("multiple", "single"), "multiple")
-    return JsonFormat(UpdateFormat(update), config.boolean("array"), lines == "single")
+    return JsonFormat(UpdateFormat(update), config.boolean("array"), lines == "single", JsonFlavor(flavor))
+
+
+def _check_of_stream(config: Section, form: Format) -> None:
+    """SpecError for what only a stream's messages are."""
+    if isinstance(form, JsonFormat) and form.update_format is UpdateFormat.DEBEZIUM:
+        config.fail("update_format", "'debezium' comes by kafka_input only. Use insert_delete or raw.")
+    if isinstance(form, JsonFormat) and form.flavor is not JsonFlavor.DEFAULT:
+        config.fail("json_flavor", f"'{form.flavor}' comes by kafka_input only. Use default.")
 
 
 def _csv(config: Section) -> Format:

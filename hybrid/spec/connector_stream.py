@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hybrid.spec.connectors import Connector, Datagen, FileInput, JsonFormat, KafkaInput, UpdateFormat
+from hybrid.spec.connectors import Connector, Datagen, FileInput, JsonFormat, KafkaInput
 from hybrid.spec.document import Section
 from hybrid.spec.table_config import Half, MessageFormat, Records, StreamConfig
 
@@ -33,13 +33,13 @@ def _stream(top: Section, place: str, one: Connector, kafka: KafkaInput) -> Stre
         top.fail(config, f"{names}: security settings of Kafka are not passed on yet.")
     if not isinstance(one.format, JsonFormat):
         top.fail(f"{place}.format", "messages are read as JSON only. Write the format json.")
-    changes = one.format.update_format is UpdateFormat.INSERT_DELETE
     return StreamConfig(
         topic=kafka.topics[0],
         brokers=kafka.brokers,
         connector=one.name,
-        message=MessageFormat.CHANGE if changes else MessageFormat.RECORD,
+        message=MessageFormat(one.format.update_format),
         records=Records.ARRAY if one.format.array else Records.LINES,
+        flavor=one.format.flavor,
     )
 
 
@@ -48,7 +48,8 @@ def _check_built(top: Section, place: str, one: Connector, halves: Collection[Ha
     if not isinstance(transport, KafkaInput) and Half.OFFLINE not in halves:
         message = f"'{one.name}' brings history, which lies in the OFFLINE half, and the table has none."
         top.fail(place, message, hint="Add the OFFLINE table config: --config FILE")
-    if isinstance(transport, Datagen):
-        top.fail(f"{place}.transport.name", "'datagen' is not built yet. Load a file by file_input.")
+    if isinstance(transport, Datagen) and any(plan.limit is None and plan.rate is None for plan in transport.plans):
+        message = "neither limit nor rate is given: it would fill the disk. Give each plan one of them."
+        top.fail(f"{place}.transport.config.plan", message)
     if isinstance(transport, FileInput) and transport.follow:
         top.fail(f"{place}.transport.config.follow", "true is not built yet: what is there when it starts is loaded.")

@@ -108,13 +108,15 @@ class Strategy(StrEnum):
 
     INCREMENT = "increment"
     UNIFORM = "uniform"
+    ZIPF = "zipf"
 
 
 @dataclass(frozen=True)
 class DatagenField:
     """One generated field: the next or any of `values`, else of the half-open `low` to `high` (None: the type's own).
 
-    `scale` multiplies a value; `null_percentage` of the rows have none, 0 to 100.
+    `scale` multiplies a value; `null_percentage` of the rows have none, 0 to 100. `exponent` is that of ZIPF. `value`
+    is how the elements of a list, or the bytes of BYTES, are made; the range is that of their count then.
     """
 
     strategy: Strategy = Strategy.INCREMENT
@@ -123,6 +125,8 @@ class DatagenField:
     scale: int | float = 1
     values: tuple[object, ...] | None = None
     null_percentage: int = 0
+    exponent: float = 1.0
+    value: DatagenField | None = None
 
 
 @dataclass(frozen=True)
@@ -149,15 +153,29 @@ class Datagen:
         """Whether it comes to an end by itself, so that others can start after it."""
         return all(plan.limit is not None for plan in self.plans)
 
+    @property
+    def is_paced(self) -> bool:
+        """Whether rows come in the course of time."""
+        return any(plan.rate is not None for plan in self.plans)
+
 
 Transport = KafkaInput | DeltaInput | FileInput | Datagen
 
 
 class UpdateFormat(StrEnum):
-    """What a JSON record is: a row to insert, or one of `{"insert": row}` and `{"delete": row}`."""
+    """What a JSON record is: a row to insert, one of `{"insert": row}` and `{"delete": row}`, or an envelope."""
 
     RAW = "raw"
     INSERT_DELETE = "insert_delete"
+    DEBEZIUM = "debezium"
+
+
+class JsonFlavor(StrEnum):
+    """How a record writes what JSON has no type for."""
+
+    DEFAULT = "default"
+    DEBEZIUM_MYSQL = "debezium_mysql"
+    DEBEZIUM_POSTGRES = "debezium_postgres"
 
 
 @dataclass(frozen=True)
@@ -167,6 +185,7 @@ class JsonFormat:
     update_format: UpdateFormat = UpdateFormat.INSERT_DELETE
     array: bool = False
     single_line: bool = False
+    flavor: JsonFlavor = JsonFlavor.DEFAULT
 
 
 @dataclass(frozen=True)
@@ -210,11 +229,19 @@ class Connector:
         return self.transport.ends
 
     @property
+    def is_followed(self) -> bool:
+        """Whether it may bring more history later than when it starts."""
+        transport = self.transport
+        if isinstance(transport, DeltaInput):
+            return transport.follows
+        return isinstance(transport, Datagen) and transport.is_paced
+
+    @property
     def can_delete(self) -> bool:
         """Whether it may bring deletes: records that can say so, or the changes of a Delta table."""
         if isinstance(self.transport, DeltaInput):
             return self.transport.follows
-        return isinstance(self.format, JsonFormat) and self.format.update_format is UpdateFormat.INSERT_DELETE
+        return isinstance(self.format, JsonFormat) and self.format.update_format is not UpdateFormat.RAW
 
 
 def live_connector(connectors: Iterable[Connector]) -> Connector | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hybrid.spec.batch_ingestion import BatchIngestion
-from hybrid.spec.connectors import Connector
+from hybrid.spec.connectors import Connector, JsonFlavor
 from hybrid.spec.cron import Cron
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.ingestion import IngestionConfig
@@ -43,10 +43,13 @@ CONFIGURED = "kafka"
 
 
 class MessageFormat(StrEnum):
-    """What a message is: a record, or as Feldera's `insert_delete` one `{"insert": record}` or `{"delete": record}`."""
+    """What a message is: a record, or what happens to one: `{"insert": record}` or `{"delete": record}`, or an
+    envelope of Debezium.
+    """
 
     RECORD = "raw"
     CHANGE = "insert_delete"
+    DEBEZIUM = "debezium"
 
 
 class Records(StrEnum):
@@ -74,6 +77,7 @@ class StreamConfig:
     connector: str = CONFIGURED
     message: MessageFormat = MessageFormat.RECORD
     records: Records = Records.ONE
+    flavor: JsonFlavor = JsonFlavor.DEFAULT
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class TableSpec:
     @property
     def nets_deletes(self) -> bool:
         """Whether each delete takes one equal row away: rows without a key, from a stream of inserts and deletes."""
-        return self.stream is not None and self.stream.message is MessageFormat.CHANGE and not self.primary_key
+        return self.stream is not None and self.stream.message is not MessageFormat.RECORD and not self.primary_key
 
     @property
     def first_boundary_mode(self) -> BoundaryMode:

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 
 from hybrid.errors import SpecError
 from hybrid.spec.batch_ingestion import BatchIngestion, parse_batch_ingestion
+from hybrid.spec.connector_datagen import check_datagen
 from hybrid.spec.connector_stream import stream_of
-from hybrid.spec.connectors import Connector
+from hybrid.spec.connectors import Connector, Datagen
 from hybrid.spec.connectors_json import connector_warnings, parse_connectors
 from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
@@ -86,6 +87,8 @@ def parse_table(
     if task and spec.nets_deletes and move is not None and move.merge_type is MergeType.DEDUP:
         message = "'dedup' would change what deletes leave: of equal rows they take away one each. Use concat."
         task.section(MOVE_TASK).fail("mergeType", message)
+    if realtime:
+        _check_datagens(realtime, spec)
     return spec
 
 
@@ -207,6 +210,12 @@ def _stream(
     if _by_flows(realtime) or _custom(realtime).boolean(_DDL):
         return None
     return parse_stream(find_stream(realtime), brokers)
+
+
+def _check_datagens(realtime: Section, spec: TableSpec) -> None:
+    for section, one in zip(realtime.sections("connectors"), spec.connectors, strict=True):
+        if isinstance(one.transport, Datagen):
+            check_datagen(section.section("transport").section("config"), one.transport, spec)
 
 
 def _ddl_columns(realtime: Section) -> tuple[str, ...]:

@@ -7,46 +7,25 @@ never raises on data. A `Decoder` is pickled as its TableSpec and half.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError
-from hybrid.spec.jsontext import compact, parse_json
-from hybrid.spec.schema import FieldSpec
+from hybrid.spec.connectors import JsonFlavor
+from hybrid.spec.jsontext import parse_json
 from hybrid.spec.sqlvalues import sql_column
 from hybrid.spec.table_config import Half, MessageFormat, Records, TableSpec
-from hybrid.spec.timeformat import MAX_MS, MIN_MS
-from hybrid.spec.types import DataType
-from hybrid.spec.values import CONVERTERS, EXPECTED, millis_of, to_timestamp
-from hybrid.table.outcome import Batch, Decoded, Filtered, Outcome, Rejected, to_batch
+from hybrid.spec.values import EXPECTED
+from hybrid.table.changes import Step, change_step, debezium_steps
+from hybrid.table.fields import Field, fields_of, marker_fields, time_reader
+from hybrid.table.outcome import Batch, Decoded, Filtered, Outcome, Rejected, shown, to_batch
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from hybrid.spec.transforms import Transforms
-
-VALUE_SHOWN_MAX = 100
 
 # What a converter raises when a value does not fit; RecursionError comes from records that were not parsed here.
 _UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
-_NEVER_NULL = "a row whose time is null is rejected"
-_CHANGES = ("insert", "delete")
-_CHANGES_WORDS = 'one of {"insert": {...}} and {"delete": {...}}'
-
-
-class _Column(NamedTuple):
-    """What decoding one field takes, looked up once. `required` is why a null is not taken, or None.
-
-    `missing` holds the value for a record without the field, where that is another one than for a null.
-    """
-
-    name: str
-    convert: Callable[[object], object]
-    multiple: bool
-    null: object
-    required: str | None
-    missing: tuple[object, ...]
 
 
 class Decoder:
@@ -65,16 +44,18 @@ class Decoder:
         config = spec.ingestion.get(half)
         self._transforms = _transforms(spec, half)
         self._lenient = config is not None and config.continue_on_error
-        self._columns = tuple(_column(spec, field) for field in spec.schema.fields)
+        flavor = spec.stream.flavor if spec.stream is not None and of_stream else JsonFlavor.DEFAULT
+        self._fields = fields_of(spec, flavor)
         names = spec.schema.column_names
         self._known = frozenset(names)
         self._time = names.index(spec.time_column) if spec.time_column else None
-        self._to_millis = _time_reader(spec)
+        self._to_millis = time_reader(spec)
         delete = spec.upsert.delete_column if spec.upsert else None
         self._delete = names.index(delete) if delete else None
-        self._changes = message is MessageFormat.CHANGE
-        self._marker = _marker_columns(spec, self._columns)
-        self._is_plain = self._transforms is None and not self._changes and not spec.ignores_case
+        self._places = [names.index(name) for name in spec.primary_key]
+        self._marker = marker_fields(spec, self._fields)
+        plain = message is MessageFormat.RECORD and self._transforms is None
+        self._is_plain = plain and not spec.ignores_case
 
     def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec, Half, MessageFormat]]:
         return Decoder, (self._spec, self._half, self._message)
@@ -91,15 +72,27 @@ class Decoder:
         """
         if self._records is Records.ONE:
             return [self.decode(payload, now_ms)]
-        texts = self._texts(payload)
-        if len(texts) == 1 and self._records is Records.LINES:
-            return [self.decode(texts[0], now_ms)]
-        if self._records is Records.LINES:
-            found = [self.decode(text, now_ms) for text in texts]
-        else:
+        if self._records is Records.ARRAY:
             found = self._array(payload, now_ms)
-        numbered = [_numbered(one, number, len(found)) for number, one in enumerate(found, 1)]
+        else:
+            found = [self._decode_each(text, now_ms) for text in self._texts(payload)]
+            if len(found) == 1 and len(found[0]) == 1:
+                return found[0]
+        numbered = [
+            _numbered(one, number, len(found)) for number, of_record in enumerate(found, 1) for one in of_record
+        ]
         return self._last_of_each(numbered) if self._spec.primary_key else numbered
+
+    def _decode_each(self, payload: bytes | None, now_ms: int | None) -> list[Outcome]:
+        """What becomes of one record, which is several steps where it is an update."""
+        if self._message is not MessageFormat.DEBEZIUM:
+            return [self.decode(payload, now_ms)]
+        if payload is None:
+            return [Filtered()]  # what Debezium sends after a delete, for compacted topics
+        record = _parsed(payload)
+        if isinstance(record, Rejected):
+            return [record]
+        return self._record(record, now_ms, f"The message is not one JSON object but {shown(record)}.")
 
     def decode(self, payload: bytes | None, now_ms: int | None = None) -> Outcome:
         """The row in a message's value, which must be one JSON object in UTF-8."""
@@ -107,7 +100,7 @@ class Decoder:
         if isinstance(record, Rejected):
             return record
         if type(record) is not dict:
-            return Rejected(f"The message is not one JSON object but {_shown(record)}.")
+            return Rejected(f"The message is not one JSON object but {shown(record)}.")
         return self.store(record) if self._is_plain else self.convert(record, now_ms)
 
     def _texts(self, payload: bytes | None) -> list[bytes | None]:
@@ -116,21 +109,35 @@ class Decoder:
             return [payload]
         return [line for line in payload.split(b"\n") if line.strip()] or [payload]
 
-    def _array(self, payload: bytes | None, now_ms: int | None) -> list[Outcome]:
+    def _array(self, payload: bytes | None, now_ms: int | None) -> list[list[Outcome]]:
         records = _parsed(payload)
         if isinstance(records, Rejected):
-            return [records]
+            return [[records]]
         if not isinstance(records, list):
-            return [Rejected(f"The message is not an array of records but {_shown(records)}.")]
-        return [
-            self.convert(record, now_ms) if isinstance(record, dict) else Rejected(f"{_shown(record)} is no record.")
-            for record in records
-        ]
+            return [[Rejected(f"The message is not an array of records but {shown(records)}.")]]
+        return [self._record(record, now_ms, f"{shown(record)} is no record.") for record in records]
+
+    def _record(self, record: object, now_ms: int | None, otherwise: str) -> list[Outcome]:
+        if not isinstance(record, dict):
+            return [Rejected(otherwise)]
+        if self._message is not MessageFormat.DEBEZIUM:
+            return [self.convert(record, now_ms)]
+        steps = debezium_steps(record, keyed=bool(self._places))
+        if isinstance(steps, (Rejected, Filtered)):
+            return [steps]
+        return self._as_one([self._step(step, now_ms) for step in steps])
+
+    def _as_one(self, found: list[Outcome]) -> list[Outcome]:
+        """The steps of an update: all of them or none; of a row that keeps its key the last says all."""
+        refused = next((one for one in found if isinstance(one, Rejected)), None)
+        if refused is not None:
+            return [refused]
+        keys = {tuple(one.values[place] for place in self._places) for one in found if isinstance(one, Decoded)}
+        return found[-1:] if self._places and len(keys) == 1 else found
 
     def _last_of_each(self, found: list[Outcome]) -> list[Outcome]:
         """Without the rows that another one of the same message beats: by the comparison column, then by its place."""
-        names, key = self._spec.schema.column_names, self._spec.primary_key
-        places = [names.index(name) for name in key]
+        names, places = self._spec.schema.column_names, self._places
         upsert = self._spec.upsert
         compared = names.index(upsert.comparison_column) if upsert and upsert.comparison_column in names else None
         winners: dict[tuple[object, ...], Decoded] = {}
@@ -143,17 +150,14 @@ class Decoder:
         kept = {id(one) for one in winners.values()}
         return [one for one in found if not isinstance(one, Decoded) or id(one) in kept]
 
-    def _change(self, change: Mapping[str, object], now_ms: int | None) -> Outcome:
+    def _step(self, step: Step, now_ms: int | None) -> Outcome:
         """The row that is inserted or deleted. A delete by key has the time of its message where it names none."""
-        (verb, record), *more = change.items() or ((None, None),)
-        if more or verb not in _CHANGES or not isinstance(record, dict):
-            return Rejected(f"The message is {_shown(change)}; it must be {_CHANGES_WORDS}.")
-        if verb == "insert":
-            return self._insert(record, now_ms)
+        if not step.is_delete:
+            return self._insert(step.record, now_ms)
         if not self._spec.primary_key:
-            found = self._insert(record, now_ms)
+            found = self._insert(step.record, now_ms)
             return found._replace(is_delete=True) if isinstance(found, Decoded) else found
-        found = self.store(self.named(record), self._marker)
+        found = self.store(self.named(step.record), self._marker)
         if not isinstance(found, Decoded) or found.time_ms is not None or self._time is None:
             return found._replace(is_delete=True) if isinstance(found, Decoded) else found
         return Decoded(found.values, now_ms, True)
@@ -169,7 +173,10 @@ class Decoder:
 
     def convert(self, record: Mapping[str, object], now_ms: int | None = None) -> Outcome:
         """The row of a record that is already parsed: from JSON, CSV (texts) or Parquet (Python values)."""
-        return self._change(record, now_ms) if self._changes else self._insert(record, now_ms)
+        if self._message is MessageFormat.RECORD:
+            return self._insert(record, now_ms)
+        step = change_step(record)
+        return step if isinstance(step, Rejected) else self._step(step, now_ms)
 
     def _insert(self, record: Mapping[str, object], now_ms: int | None) -> Outcome:
         record = self.named(record)
@@ -190,10 +197,10 @@ class Decoder:
             return Rejected(str(error))
         return Filtered() if shaped is None else shaped
 
-    def store(self, record: Mapping[str, object], columns: Sequence[_Column] | None = None) -> Decoded | Rejected:
+    def store(self, record: Mapping[str, object], fields: Sequence[Field] | None = None) -> Decoded | Rejected:
         """The row of a record that has its shape."""
         values: list[object] = []
-        for name, convert, multiple, null, required, missing in columns or self._columns:
+        for name, convert, multiple, null, required, missing in fields or self._fields:
             value = record.get(name)
             if value is None:
                 if missing and name not in record:
@@ -217,10 +224,10 @@ class Decoder:
         given = zip(payloads, times, strict=True)
         if self._records is Records.ONE:
             found = [self.decode(payload, now_ms) for payload, now_ms in given]
-            return to_batch(found, len(self._columns), range(len(found)))
+            return to_batch(found, len(self._fields), range(len(found)))
         all_found = [self.decode_all(payload, now_ms) for payload, now_ms in given]
         origins = [number for number, of_one in enumerate(all_found) for _ in of_one]
-        return to_batch([one for of_one in all_found for one in of_one], len(self._columns), origins)
+        return to_batch([one for of_one in all_found for one in of_one], len(self._fields), origins)
 
     def unknown_columns(self, record: Mapping[str, object]) -> tuple[str, ...]:
         """The keys of a record that the schema does not have, in the record's order. They are not stored."""
@@ -234,18 +241,18 @@ class Decoder:
         try:
             return Decoded(row, self._to_millis(row[self._time]), is_delete)
         except DataError as error:
-            return Rejected(f"Column '{self._columns[self._time].name}': {error}")
+            return Rejected(f"Column '{self._fields[self._time].name}': {error}")
 
     def _unfit(self, name: str, value: object, multiple: bool) -> Rejected:
         field = self._spec.schema.find(name)
         assert field is not None
         if isinstance(value, (list, tuple)) and not multiple:
-            return Rejected(f"Column '{name}': {_shown(value)} is a list; the column holds one {field.data_type}.")
+            return Rejected(f"Column '{name}': {shown(value)} is a list; the column holds one {field.data_type}.")
         if field.time_format and isinstance(value, date):
-            return Rejected(f"Column '{name}': {_shown(value)} does not fit the format '{field.time_format.text}'.")
+            return Rejected(f"Column '{name}': {shown(value)} does not fit the format '{field.time_format.text}'.")
         each = "Every element must be " if multiple else "It must be "
         expected = sql_column(field.sql_type, field.data_type).expected if field.sql_type else EXPECTED[field.data_type]
-        return Rejected(f"Column '{name}': {_shown(value)} does not fit. {each}{expected}.")
+        return Rejected(f"Column '{name}': {shown(value)} does not fit. {each}{expected}.")
 
 
 def _parsed(payload: bytes | None) -> object:
@@ -274,21 +281,6 @@ def _is_below(one: object, other: object) -> bool:
     return bool(one < other)  # type: ignore[operator]
 
 
-def arrow_schema(spec: TableSpec) -> pa.Schema:
-    """The Arrow schema of the user's columns, in the schema's order, all nullable."""
-    import pyarrow as pa
-
-    return pa.schema([pa.field(field.name, field.arrow_type()) for field in spec.schema.fields])
-
-
-def to_arrow(spec: TableSpec, columns: Sequence[Sequence[object]]) -> list[pa.Array]:
-    """Decoded columns as Arrow arrays of `arrow_schema`'s types."""
-    import pyarrow as pa
-
-    fields = zip(spec.schema.fields, columns, strict=True)
-    return [pa.array(values, type=field.arrow_type()) for field, values in fields]
-
-
 def _transforms(spec: TableSpec, half: Half) -> Transforms | None:
     config = spec.ingestion.get(half)
     if config is None or not (config.transforms or config.filter_function):
@@ -297,92 +289,3 @@ def _transforms(spec: TableSpec, half: Half) -> Transforms | None:
     from hybrid.spec.transforms import Transforms
 
     return Transforms(config, spec.schema)
-
-
-def _column(spec: TableSpec, field: FieldSpec) -> _Column:
-    keeps_null = spec.null_handling and not field.not_null
-    multiple = not field.single_value
-    default = [field.default_null] if multiple else field.default_null
-    one = _one_value(field)
-    convert = _many_values(one, field.default_null, keeps_null) if multiple else one
-    null = None if keeps_null or field.sql_type is not None else default
-    return _Column(field.name, convert, multiple, null, _why_required(spec, field), field.missing)
-
-
-def _marker_columns(spec: TableSpec, columns: Sequence[_Column]) -> tuple[_Column, ...]:
-    """What a delete by key takes: the key; everything else may be null."""
-    key = spec.primary_key
-    return tuple(
-        column if column.name in key else column._replace(null=None, required=None, missing=()) for column in columns
-    )
-
-
-def _why_required(spec: TableSpec, field: FieldSpec) -> str | None:
-    name = field.name
-    if name == spec.time_column:
-        return _NEVER_NULL
-    if name in spec.primary_key:
-        return "it is part of the primary key"
-    if spec.upsert and name == spec.upsert.comparison_column:
-        return "it decides which row of a key is newest"
-    return "it is NOT NULL" if field.is_required else None
-
-
-def _one_value(field: FieldSpec) -> Callable[[object], object]:
-    convert = sql_column(field.sql_type, field.data_type).convert if field.sql_type else CONVERTERS[field.data_type]
-    form = field.time_format
-    if form is None:
-        return convert
-
-    def convert_time(value: object) -> object:
-        """Files know dates and instants; the column has a format of its own."""
-        return form.from_millis(millis_of(to_timestamp(value))) if isinstance(value, date) else convert(value)
-
-    # A TIMESTAMP column holds instants as they are, to the microsecond.
-    return convert if field.data_type is DataType.TIMESTAMP else convert_time
-
-
-def _many_values(one: Callable[[object], object], default: object, keeps_null: bool) -> Callable[[object], object]:
-    """A list of values; one value is a list of one. An empty list is a null, as in Pinot."""
-
-    def convert_all(value: object) -> object:
-        items = value if isinstance(value, (list, tuple)) else (value,)
-        if not items:
-            return None if keeps_null else [default]
-        return [default if item is None else one(item) for item in items]
-
-    return convert_all
-
-
-def _time_reader(spec: TableSpec) -> Callable[[object], int]:
-    field = spec.time_field
-    form = field.time_format if field else None
-    if form is None:
-        return _no_time
-    return _read_millis if form.is_millis and form.data_type is not DataType.TIMESTAMP else form.to_millis
-
-
-def _no_time(value: object) -> int:
-    raise DataError(f"{_shown(value)} is no time: the table has no time column.")
-
-
-def _read_millis(value: object) -> int:
-    """The short way for what nearly every table has."""
-    if type(value) is int and MIN_MS <= value <= MAX_MS:
-        return value
-    raise DataError(f"{_shown(value)} is not a time in epoch milliseconds in the years 1 to 9999.")
-
-
-def _shown(value: object) -> str:
-    """A value as JSON in at most VALUE_SHOWN_MAX characters that UTF-8 can hold."""
-    try:
-        text = compact(value)
-    except (ValueError, TypeError, RecursionError):
-        text = _plain(value)
-    short = text if len(text) <= VALUE_SHOWN_MAX else text[: VALUE_SHOWN_MAX - 3] + "..."
-    return short.encode("utf-8", "backslashreplace").decode()
-
-
-def _plain(value: object) -> str:
-    """What JSON does not have: NaN and Infinity by name, anything else by its type, which is the same everywhere."""
-    return repr(value) if isinstance(value, float) else f"a value of type {type(value).__name__}"

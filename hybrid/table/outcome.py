@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hybrid.spec.jsontext import compact
+
+VALUE_SHOWN_MAX = 100
+
 
 class Decoded(NamedTuple):
     """A row: stored values in the schema's order, epoch ms of the time column (None: no such column), delete marker."""
@@ -62,3 +66,18 @@ def to_batch(rows: list[Outcome], width: int, origins: Sequence[int]) -> Batch:
         filtered=[type(row) is Filtered for row in rows],
         origins=origins,
     )
+
+
+def shown(value: object) -> str:
+    """A value as a reason shows it: JSON in at most VALUE_SHOWN_MAX characters that UTF-8 can hold."""
+    try:
+        text = compact(value)
+    except (ValueError, TypeError, RecursionError):
+        text = _plain(value)
+    short = text if len(text) <= VALUE_SHOWN_MAX else text[: VALUE_SHOWN_MAX - 3] + "..."
+    return short.encode("utf-8", "backslashreplace").decode()
+
+
+def _plain(value: object) -> str:
+    """What JSON does not have: NaN and Infinity by name, anything else by its type, which is the same everywhere."""
+    return repr(value) if isinstance(value, float) else f"a value of type {type(value).__name__}"

@@ -19,8 +19,10 @@ def home(tmp_path, capsys):
     return RecipeHome(tmp_path / "home", capsys)
 
 
-def create(home, tmp_path, **config):
-    text = DDL.replace("CONFIG", json.dumps({"uri": str(tmp_path / "lake"), **config}))
+def create(home, tmp_path, key="", **config):
+    text = DDL.replace("NOT NULL", f"NOT NULL{key}").replace(
+        "CONFIG", json.dumps({"uri": str(tmp_path / "lake"), **config})
+    )
     (tmp_path / "events.sql").write_text(text)
     home.run("table", "create", "-f", str(tmp_path / "events.sql"))
 
@@ -61,6 +63,17 @@ def test_a_snapshot_then_what_is_added(home, tmp_path):
     DeltaTable(str(tmp_path / "lake")).delete("id = 1")
     assert read(home, code=1) == of(1, 2, 3, 4, 5, 6)
     assert "changes or deletes rows" in state(home)["latest_error"] and state(home)["state"] == "FAILED"
+
+
+def test_of_one_key_the_row_of_the_later_version_stays(home, tmp_path):
+    add(tmp_path, 3, 2, 1)
+    create(home, tmp_path, mode="snapshot_and_follow", key=" PRIMARY KEY")
+    assert read(home) == of(1, 2, 3)
+    rows = {"id": [1], "p": pa.array([7], pa.int32())}
+    for value in (7, 5):
+        rows["p"] = pa.array([value], pa.int32())
+        write_deltalake(str(tmp_path / "lake"), pa.table(rows), mode="append", partition_by=["p"])
+    assert read(home) == [(1, 5), *of(2, 3)]
 
 
 def test_only_what_comes_up_to_a_version(home, tmp_path):

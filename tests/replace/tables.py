@@ -89,7 +89,8 @@ class Table:
         rows = [self._row("orders__0__0__20211121T1038Z", event, start + n) for n, event in enumerate(events)]
         act = next_act(half.state, new_act_id("ingest"), "ingest", "2021-11-21T00:00:00.000+00:00", {})
         end = start + len(rows)
-        state = replace(half.realtime, act=act, offsets={KAFKA: end}, timestamp_max=1000 * (end - 1))
+        deletes = half.realtime.deletes + sum(row[7] == "delete" for row in rows)
+        state = replace(half.realtime, act=act, offsets={KAFKA: end}, timestamp_max=1000 * (end - 1), deletes=deletes)
         stored = [(*row[:9], None, None, *row[9:]) for row in rows]
         self._commit(Half.REALTIME, stored, state, half.version)
 

@@ -213,7 +213,7 @@ def test_wrong_formats(kind: str, form: object, words: str) -> None:
 @pytest.mark.parametrize(
     ("name", "config", "words"),
     [
-        ("json", {"update_format": "debezium"}, "format.config.update_format: 'debezium' is not built yet"),
+        ("json", {"update_format": "weighted"}, "format.config.update_format: 'weighted' is not built yet"),
         ("json", {"update_format": "snowflake"}, "'snowflake' is not built yet"),
         ("json", {"update_format": "insert_delet"}, "Did you mean 'insert_delete'?"),
         ("json", {"json_flavor": "pandas"}, "json_flavor: 'pandas' is not built yet"),

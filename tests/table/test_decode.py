@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.table_json import parse_table
-from hybrid.table.decode import Decoded, Decoder, Rejected, arrow_schema, to_arrow
+from hybrid.table.decode import Decoder
+from hybrid.table.outcome import Decoded, Rejected
 
 # The events of the orders recipe: (order_id, customer_id, order_status, amount, ts).
 EVENTS = [
@@ -26,6 +27,17 @@ EVENTS = [
     (13, 108, "OPEN", 45.11, "1632677270508"), (14, 109, "OPEN", 129.22, "1632677270699"),
 ]  # fmt: skip
 ORDERS = {"order_id": "INT", "customer_id": "INT", "order_status": "STRING", "amount": "FLOAT"}
+
+
+def arrow_schema(spec):
+    """The user's columns, in the schema's order."""
+    return pa.schema([pa.field(field.name, field.arrow_type()) for field in spec.schema.fields])
+
+
+def to_arrow(spec, columns):
+    """Decoded columns, which Arrow must take."""
+    fields = zip(spec.schema.fields, columns, strict=True)
+    return [pa.array(values, type=field.arrow_type()) for field, values in fields]
 
 
 def table(

@@ -97,7 +97,8 @@ def _refuse_problems(spec: TableSpec, connector: str, pieces: Sequence[Piece], n
 class Rows:
     """Records to stored rows, for one worker. `names` are the source's columns, where all records have the same.
 
-    `message` says whether a record is a row, or a change that holds one.
+    `message` says whether a record is a row, or a change that holds one. Of two rows of one key that of the higher
+    `epoch` is newer.
     """
 
     def __init__(
@@ -106,16 +107,18 @@ class Rows:
         connector: str,
         names: Sequence[str] = (),
         message: MessageFormat = MessageFormat.RECORD,
+        epoch: int = 0,
     ) -> None:
         self._spec, self._connector, self._names, self._message = spec, connector, list(names), message
+        self._epoch = epoch
         self.note = _Note()
         self._decoder = Decoder(spec, Half.OFFLINE, message)
         self._coordinates = coordinates(names)
         self._wanted = _wanted(spec, names)
         self._columnar = Columnar(spec, {name: source for source, name in self._wanted})
 
-    def __reduce__(self) -> tuple[type[Rows], tuple[TableSpec, str, list[str], MessageFormat]]:
-        return Rows, (self._spec, self._connector, self._names, self._message)
+    def __reduce__(self) -> tuple[type[Rows], tuple[TableSpec, str, list[str], MessageFormat, int]]:
+        return Rows, (self._spec, self._connector, self._names, self._message, self._epoch)
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch of records, up to the first that is none."""
@@ -183,7 +186,7 @@ class Rows:
         schema, rows = self._schema(), batch.num_rows
         pieces = batch.column(PIECE).cast(pa.int64())
         numbers = pc.add(pc.shift_left(pieces, _ROWS_PER_PIECE_BITS), batch.column(PLACE))
-        shared = (_UNNAMED, self._connector, HISTORY_TOPIC, 0, 0, None, HISTORY_TIMESTAMP, columns.OP_ROW)
+        shared = (_UNNAMED, self._connector, HISTORY_TOPIC, self._epoch, 0, None, HISTORY_TIMESTAMP, columns.OP_ROW)
         hidden = [pa.repeat(pa.scalar(value, schema.field(at).type), rows) for at, value in enumerate(shared)]
         hidden[shared.index(None)] = numbers
         return pa.RecordBatch.from_arrays([*hidden, times, *user, pa.nulls(rows, pa.string())], schema=schema)
@@ -195,7 +198,8 @@ class Rows:
 
     def _row(self, found: Decoded, number: int) -> tuple[object, ...]:
         op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
-        hidden = (_UNNAMED, self._connector, HISTORY_TOPIC, 0, 0, number, HISTORY_TIMESTAMP, op, found.time_ms)
+        arrived = (self._connector, HISTORY_TOPIC, self._epoch, 0, number, HISTORY_TIMESTAMP)
+        hidden = (_UNNAMED, *arrived, op, found.time_ms)
         return (*hidden, *found.values, None)
 
     def _note_offsets(self, batch: pa.RecordBatch) -> None:

@@ -93,7 +93,9 @@ class DeltaSource:
     def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
         """See `Source`. Filters of the connector hold."""
         records = self._frame(spark, numbers)
-        worker = record_worker(Rows(spec, connector, records.columns))
+        # Pieces are numbered in each version from 0: a later version's rows are newer all the same.
+        epoch = self._version if self._what is What.CHANGES else 0
+        worker = record_worker(Rows(spec, connector, records.columns, epoch=epoch))
         return stage(records.mapInArrow(worker, staged_ddl(spec)), spec, connector, self._pieces, to)
 
     def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.flow.connectors.source import Piece, Source, Staged, raise_to
-from hybrid.flow.laying import in_files, named_segments
+from hybrid.flow.laying import Laying, in_files, laying_of, named_segments
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -124,7 +124,9 @@ def load_history(
             source = next_source(opener, progress)
             continue
         rows, commits = rows + progress.rows - before, commits + 1
-        bench.progress.step(f"loading '{connector}' into '{spec.name}' (files)", progress.pieces, progress.pieces_all)
+        bench.progress.step(
+            f"loading '{connector}' into '{spec.name}' (files, or runs of rows)", progress.pieces, progress.pieces_all
+        )
         if progress.is_complete:
             source = None if progress.done else opener.after(progress.source)
     done = progress is not None and progress.done
@@ -149,6 +151,7 @@ def _load_chunk(
     act_id = new_act_id("history")
     with bench.staging(layout, act_id) as folder:
         staged = source.stage(bench.spark, spec, connector, numbers, folder) if numbers else None
+        laying = _laid(spec, staged) if staged is not None else None
         with bench.lock(layout, Half.OFFLINE):
             current = open_half(layout.half(Half.OFFLINE))
             if current.table_id != begun.table_id:
@@ -156,7 +159,7 @@ def _load_chunk(
             if HistoryProgress.of(current, connector) != before:
                 raise OvertakenError(f"Another process loads '{connector}' of '{spec.name}' too.")
             after = _after(known, source, numbers, staged)
-            frame, names = _segments(bench, spec, current, staged)
+            frame, names = _segments(bench, spec, current, laying)
             detail = {"connector": connector, "rows": after.rows - known.rows, "segments": names}
             act = next_act(current.offline, act_id, "history", bench.now_iso(), detail)
             kept = {**current.offline.progress, connector: after.to_json()}
@@ -191,19 +194,24 @@ def _after(known: HistoryProgress, source: Source, numbers: Sequence[int], stage
     )
 
 
-def _segments(
-    bench: Workbench, spec: TableSpec, offline: HalfSnapshot, staged: Staged | None
-) -> tuple[DataFrame, list[str]]:
-    """The staged rows under the names of their segments, one for each bucket of time."""
+def _laid(spec: TableSpec, staged: Staged) -> Laying:
+    """The staged rows by segments, one for each bucket of time."""
     from pyspark.sql import functions as F
 
+    return laying_of(spec, staged.frame, F.lit(0))
+
+
+def _segments(
+    bench: Workbench, spec: TableSpec, offline: HalfSnapshot, laying: Laying | None
+) -> tuple[DataFrame, list[str]]:
+    """The rows under the names of their segments."""
     wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
-    if staged is None:
+    if laying is None:
         nothing = bench.spark.read.format("delta").load(str(offline.path)).limit(0)
         return nothing.select(*wanted), []
-    rows, names = named_segments(bench, spec, offline, staged.frame, F.lit(0))
+    rows, names = named_segments(bench, spec, offline, laying)
     return in_files(spec, rows.select(*wanted)), names
 
 
 def _loaded(progress: HistoryProgress) -> str:
-    return f"{progress.rows} rows from {progress.pieces} files"
+    return f"{progress.rows} rows"

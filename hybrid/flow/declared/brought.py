@@ -2,7 +2,8 @@
 
 A replacement's rows no longer say which flow brought the rows they stand for. So a segment that was replaced goes with
 a refresh when every row in it, as it was before, was brought by the flows that are refreshed; when others' rows were
-among them, nobody can tell what would be left, and the refresh is refused.
+among them, nobody can tell what would be left, and the refresh is refused. A segment stands for the one of its name,
+whatever else the same act replaced; and for those that the act took away and put none in the place of.
 """
 
 from __future__ import annotations
@@ -63,9 +64,12 @@ def _is_theirs(bench: Workbench, offline: HalfSnapshot, segment: str, flows: set
         if not names & set(to) or not before:
             continue
         entry = entry or act.id
-        old = _connectors_then(bench, offline, version - 1, sorted(before), entry)
+        stood_for = (names & set(to) & before) | (before - set(to))
+        if not stood_for:
+            continue
+        old = _connectors_then(bench, offline, version - 1, sorted(stood_for), entry)
         connectors |= old - {REPLACEMENT_CONNECTOR}
-        names |= before
+        names |= stood_for
     if not connectors & flows:
         return False
     if connectors <= flows:

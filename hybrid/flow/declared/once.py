@@ -1,6 +1,10 @@
 """A once-flow's commits: its rejected rows to REALTIME, then its rows to OFFLINE with the note that it has run.
 
 What a death between leaves: rejected rows of a flow that has not run. The next run puts its own in their place.
+
+Two processes may run one flow at once. Rejected rows say which try brought them; a load is committed only while those
+in REALTIME are its own, and under the lock of OFFLINE, without which no try puts others in their place. So the rejected
+rows that stay are those of the load that was committed.
 """
 
 from __future__ import annotations
@@ -22,14 +26,14 @@ from hybrid.flow.declared.progress import (
     with_realtime,
 )
 from hybrid.flow.declared.stage import Staged, laid_out
-from hybrid.flow.laying import in_files, named_segments
+from hybrid.flow.laying import in_files, laying_of, named_segments
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, MoveConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.state import next_act
+from hybrid.table.state import OfflineState, RealtimeState, next_act
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,8 +41,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Load:
-    """What a once-flow brings in the refresh of that number; `files` is how many it read."""
+    """What one `attempt` at a once-flow brings in the refresh of that number; `files` is how many it read."""
 
+    attempt: str
     flow: str
     refresh: int
     files: int
@@ -46,9 +51,14 @@ class Load:
 
 
 def commit_rejected(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Load) -> None:
-    """Keeps the load's rejected rows in REALTIME, in place of those that an earlier try of this refresh left."""
+    """Keeps the load's rejected rows in REALTIME, in place of those that another try of this refresh left.
+
+    OvertakenError when the flow has run elsewhere meanwhile. Nothing was changed then.
+    """
     path, staged = layout.half(Half.REALTIME), load.staged
-    with bench.lock(layout, Half.REALTIME):
+    # In the order in which a drop takes both, so that none waits for the other.
+    with bench.lock(layout, Half.OFFLINE), bench.lock(layout, Half.REALTIME):
+        _refuse_done(spec, open_half(layout.half(Half.OFFLINE)).offline, load)
         current = open_half(path)
         state = current.realtime
         before = progress_of(state, load.flow) or FlowProgress(ONCE)
@@ -58,7 +68,7 @@ def commit_rejected(bench: Workbench, spec: TableSpec, layout: TableLayout, load
         if not staged.rejected and not tried:
             return
         left = before.rejected if tried else 0
-        progress = replace(before, rejected=staged.rejected, rejected_of=load.refresh)
+        progress = replace(before, rejected=staged.rejected, rejected_of=load.refresh, rejected_by=load.attempt)
         detail = {"flow": load.flow, "rows": 0, "rejected": staged.rejected, "files": 0, "refresh": load.refresh}
         after = replace(
             with_realtime(state, load.flow, progress),
@@ -77,17 +87,18 @@ def commit_rejected(bench: Workbench, spec: TableSpec, layout: TableLayout, load
 def commit_load(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Load) -> list[str]:
     """Commits the load's rows in place of what the flow brought before; the names of its segments.
 
-    OvertakenError when the flow ran elsewhere meanwhile. Nothing was changed then.
+    OvertakenError when the flow ran, or was tried, elsewhere meanwhile. Nothing was changed then.
     """
     path = layout.half(Half.OFFLINE)
+    laying = laying_of(spec, load.staged.good, _split(spec))
     with bench.lock(layout, Half.OFFLINE):
         current = open_half(path)
         state, staged = current.offline, load.staged
         before = progress_of(state, load.flow)
-        if before is not None and before.refresh >= load.refresh:
-            raise OvertakenError(f"Flow '{load.flow}' of table '{spec.name}' ran in another process meanwhile.")
+        _refuse_done(spec, state, load)
+        _refuse_tried(spec, open_half(layout.half(Half.REALTIME)).realtime, load)
         old = brought_by(bench, current, {load.flow: load.refresh}) if before is not None else Brought()
-        rows, names = named_segments(bench, spec, current, staged.good, _split(spec))
+        rows, names = named_segments(bench, spec, current, laying)
         frame = in_files(spec, laid_out(spec, Half.OFFLINE, rows, _hidden(load)))
         if old.segments:
             kept = old.kept(_stored(bench, spec, layout, Half.OFFLINE, old.segments))
@@ -110,6 +121,19 @@ def commit_load(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Lo
         places = [*old.segments, *names] if old.segments else []
         commit_act(frame, path, after, planned=current.version, replacing=places)
     return names
+
+
+def _refuse_done(spec: TableSpec, offline: OfflineState, load: Load) -> None:
+    before = progress_of(offline, load.flow)
+    if before is not None and before.refresh >= load.refresh:
+        raise OvertakenError(f"Flow '{load.flow}' of table '{spec.name}' ran in another process meanwhile.")
+
+
+def _refuse_tried(spec: TableSpec, realtime: RealtimeState, load: Load) -> None:
+    """OvertakenError when the rejected rows that REALTIME keeps are another try's."""
+    kept = progress_of(realtime, load.flow)
+    if kept is not None and kept.rejected_of == load.refresh and kept.rejected_by != load.attempt:
+        raise OvertakenError(f"Flow '{load.flow}' of table '{spec.name}' is run in another process too.")
 
 
 def _split(spec: TableSpec) -> Column:

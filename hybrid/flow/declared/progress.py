@@ -30,7 +30,8 @@ class FlowProgress:
     """One flow in one half's state. `rows`, `rejected`, `files` and `batches` are of the newest refresh.
 
     `partition` is an incremental flow's; `schema` its source's columns as Spark's JSON. `rejected_of` is of REALTIME:
-    the refresh that a once-flow's rejected rows are of (-1: none). `at` is UTC ISO 8601 of the newest commit with rows.
+    the refresh that a once-flow's rejected rows are of (-1: none), `rejected_by` the try that brought them. `at` is UTC
+    ISO 8601 of the newest commit with rows.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class FlowProgress:
     schema: str | None = None
     at: str | None = None
     rejected_of: int = -1
+    rejected_by: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """JSON as it stands in a half's state: what is not said is as at first."""

@@ -132,9 +132,10 @@ class FlowRun:
         frame = self._call(bound)
         if frame.isStreaming:
             raise SpecError(f"Flow '{self.flow.name}' is once and returns a streaming frame.")
-        with self.bench.staging(self._layout, new_act_id("flow")) as folder:
+        attempt = new_act_id("flow")
+        with self.bench.staging(self._layout, attempt) as folder:
             spec, staged = self._staged(frame, bound, folder)
-            load = Load(self.flow.name, state.wanted, len(bound.files), staged)
+            load = Load(attempt, self.flow.name, state.wanted, len(bound.files), staged)
             commit_rejected(self.bench, spec, self._layout, load)
             names = commit_load(self.bench, spec, self._layout, load)
         again = " again (full refresh)" if state.wanted else ""

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError
 from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
 from hybrid.query.cache.follower import Follower, OpenStream
@@ -147,15 +148,11 @@ class Cache:
             if table.spec.nets_deletes:
                 return None  # which rows are left is counted over the files
             rows = CachedRows(self.database, table, f"{next(self._names)}")
-            followed = CachedTable(table, stamp, Follower(rows, self._open_stream, _now_ms))
+            followed = CachedTable(table, stamp, Follower(rows, self._open_stream, wall_clock_ms))
             self._tables[name] = followed
             self._started = [one for one in self._started if one.is_alive()] + [followed]
             followed.start()
             return followed
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _open_stream(table: QueryTable, state: RealtimeState) -> Stream:

@@ -178,10 +178,8 @@ def _refuse_outside(base: Base, request: Request, staged: Staged) -> None:
     )
     row = first.select(columns.OFFSET, columns.TIME).first()
     if row is not None:
-        time, place = (
-            time_text(time_value(base.spec, row[1])),
-            place_in_files(request.files, request.csv_format, row[0]),
-        )
+        place = place_in_files(request.files, request.csv_format, row[0])
+        time = time_text(time_value(base.spec, row[1]))
         raise DataError(
             f"{place}: its time {time} lies outside of --from and --to. Nothing was changed.",
             hint="Widen the window, or leave the row out.",

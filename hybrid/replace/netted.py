@@ -1,0 +1,68 @@
+"""Tables without a key whose stream deletes: rows that a delete is outstanding for must not be taken away by a swap.
+
+As many copies of a row are visible as its inserts outnumber its deletes. A swap that takes away an insert whose delete
+stays would leave a delete without a row, and that would swallow an equal row that comes later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hybrid.errors import ConflictError
+from hybrid.lake.layout import TableLayout, quoted
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.swap import newest_rows, unmoved_rows
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_INSERTS, _DELETES, _LOST = "_hy_inserts", "_hy_deletes", "_hy_lost"
+
+
+def refuse_swallowing(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    base: HalfSnapshot,
+    replaced: Sequence[str],
+    after: DataFrame,
+) -> None:
+    """ConflictError when `after` in place of the segments `replaced` leaves deletes without the rows they are of."""
+    if not spec.nets_deletes or not replaced or Half.REALTIME not in spec.halves:
+        return
+    realtime = open_half(layout.half(Half.REALTIME))
+    if not realtime.realtime.deletes:
+        return
+    stored, users = newest_rows(bench, base), [quoted(name) for name in spec.schema.column_names]
+    gone = quoted(columns.SEGMENT).isin(list(replaced))
+    live = unmoved_rows(bench, spec, realtime, base)
+    wanted = [*users, quoted(columns.OP)]
+    beside = stored.where(~gone).select(*wanted).unionByName(live.select(*wanted))
+    count = _swallowing(stored.where(gone).select(*wanted), after.select(*wanted), beside, users)
+    if count:
+        raise ConflictError(
+            f"{count} of the rows that would go {'is' if count == 1 else 'are'} already deleted by the stream of "
+            f"'{spec.name}': the deletes would stay and swallow equal rows that come later. Nothing was changed.",
+            hint="Leave these rows in the correction: the deletes hide them.",
+        )
+
+
+def _swallowing(before: DataFrame, after: DataFrame, beside: DataFrame, users: Sequence[Column]) -> int:
+    """How many distinct rows lose copies and have more deletes than inserts then."""
+    from pyspark.sql import functions as F
+
+    is_row = F.col(columns.OP) == columns.OP_ROW
+    row, delete = is_row.cast("int"), (~is_row).cast("int")
+    zero = F.lit(0)
+    parts = [
+        before.select(*users, zero.alias(_INSERTS), zero.alias(_DELETES), row.alias(_LOST)),
+        after.select(*users, row.alias(_INSERTS), delete.alias(_DELETES), (-row).alias(_LOST)),
+        beside.select(*users, row.alias(_INSERTS), delete.alias(_DELETES), zero.alias(_LOST)),
+    ]
+    every = parts[0].unionByName(parts[1]).unionByName(parts[2])
+    sums = every.groupBy(*users).agg(*(F.sum(name).alias(name) for name in (_INSERTS, _DELETES, _LOST)))
+    return int(sums.where(f"{_LOST} > 0 AND {_DELETES} > {_INSERTS}").count())

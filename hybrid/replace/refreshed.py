@@ -1,0 +1,78 @@
+"""Reverts after full refreshes of flows: rows that a refresh took away and loaded anew must not come back beside them.
+
+A flow's rows carry its name and the number of its refresh, and the OFFLINE half says which refresh it has; the rows of
+a replacement carry neither, so they are followed through the lineage to the rows that they stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hybrid.errors import ConflictError, DataError
+from hybrid.lake.layout import quoted
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.lineage import ReplacementEntry
+from hybrid.replace.swap import rows_as_of
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def refuse_refreshed(
+    bench: Workbench,
+    base: HalfSnapshot,
+    entry: ReplacementEntry,
+    entries: Sequence[ReplacementEntry],
+    restored: DataFrame,
+) -> None:
+    """ConflictError when `restored`, which a revert of `entry` would bring back, holds rows of before a full refresh.
+
+    `entries` are all, newest first.
+    """
+    refreshes = {name: int(one["refresh"]) for name, one in base.offline.progress.items() if one.get("refresh")}
+    if not refreshes:
+        return
+    stale = _stale(restored, refreshes)
+    names = set(entry.lineage.segments_from)
+    for older in entries[entries.index(entry) + 1 :]:
+        came, went = set(older.lineage.segments_to), set(older.lineage.segments_from)
+        if stale or not names & came or not went:
+            continue
+        # By name; what went and did not come may be anywhere in what came.
+        sources = (names & came & went) | (went - came)
+        names |= sources
+        stale = _stale_then(bench, base, older, sources, refreshes)
+    if stale:
+        flows = ", ".join(f"flow '{name}'" for name in stale)
+        raise ConflictError(
+            f"'{entry.id}' cannot be reverted: a full refresh of {flows} has taken those rows away since and loaded "
+            "them anew: they would stand twice. Nothing was changed.",
+            hint="Correct what the refresh has loaded: hybrid job run",
+        )
+
+
+def _stale_then(
+    bench: Workbench, base: HalfSnapshot, older: ReplacementEntry, segments: set[str], refreshes: Mapping[str, int]
+) -> list[str]:
+    """The same of segments as they were before an older entry. ConflictError when that is not kept any more."""
+    from pyspark.errors import PySparkException
+
+    try:
+        then = rows_as_of(bench, open_half(base.path, older.lineage.version_before))
+        return _stale(then.where(quoted(columns.SEGMENT).isin(sorted(segments))), refreshes)
+    except (PySparkException, DataError) as error:
+        raise ConflictError(
+            f"What '{older.id}' replaced is not kept any more, and flows of this table were refreshed: nobody can tell "
+            "whether the rows would stand twice. Nothing was changed.",
+            hint="Correct what the table holds: hybrid job run",
+        ) from error
+
+
+def _stale(rows: DataFrame, refreshes: Mapping[str, int]) -> list[str]:
+    """Flows of whose rows some are older than their refresh."""
+    connector, epoch = quoted(columns.CONNECTOR), quoted(columns.EPOCH)
+    of_flows = rows.where(connector.isin(sorted(refreshes))).select(connector, epoch).distinct().collect()
+    return sorted({row[0] for row in of_flows if row[1] < refreshes[row[0]]})
