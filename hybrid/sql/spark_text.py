@@ -4,8 +4,9 @@ from __future__ import annotations
 
 
 def quoted(text: str) -> str:
-    """A string literal of Spark's SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A string literal of Spark's SQL. `${name}` would be a setting of Spark's to it, inside of texts too."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{")
+    return f"'{escaped}'"
 
 
 def backquoted(name: str) -> str:

@@ -219,6 +219,8 @@ regexpExtract(s, '([A-Z])(b)', 2)
 md5(s)
 sha256(s)
 'it''s a \ sign'
+'${spark.app.name} ${spark:x} $x {y}'
+'\n \u0041 \% \_ % "x"'
 jsonExtractScalar(j, '$.a[''x y'']', 'INT')
 jsonExtractScalar(j, '$.b', 'STRING', 'none')
 jsonPathString(j, '$.b')
