@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from hybrid.spec.document import Section
 
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
 _SCHEMES = {"s3", "s3a", "s3n"}
 _CONFIGS = {"accessKey", "secretKey", "region", "endpoint", "anonymousCredentialsProvider"}
 # How Pinot writes, and who it is where it runs.
@@ -33,14 +34,15 @@ class ObjectStore:
 
 def is_on_store(uri: str) -> bool:
     """Whether an input's address is one of S3."""
-    return urlsplit(uri).scheme.lower() in _SCHEMES if "://" in uri else False
+    scheme, separator, _ = uri.partition("://")
+    return bool(separator) and scheme.lower() in _SCHEMES
 
 
 def parse_store(top: Section, uri: str) -> ObjectStore:
     """The place at `uri`, with the options that the `pinotFSSpecs` of `top` give for its scheme."""
     scheme, _, rest = uri.partition("://")
     bucket, _, key = rest.partition("/")
-    if not bucket:
+    if not _BUCKET.fullmatch(bucket):
         top.fail("inputDirURI", f"'{uri}' names no bucket. Write it like s3://bucket/folder.")
     options: dict[str, str] = {}
     for section in _specs_of(top, scheme):

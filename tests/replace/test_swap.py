@@ -7,7 +7,9 @@ import io
 import json
 from typing import Any
 
+import fastavro
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -34,16 +36,20 @@ def _run(
     return run_job(table.bench, table.spec, table.layout, table.job(segment, **(fields or {})), **options)
 
 
-def test_csv_and_parquet_give_the_same_rows(orders: Table) -> None:
+def test_every_format_gives_the_same_rows(orders: Table) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, _corrected()[0])
     writer.writeheader()
     writer.writerows(_corrected())
     orders.write("orders.csv", text.getvalue())
     pq.write_table(pa.Table.from_pylist(_corrected()), orders.write("orders.parquet", b""))
-    orders.write_rows(_corrected())
+    orc.write_table(pa.Table.from_pylist(_corrected()), orders.write("orders.orc", b""))
+    kinds = {int: "long", str: "string", float: "double"}
+    fields = [{"name": name, "type": kinds[type(value)]} for name, value in _corrected()[0].items()]
+    with orders.write("orders.avro", b"").open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "r", "fields": fields}, _corrected(), "snappy")
     assert _run(orders, fields={"data_format": "csv", "include": "glob:**.csv"}).added == 7
-    for data_format in ("parquet", "json"):
+    for data_format in ("parquet", "orc", "avro"):
         report = _run(orders, fields={"data_format": data_format, "include": f"glob:**.{data_format}"})
         assert report.sentence.endswith("already holds exactly these 7 rows.")
 

@@ -131,12 +131,13 @@ def test_input_on_an_object_store(tmp_path: Path) -> None:
         spec.input_files()
     older = RECIPE[RECIPE.index("pinotFSSpecs:") : RECIPE.index("recordReaderSpec:")]
     text = RECIPE.replace(older, STORES)
-    found = load(tmp_path, text, "s3://b", segmentName="s", key="k")
+    found = load(tmp_path, text, "s3://bkt", segmentName="s", key="k")
     assert found.store is not None and found.store.options == {"region": "eu", "accessKey": "k", "secretKey": "x"}
     assert "secret" not in repr(found) and "pinotFSSpecs[1].configs.colour" in found.warnings[0]
     assert load(tmp_path, text, segmentName="s").store is None, "the key is not needed for local files"
-    with pytest.raises(SpecError, match="names no bucket"):
-        load(tmp_path, RECIPE, "s3:///x", segmentName="s")
+    for wrong in ("s3:///x", "s3://[x", "s3://a b/x"):
+        with pytest.raises(SpecError, match="names no bucket"):
+            load(tmp_path, RECIPE, wrong, segmentName="s")
 
 
 def test_lists_input_files(tmp_path: Path) -> None:
