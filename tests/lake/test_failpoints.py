@@ -30,13 +30,15 @@ def strings(nodes) -> set[str]:
 
 
 def test_no_kind_of_act_is_forgotten():
-    """The kinds in the source: literals given to `next_act`, to `Swap` and to `Act`."""
+    """The kinds in the source: literals given to `next_act`, `Swap`, `commit_under_lock` and `Act`."""
     kinds: set[str] = set()
     for tree in modules().values():
         for call in calls(tree, "next_act"):
             kinds |= strings(call.args[2:3])
         for call in calls(tree, "Swap"):
             kinds |= strings(call.args[1:2]) | strings(word.value for word in call.keywords if word.arg == "kind")
+        for call in calls(tree, "commit_under_lock"):
+            kinds |= strings(call.args[3:4])
         for call in calls(tree, "Act"):
             kinds |= strings(call.args[2:3])
     assert kinds == set(failpoints.ACT_KINDS)

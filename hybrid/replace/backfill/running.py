@@ -147,7 +147,7 @@ class _Run:
             return Ready(lineage, self._frame(units, names, current))
 
         try:
-            commit_under_lock(self._bench, self._layout, act_id, KIND, ready)
+            commit_under_lock(self._bench, self._layout, act_id, "backfill", ready)
         except OvertakenError:
             if self._are_left(units):
                 raise
