@@ -115,7 +115,7 @@ def spark_errors(spec: TableSpec) -> Iterator[None]:
         yield
     except PySparkException as error:
         raise DataError(
-            f"The expectations of table '{spec.name}' cannot be looked at: {_words(error)} Nothing was changed.",
+            f"The expectations of table '{spec.name}' cannot be looked at: {said_by_spark(error)} Nothing was changed.",
             hint="TRY_CAST gives null where CAST fails.",
         ) from error
 
@@ -149,7 +149,7 @@ def _refuse_senseless(frame: DataFrame, one: Expectation, condition: str) -> Non
         frame.where(condition)
     except AnalysisException as error:
         kind: type[HybridError] = UsageError if one.place.startswith(OPTION) else SpecError
-        raise kind(f"{one.place}: '{one.name}' cannot be looked at: {_words(error)}") from error
+        raise kind(f"{one.place}: '{one.name}' cannot be looked at: {said_by_spark(error)}") from error
 
 
 def _complete(frame: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -161,7 +161,8 @@ def _arrival(frame: DataFrame) -> list[Column]:
     return [quoted(name) for name in columns.ARRIVAL if name in frame.columns]
 
 
-def _words(error: Exception) -> str:
+def said_by_spark(error: Exception) -> str:
+    """The sentence of an error of Spark's, without its codes."""
     return _STATE_CODE.sub("", str(error).strip().splitlines()[0])
 
 

@@ -15,6 +15,8 @@ FORMATS = {
     ".ndjson": DataFormat.JSON,
     ".csv": DataFormat.CSV,
     ".parquet": DataFormat.PARQUET,
+    ".avro": DataFormat.AVRO,
+    ".orc": DataFormat.ORC,
 }
 
 

@@ -26,6 +26,7 @@ from hybrid.replace.backfill.request import ChangeKind, Request, require_correct
 from hybrid.replace.backfill.values import corrected_values
 from hybrid.replace.backfill.watch import refuse_falling_limit
 from hybrid.replace.check_result import CheckState, change_result
+from hybrid.replace.check_rows import said_by_spark
 from hybrid.replace.job_checks import check_staged, notices, watched
 from hybrid.replace.lineage import EntryState, entries_of
 from hybrid.replace.report import numbers
@@ -33,7 +34,18 @@ from hybrid.replace.stage import stage
 from hybrid.spec.expectations import ExpectationKind
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
-from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit, WrittenSegment, hang_together, total
+from hybrid.table.plans import (
+    BucketState,
+    Counts,
+    Plan,
+    PlannedBucket,
+    Span,
+    Unit,
+    WrittenSegment,
+    hang_together,
+    span,
+    total,
+)
 
 _SEGMENT_DIR = f"{columns.SEGMENT}="
 
@@ -59,7 +71,8 @@ def plan_backfill(
         with _errors_of_rows(plan):
             correction = _correct(base, request, folder)
             units = _stage(base, correction, folder / plans.ROWS)
-        found = _with_checks(request, correction, _fill(base, correction, units, plan))
+        failed = _failed_before(layout, offline)
+        found = _with_checks(request, correction, _fill(base, correction, units, plan, failed))
         found = replace(found, seconds=round(time.monotonic() - started, 3), sentence=_sentence(found))
         refuse_falling_limit(found, found.units, offline)
         for left in ("winners", "markers", "input"):
@@ -71,14 +84,14 @@ def plan_backfill(
 @contextmanager
 def _errors_of_rows(plan: Plan) -> Iterator[None]:
     """What Spark says of a row that cannot be computed (a division by zero, an overflow) as a DataError."""
-    from pyspark.errors import ArithmeticException, DateTimeException, NumberFormatException, SparkRuntimeException
+    from pyspark.errors import PySparkException
 
     try:
         yield
-    except (ArithmeticException, DateTimeException, NumberFormatException, SparkRuntimeException) as error:
-        said = str(error).split("\n")[0].split(". Use `try")[0].split(". If necessary")[0]
+    except PySparkException as error:
         raise DataError(
-            f"'{plan.change}' cannot be computed for every row of '{plan.table}': {said}. Nothing was changed.",
+            f"'{plan.change}' cannot be computed for every row of '{plan.table}': {said_by_spark(error)} "
+            "Nothing was changed.",
             hint="Leave such rows out with --where.",
         ) from error
 
@@ -148,7 +161,19 @@ def _times(metadata: object) -> tuple[int | None, int | None]:
     return min(lows, default=None), max(highs, default=None)
 
 
-def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan) -> Plan:
+def _failed_before(layout: TableLayout, offline: HalfSnapshot) -> set[Span]:
+    """Buckets of earlier plans whose last run ended in an error before it came to them."""
+    found: set[Span] = set()
+    for plan_id in plans.plan_ids(layout):
+        wanted = plans.wanted_of(layout, plan_id)
+        earlier = plans.find_plan(layout, plan_id) if wanted.error is not None else None
+        if earlier is not None:
+            left = earlier.left(plans.corrected_spans(offline, plan_id))
+            found |= {span(bucket) for unit in left for bucket in earlier.buckets_of(unit)}
+    return found
+
+
+def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan, failed: set[Span]) -> Plan:
     groups = hang_together(correction.pairs)
     unit_of = {bucket: number for number, (buckets, _) in enumerate(groups) for bucket in buckets}
     corrected = _corrected(base)
@@ -158,7 +183,7 @@ def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan)
         first = WHOLE if start is None else start
         places[first] = place
         counts = correction.counts.get(first, Counts())
-        state = _state(base, counts, start, end, corrected)
+        state = BucketState.FAILED if (start, end) in failed else _state(base, counts, start, end, corrected)
         buckets.append(
             PlannedBucket(start, end, state, counts, unit_of.get(first), tuple(correction.samples.get(first, ())))
         )
