@@ -93,6 +93,7 @@ def play_work(play: Any) -> None:
     replacement = play("replacement list", "orders")[0]["id"]
     play("replacement show", "orders", replacement)
     play("replacement revert", "orders", replacement, "--yes")
+    play_backfill(play)
     play("query", "select count(*), count(*) from orders")
     play("query --explain", "select * from orders")
     play("task show", play("task list")[0]["id"])
@@ -101,6 +102,20 @@ def play_work(play: Any) -> None:
     play("status")
     play("logs")
     play("doctor")
+
+
+def play_backfill(play: Any) -> None:
+    window = ("--from", "1632463351000", "--to", "1632470400000")
+    for doubling in range(2):  # the second is paused and cancelled
+        plan = play("backfill plan", "orders", *window, "--update", "amount = amount * 2")["id"]
+        if not doubling:
+            play("backfill run", plan, "--yes")
+            play("backfill resume", plan)
+            play("backfill revert", plan, "--yes")
+    play("backfill pause", plan)
+    play("backfill list", "orders")
+    play("backfill status", plan)
+    play("backfill cancel", plan)
 
 
 def play_machine(play: Any) -> None:

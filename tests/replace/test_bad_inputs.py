@@ -79,7 +79,7 @@ FOURTH = {
 
 def _noted(path: Path, data_format: str, spec: TableSpec) -> str:
     """The first thing that is wrong with a file, with its place."""
-    converter = _Converter(spec)
+    converter = _Converter(spec, ())
     try:
         for piece in inspect(path, DataFormat(data_format)).slices:
             note = _Note(0)
