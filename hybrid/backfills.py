@@ -5,21 +5,23 @@ It owns the order of acts: what Kafka holds is committed, what the window reache
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.backfill_status import CANCELLED, DONE, REVERTED, BackfillStatus, status_of
 from hybrid.errors import ConflictError, HybridError, NotFoundError, StreamError, UsageError
 from hybrid.lake import plans
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import Wanted, Wish
 from hybrid.lake.workbench import new_act_id
 from hybrid.replace.backfill.request import ChangeKind, Request, refuse_deciding, window_of
-from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
+from hybrid.replace.lineage import ReplacementEntry, entries_of
 from hybrid.spec.moment import parse_moment
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
-from hybrid.table.plans import Plan, span
+from hybrid.table.plans import Plan
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -28,17 +30,16 @@ if TYPE_CHECKING:
     from hybrid.replace.report import JobReport
     from hybrid.table.window import Window
 
-PLANNED, REFUSED, RUNNING, INTERRUPTED = "PLANNED", "REFUSED", "RUNNING", "INTERRUPTED"
-PAUSED, CANCELLED, FAILED, DONE, REVERTED = "PAUSED", "CANCELLED", "FAILED", "DONE", "REVERTED"
 _MOVES_MAX = 3
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is asked for: exactly one of `update`, `delete` and `input`.
+    """What is asked for: exactly one of `update`, `delete`, `input` and `sql`.
 
     `start` and `end` in ISO 8601 or as the time column writes times; `update` as `a = expr, b = expr` and `where` as a
-    condition, in Pinot's SQL; `input` a file or a folder of files, `expect` more expectations than the table has.
+    condition, in Pinot's SQL; `input` a file or a folder of files, `sql` a statement whose rows come; `expect` more
+    expectations than the table has.
     """
 
     start: str | None = None
@@ -47,6 +48,7 @@ class Change:
     delete: bool = False
     where: str | None = None
     input: str | None = None
+    sql: str | None = None
     expect: tuple[str, ...] = ()
     reason: str | None = None
     user: str | None = None
@@ -57,24 +59,7 @@ class Change:
         matching = f" where {self.where}" if self.where else ""
         if self.update is not None:
             return f"update {self.update}{matching}"
-        return f"delete{matching}" if self.delete else f"rows of {self.input}"
-
-
-@dataclass(frozen=True)
-class BackfillStatus:
-    """How a backfill stands. `result` is the sentence of the plan, or what the last run said."""
-
-    id: str
-    table: str
-    created_at: str
-    state: str
-    buckets_done: int
-    buckets_total: int
-    change: str
-    result: str
-    reason: str | None
-    user: str | None
-    error: str | None
+        return f"delete{matching}" if self.delete else f"rows of {self.input or self.sql}"
 
 
 class Backfills:
@@ -97,27 +82,33 @@ class Backfills:
             warnings = self._commit_first(found)
             halves, late = self._move_first(found, window)
             spec = self._home.spec(found.name)  # after the halves: columns of their rows are in it by then
-            plan = Plan(
-                id=new_act_id("backfill"),
-                table=spec.name,
-                created_at=self._home.bench.now_iso(),
-                change=change.words,
-                request=asdict(change),
-                table_id=halves[0].table_id,
-                offline_version=halves[0].version,
-                realtime_version=halves[1].version if halves[1] is not None else None,
-                base_revision=_revision(spec.name, halves),
-                fresh_topic="",
-                buckets=(),
-                units=(),
-                inputs=tuple(file.to_json() for file in request.files),
-                warnings=(*warnings, *late),
-                reason=change.reason,
-                user=change.user,
-            )
-            made = plan_backfill(self._home.bench, spec, found.layout, halves, request, plan)
+            plan = _blank(change, spec, halves, (*warnings, *late))
+            with self._with_rows(spec, change, request, halves[0]) as (ready, inputs):
+                plan = replace(plan, created_at=self._home.bench.now_iso(), inputs=inputs)
+                made = plan_backfill(self._home.bench, spec, found.layout, halves, ready, plan)
             run.ended(made.sentence, did_something=bool(made.units))
         return made
+
+    @contextmanager
+    def _with_rows(
+        self, spec: TableSpec, change: Change, request: Request, offline: HalfSnapshot
+    ) -> Iterator[tuple[Request, tuple[Mapping[str, object], ...]]]:
+        """The request with the rows of its statement, if it has one; and what lineage keeps of its input."""
+        from hybrid.job_input import answered
+        from hybrid.replace.backfill.inputs import inspect_input
+
+        if change.sql is None:
+            yield request, tuple(file.to_json() for file in request.files)
+            return
+        with answered(self._home, spec.name, change.sql) as (path, statement):
+            if statement.offline_version not in {None, offline.version}:
+                raise ConflictError(
+                    f"OFFLINE of '{spec.name}' was committed to while the statement was answered. Nothing was changed.",
+                    hint="Plan it again.",
+                )
+            files, csv_format = inspect_input(spec, path)
+            told = {"statement": statement.sql, "revision": statement.revision}
+            yield replace(request, files=files, csv_format=csv_format), (told,)
 
     def run(self, plan_id: str, how: How, document: Mapping[str, Any] | None = None) -> RunReport:
         """Swaps in what is left of a plan. ConflictError (exit 4) when what it was planned on has changed.
@@ -157,7 +148,7 @@ class Backfills:
     def status(self, plan_id: str) -> BackfillStatus:
         """One of them; NotFoundError, with a suggestion, when there is none of that id."""
         table, plan = self._find(plan_id)
-        return self._status(table, plan, self._entries(table))
+        return status_of(table.layout, plan, self._entries(table))
 
     def show(self, plan_id: str) -> Plan:
         """The plan of that id."""
@@ -195,16 +186,20 @@ class Backfills:
         from hybrid.replace.job_checks import with_asked
         from hybrid.sql.row_sql import row_assignments, row_condition
 
-        if [change.update is not None, change.delete, change.input is not None].count(True) != 1:
-            raise UsageError("What is to be corrected? Give one of --update, --delete and --input.")
-        if change.input is not None and change.where is not None:
-            raise UsageError("--where goes with --update and --delete; --input brings the rows themselves.")
+        brings = change.input is not None or change.sql is not None
+        given = (change.update is not None, change.delete, change.input is not None, change.sql is not None)
+        if given.count(True) != 1:
+            raise UsageError("What is to be corrected? Give one of --update, --delete, --input and --sql.")
+        if brings and change.where is not None:
+            raise UsageError("--where goes with --update and --delete; --input and --sql bring the rows themselves.")
         now_ms = self._home.bench.now_ms()
         expected = with_asked(spec, (), change.expect)
         where = row_condition(change.where, spec, "--where", now_ms=now_ms) if change.where is not None else None
         if change.input is not None:
             files, csv_format = inspect_input(spec, Path(change.input))
             return Request(ChangeKind.ROWS, window, files=files, csv_format=csv_format, expectations=expected)
+        if change.sql is not None:
+            return Request(ChangeKind.ROWS, window, expectations=expected)
         if change.delete:
             return Request(ChangeKind.DELETE, window, where, expectations=expected)
         assert change.update is not None
@@ -271,13 +266,13 @@ class Backfills:
 
     def _stop(self, plan_id: str, wish: Wish) -> BackfillStatus:
         table, plan = self._find(plan_id)
-        status = self._status(table, plan, self._entries(table))
+        status = status_of(table.layout, plan, self._entries(table))
         if status.state in {DONE, REVERTED, CANCELLED}:
             raise ConflictError(f"Backfill '{plan.id}' is {status.state}: there is nothing to {wish.value}.")
         self._wish(table, plan, wish)
         if wish is Wish.CANCEL and not plans.is_running(table.layout, plan.id):
             plans.discard_rows(table.layout, plan.id)
-        return self._status(table, plan, self._entries(table))
+        return status_of(table.layout, plan, self._entries(table))
 
     def _wish(self, table: Table, plan: Plan, wish: Wish, error: str | None = None) -> None:
         plans.want(table.layout, plan.id, Wanted(wish, self._home.bench.now_iso(), error))
@@ -296,51 +291,34 @@ class Backfills:
     def _of_table(self, table: Table) -> Sequence[BackfillStatus]:
         found = [plans.find_plan(table.layout, plan_id) for plan_id in plans.plan_ids(table.layout)]
         entries = self._entries(table) if found else []
-        return [self._status(table, plan, entries) for plan in found if plan is not None]
+        return [status_of(table.layout, plan, entries) for plan in found if plan is not None]
 
     def _entries(self, table: Table) -> Sequence[ReplacementEntry]:
         return entries_of(open_half(table.layout.half(Half.OFFLINE)))
 
-    def _status(self, table: Table, plan: Plan, entries: Sequence[ReplacementEntry]) -> BackfillStatus:
-        mine = [entry for entry in entries if entry.lineage.backfill == plan.id]
-        done = {one for entry in mine for one in entry.lineage.buckets}
-        corrected = [span(bucket) for bucket in plan.buckets if bucket.unit is not None]
-        wanted = plans.wanted_of(table.layout, plan.id)
-        running = plans.is_running(table.layout, plan.id)
-        left = sum(one not in done for one in corrected)
-        if mine and all(entry.state is EntryState.REVERTED for entry in mine):
-            state = REVERTED
-        elif wanted.wish is Wish.ENDED or (mine and not left):
-            state = DONE
-        elif running:
-            state = RUNNING
-        else:
-            state = _waiting_state(plan, wanted)
-        return BackfillStatus(
-            id=plan.id,
-            table=plan.table,
-            created_at=plan.created_at,
-            state=state,
-            buckets_done=len(corrected) - left if state is not DONE else len(corrected),
-            buckets_total=len(corrected),
-            change=plan.change,
-            result=plan.sentence if not mine else mine[0].result,
-            reason=next((entry.reason for entry in mine if entry.reason), plan.reason),
-            user=next((entry.lineage.user for entry in mine if entry.lineage.user), plan.user),
-            error=wanted.error,
-        )
 
-
-def _waiting_state(plan: Plan, wanted: Wanted) -> str:
-    if wanted.wish is Wish.CANCEL:
-        return CANCELLED
-    if wanted.wish is Wish.PAUSE:
-        return PAUSED
-    if wanted.error is not None:
-        return FAILED
-    if wanted.wish is Wish.RUN:
-        return INTERRUPTED
-    return REFUSED if plan.failed_checks else PLANNED
+def _blank(
+    change: Change, spec: TableSpec, halves: tuple[HalfSnapshot, HalfSnapshot | None], warnings: tuple[str, ...]
+) -> Plan:
+    """A plan with nothing found yet."""
+    offline, realtime = halves
+    return Plan(
+        id=new_act_id("backfill"),
+        table=spec.name,
+        created_at="",
+        change=change.words,
+        request=asdict(change),
+        table_id=offline.table_id,
+        offline_version=offline.version,
+        realtime_version=realtime.version if realtime is not None else None,
+        base_revision=_revision(spec.name, halves),
+        fresh_topic="",
+        buckets=(),
+        units=(),
+        warnings=warnings,
+        reason=change.reason,
+        user=change.user,
+    )
 
 
 def _window(spec: TableSpec, change: Change) -> Window | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError, UsageError
@@ -53,22 +53,28 @@ def run_given(home: Hybrid, job: JobSpec, given: GivenToJob, options: Mapping[st
 @contextmanager
 def _answered(home: Hybrid, job: JobSpec, sql: str) -> Iterator[JobSpec]:
     """The job with the rows of a statement for its input."""
-    from hybrid.query.engine import QueryOptions
-
     if job.segment_name_type == "inputFile":
         raise UsageError(f"{job.source}: 'inputFile' names segments by files, and --sql has none. Write another type.")
-    spec = home.spec(job.table_name)
+    with answered(home, home.spec(job.table_name).name, sql) as (path, statement):
+        fields: dict[str, Any] = {"include": None, "exclude": None, "data_format": "parquet", "reader_configs": {}}
+        yield replace(job, input_dir=path, statement=statement, **fields)
+
+
+@contextmanager
+def answered(home: Hybrid, table: str, sql: str) -> Iterator[tuple[Path, AnsweredStatement]]:
+    """The rows of a statement in a Parquet file, staged beside the halves of `table`, and what they were read from."""
+    from hybrid.query.engine import QueryOptions
+
     home.bench.progress.say("Answering the statement.")
     result = home.query(sql, QueryOptions(whole=True))
     _check_names(result)
-    read = [table.offline for table in result.revision.tables if table.table == spec.name]
+    read = [one.offline for one in result.revision.tables if one.table == table]
     statement = AnsweredStatement(sql, str(result.revision), read[0] if read else None)
-    with home.bench.staging(home.layout(spec.name), new_act_id("query")) as folder:
+    with home.bench.staging(home.layout(table), new_act_id("query")) as folder:
         folder.mkdir()
         path = folder / "query.parquet"
         _write(result, str(path))
-        fields: dict[str, Any] = {"include": None, "exclude": None, "data_format": "parquet", "reader_configs": {}}
-        yield replace(job, input_dir=path, statement=statement, **fields)
+        yield path, statement
 
 
 @contextmanager

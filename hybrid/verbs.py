@@ -266,6 +266,7 @@ def backfill_plan(
     delete: bool = False,
     where: str | None = None,
     input: str | None = None,
+    sql: str | None = None,
     expect: Sequence[str] = (),
     reason: str | None = None,
     user: str | None = None,
@@ -273,7 +274,7 @@ def backfill_plan(
     """Plans a correction and stages its rows (see `hybrid.backfills.Change`)."""
     from hybrid.backfills import Change
 
-    change = Change(start, end, update, delete, where, input, tuple(expect), reason, user)
+    change = Change(start, end, update, delete, where, input, sql, tuple(expect), reason, user)
     return views.plan_view(home.backfills.plan(table, change))
 
 

@@ -14,7 +14,7 @@ from hybrid.table.boundary import INFINITE
 
 if TYPE_CHECKING:
     from hybrid.api import Creation
-    from hybrid.backfills import BackfillStatus
+    from hybrid.backfill_status import BackfillStatus
     from hybrid.catalog.runs import RunRecord
     from hybrid.connector_status import ConnectorStatus
     from hybrid.flow_runs import FlowStatus

@@ -35,6 +35,7 @@ def backfill() -> None:
 @click.option(
     "--input", "input_", metavar="PATH", help="A file or folder of rows: they come in the place of all others."
 )
+@click.option("--sql", metavar="SELECT", help="A statement whose rows come in the place of all others.")
 @click.option("--expect", multiple=True, metavar="EXPECTATION", help="What must hold of the rows; @FILE reads JSON.")
 @click.option("-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), help="Where PLAN.json goes.")
 @click.option("--reason", help="Why; kept with the lineage entries.")
@@ -48,6 +49,7 @@ def plan(
     delete: bool,
     where: str | None,
     input_: str | None,
+    sql: str | None,
     expect: tuple[str, ...],
     output: Path | None,
     reason: str | None,
@@ -57,7 +59,7 @@ def plan(
         raise NotFoundError(f"-o {output}: folder '{output.absolute().parent}' does not exist.")
     rows = str(Path(input_).expanduser().absolute()) if input_ is not None else None
     expected = [read_expectation(text) for text in expect]
-    asked = {"update": update, "delete": delete, "where": where, "input": rows, "expect": expected}
+    asked = {"update": update, "delete": delete, "where": where, "input": rows, "sql": sql, "expect": expected}
     found = ask(cli, "backfill_plan", table=table, start=start, end=end, reason=reason, user=os_user(), **asked)
     if output is not None:
         output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

@@ -55,7 +55,7 @@ BackfillId = Annotated[str, Path(examples=[_ID])]
 
 
 class Correction(BaseModel):
-    """What to plan: exactly one of `update`, `delete` and `input` (a file or folder of the server's machine).
+    """What to plan: exactly one of `update`, `delete`, `input` (a path on the server's machine) and `sql`.
 
     `from` and `to` as ISO 8601 with a zone, or as the time column writes times.
     """
@@ -85,6 +85,7 @@ class Correction(BaseModel):
     delete: bool = False
     where: str | None = Field(default=None, max_length=_TEXT_MAX)
     input: str | None = Field(default=None, min_length=1, max_length=4096)
+    sql: str | None = Field(default=None, min_length=1, max_length=100_000)
     expect: list[str] = Field(default_factory=list, max_length=1000)
     reason: str | None = Field(default=None, max_length=_TEXT_MAX)
     user: str | None = Field(default=None, max_length=_LENGTH_MAX)

@@ -1,0 +1,75 @@
+"""How a backfill stands: what the OFFLINE half's log says is done, and what the plan's folder says is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hybrid.lake import plans
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.plans import Wanted, Wish
+from hybrid.replace.lineage import EntryState, ReplacementEntry
+from hybrid.table.plans import Plan, span
+
+PLANNED, REFUSED, RUNNING, INTERRUPTED = "PLANNED", "REFUSED", "RUNNING", "INTERRUPTED"
+PAUSED, CANCELLED, FAILED, DONE, REVERTED = "PAUSED", "CANCELLED", "FAILED", "DONE", "REVERTED"
+
+
+@dataclass(frozen=True)
+class BackfillStatus:
+    """How a backfill stands. `result` is the sentence of the plan, or what the last run said."""
+
+    id: str
+    table: str
+    created_at: str
+    state: str
+    buckets_done: int
+    buckets_total: int
+    change: str
+    result: str
+    reason: str | None
+    user: str | None
+    error: str | None
+
+
+def status_of(layout: TableLayout, plan: Plan, entries: Sequence[ReplacementEntry]) -> BackfillStatus:
+    """How a plan stands; `entries` are all of its table, newest first."""
+    mine = [entry for entry in entries if entry.lineage.backfill == plan.id]
+    done = {one for entry in mine for one in entry.lineage.buckets}
+    corrected = [span(bucket) for bucket in plan.buckets if bucket.unit is not None]
+    wanted = plans.wanted_of(layout, plan.id)
+    has_ended = wanted.wish is Wish.ENDED  # entries of long ago may have left the log
+    left = 0 if has_ended else sum(one not in done for one in corrected)
+    if mine and all(entry.state is EntryState.REVERTED for entry in mine):
+        state = REVERTED
+    elif has_ended or (mine and not left):
+        state = DONE
+    elif plans.is_running(layout, plan.id):
+        state = RUNNING
+    else:
+        state = _waiting_state(plan, wanted)
+    return BackfillStatus(
+        id=plan.id,
+        table=plan.table,
+        created_at=plan.created_at,
+        state=state,
+        buckets_done=len(corrected) - left,
+        buckets_total=len(corrected),
+        change=plan.change,
+        result=plan.sentence if not mine else mine[0].result,
+        reason=next((entry.reason for entry in mine if entry.reason), plan.reason),
+        user=next((entry.lineage.user for entry in mine if entry.lineage.user), plan.user),
+        error=wanted.error,
+    )
+
+
+def _waiting_state(plan: Plan, wanted: Wanted) -> str:
+    if wanted.wish is Wish.CANCEL:
+        return CANCELLED
+    if wanted.wish is Wish.PAUSE:
+        return PAUSED
+    if wanted.error is not None:
+        return FAILED
+    if wanted.wish is Wish.RUN:
+        return INTERRUPTED
+    return REFUSED if plan.failed_checks else PLANNED
