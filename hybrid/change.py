@@ -69,6 +69,7 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
         "its topic": topic is None or (after.stream is not None and after.stream.topic == topic),
         "its connectors": _keeps_connectors(before, after),
         "its halves": before.halves <= after.halves,
+        "its revert window": before.revert_window_ms == after.revert_window_ms or Half.OFFLINE not in before.halves,
     }
     for what, is_kept in kept.items():
         if not is_kept:

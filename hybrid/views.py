@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import NotFoundError
 from hybrid.plain import json_value, utc
+from hybrid.spec.table_config import Half
 from hybrid.table.boundary import INFINITE
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def table_details(spec: TableSpec) -> Json:
     columns = {field.name: f"{field.data_type}{'' if field.single_value else '[]'}" for field in spec.schema.fields}
     move = spec.move
     task = {"bucket_ms": move.bucket_ms, "buffer_ms": move.buffer_ms, "merge": move.merge_type.value} if move else None
-    return {**table_view(spec), "columns": columns, "move": task}
+    window = {"revert_window_ms": spec.revert_window_ms if Half.OFFLINE in spec.halves else None}
+    return {**table_view(spec), "columns": columns, "move": task, **window}
 
 
 def connector_views(found: Iterable[ConnectorStatus]) -> list[Json]:

@@ -17,15 +17,15 @@ from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY, SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
-# How long replaced data stays readable and so revertible. Time travel refuses older versions even where files are left.
-REVERT_WINDOW_DAYS = 30
+_HOUR_MS = 3_600_000
 
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
 
 
 def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> None:
     """Lays the Delta table of a half. FileExistsError-free: an existing table raises delta-rs's own error."""
-    window = f"interval {REVERT_WINDOW_DAYS} days"
+    # How long replaced data stays readable and so revertible: time travel refuses older versions, files or not.
+    window = f"interval {spec.revert_window_ms // _HOUR_MS} hours"
     failpoint("create", "before")
     with failpoint_inside("create", path):
         DeltaTable.create(

@@ -113,7 +113,8 @@ class TableSpec:
     `by_flows`: flows bring its rows, so that REALTIME has no stream of its own. `connectors` bring its rows: the one of
     Kafka is its stream.
     `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
-    `expectations` must hold of the rows of every job.
+    `expectations` must hold of the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed when
+    a half is laid.
     """
 
     name: str
@@ -129,6 +130,7 @@ class TableSpec:
     ingestion: Mapping[Half, IngestionConfig] = field(default_factory=dict)
     boundary_mode: BoundaryMode | None = None
     boundary_lag_ms: int = 86_400_000
+    revert_window_ms: int = 30 * 86_400_000
     batch: BatchIngestion = field(default_factory=BatchIngestion)
     by_flows: bool = False
     connectors: tuple[Connector, ...] = ()

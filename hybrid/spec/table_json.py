@@ -19,6 +19,7 @@ from hybrid.spec.connectors_json import connector_warnings, parse_connectors
 from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
+from hybrid.spec.period import parse_period
 from hybrid.spec.schema import FieldKind, Schema
 from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
@@ -30,7 +31,8 @@ from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
 _BOUNDARY, _FLOWS, _DDL = "hybrid.boundary", "hybrid.flows", "hybrid.ddl"
-_COLUMNS = "hybrid.columns"
+_COLUMNS, _REVERT_WINDOW = "hybrid.columns", "hybrid.revertWindow"
+_REVERT_WINDOW_MS, _HOUR_MS = 30 * 86_400_000, 3_600_000
 _LAG_HOURLY_MS, _LAG_DAILY_MS = 3_600_000, 86_400_000  # of mode `pinot`, by ingestion frequency
 
 Halves = Mapping[Half, Section]
@@ -72,6 +74,7 @@ def parse_table(
         null_handling=_null_handling(halves, schema),
         ingestion={half: parse_ingestion(top, schema) for half, top in halves.items()},
         boundary_mode=_boundary_mode(halves),
+        revert_window_ms=_revert_window_ms(halves),
         boundary_lag_ms=_LAG_HOURLY_MS if batch.hourly else _LAG_DAILY_MS,
         batch=batch,
         by_flows=realtime is not None and _by_flows(realtime),
@@ -253,6 +256,18 @@ def _boundary_mode(halves: Halves) -> BoundaryMode | None:
     return next(iter(found), None)
 
 
+def _revert_window_ms(halves: Halves) -> int:
+    """How long replaced data is kept: what the OFFLINE config says; the halves of a table are kept alike."""
+    top = halves.get(Half.OFFLINE)
+    custom = top.section("metadata").section("customConfigs") if top is not None else None
+    if custom is None or not custom.has(_REVERT_WINDOW):
+        return _REVERT_WINDOW_MS
+    found = parse_period(custom.text(_REVERT_WINDOW), custom.source, f"{custom.path}.{_REVERT_WINDOW}")
+    if found < _HOUR_MS or found % _HOUR_MS:
+        custom.fail(_REVERT_WINDOW, "is given in whole hours or days, at least one hour. Write it like '30d' or '12h'.")
+    return found
+
+
 def _check_honoured(halves: Halves) -> None:
     for top in halves.values():
         must_be_empty(top)
@@ -283,7 +298,9 @@ def _retention_warning(section: Section) -> Iterator[str]:
 
 def _custom_warnings(section: Section) -> Iterator[str]:
     own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
-    yield from Section(own, section.source, section.path).unknown({_BOUNDARY, _FLOWS, _DDL, _COLUMNS, EXPECTATIONS})
+    yield from Section(own, section.source, section.path).unknown(
+        {_BOUNDARY, _FLOWS, _DDL, _COLUMNS, _REVERT_WINDOW, EXPECTATIONS}
+    )
 
 
 def _task_warnings(section: Section) -> Iterator[str]:

@@ -8,6 +8,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 WINDOW = ("--from", "2021-09-24T06:00:00Z", "--to", "2021-09-24T08:00:00Z")
 FIRST = "orders_1632463351000_1632467070000_0"
+ROWS = "select * from orders limit 100"
 TOTALS = "select count(*), sum(amount) from orders"
 
 
@@ -94,16 +95,20 @@ def test_what_stops_a_backfill(make_recipe, tmp_path):
     assert "was cancelled" in home.messages
 
 
-def test_rows_of_a_statement_and_of_files_on_an_upsert_table(make_recipe, tmp_path):
+def rows(home, plan=None):
+    return sorted(map(str, home.rows(f"SET plan='{plan}'; {ROWS}" if plan else ROWS)))
+
+
+def test_rows_of_a_statement_on_an_upsert_table(make_recipe):
     home = make_recipe("orders_upsert")
     home.run("ingest", "orders", "--until-caught-up")
-    before = home.rows("select * from orders limit 100")
+    before = rows(home)
     statement = "select order_id, customer_id, order_status, amount * 2 as amount, ts from orders where order_id <= 2"
     made = home.run("backfill", "plan", "orders", *WINDOW, "--sql", statement)
     assert made["inputs"][0]["statement"] == statement
-    wanted = home.rows(f"SET plan='{made['id']}'; select * from orders limit 100")
-    assert home.rows("select * from orders limit 100") == before
+    wanted = rows(home, made["id"])
+    assert rows(home) == before != wanted
     home.run("backfill", "run", made["id"], "--yes", "--atomic")
-    assert sorted(map(str, home.rows("select * from orders limit 100"))) == sorted(map(str, wanted)) != before
+    assert rows(home) == wanted
     home.run("backfill", "revert", made["id"], "--yes")
-    assert sorted(map(str, home.rows("select * from orders limit 100"))) == sorted(map(str, before))
+    assert rows(home) == before
