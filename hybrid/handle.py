@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hybrid.move.move import MoveReport
     from hybrid.replace.lineage import ReplacementEntry
     from hybrid.replace.report import JobReport
+    from hybrid.replacing import Replacing
     from hybrid.spec.job_spec import JobSpec
 
 _KAFKA_TIMEOUT_MS = 1500
@@ -88,6 +89,13 @@ class Table:
         from hybrid.connectors import TableConnectors
 
         return TableConnectors(self._home, self)
+
+    @property
+    def replacing(self) -> Replacing:
+        """Replacements in several requests: started, pushed to by jobs, ended or reverted."""
+        from hybrid.replacing import Replacing
+
+        return Replacing(self._home, self)
 
     # Acts
 
@@ -203,7 +211,7 @@ class Table:
         with self._home.recorded(self.name, job.job_type) as run:
             act_id = self._home.act_id("replace")
             report = run_job(self._home.bench, self.spec, self.layout, job, act_id=act_id, **options)
-            run.ended(report.sentence, did_something=report.committed)
+            run.ended(report.sentence, did_something=report.committed or report.staged_for is not None)
         return report
 
     def revert(self, replacement: str, *, dry_run: bool = False, **options: Any) -> JobReport:

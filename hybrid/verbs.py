@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Json = Any
 INGEST, JOB, REVERT, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "revert", "seal", "boundary", "backfill"
+REPLACE = "replace"
 
 
 @dataclass(frozen=True)
@@ -331,6 +332,13 @@ def revert(
     return json_value(report.to_json())
 
 
+def replacement_end(
+    home: Hybrid, *, table: str, entry: str, segments_to: Sequence[str] = (), user: str | None = None
+) -> Json:
+    """Makes visible what was pushed to a replacement that was started; see `hybrid.replacing.Replacing.end`."""
+    return json_value(home.table(table).replacing.end(entry, segments_to, user=user).to_json())
+
+
 VERBS: Mapping[str, Verb] = {
     "table_create": Verb(table_create),
     "table_apply": Verb(table_apply),
@@ -364,6 +372,7 @@ VERBS: Mapping[str, Verb] = {
     "task_run": Verb(task_run, MOVE_TASK, only_one=True),
     "job_run": Verb(job_run, JOB),
     "revert": Verb(revert, REVERT),
+    "replacement_end": Verb(replacement_end, REPLACE),
     "backfill_plan": Verb(backfill_plan, BACKFILL),
     "backfill_run": Verb(backfill_run, BACKFILL),
     "backfill_revert": Verb(backfill_revert, REVERT),

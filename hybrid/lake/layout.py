@@ -4,7 +4,8 @@
 <warehouse>/<table>/OFFLINE       Delta table, partitioned by segment
 <warehouse>/<table>/REALTIME.lock, OFFLINE.lock
 <warehouse>/<table>/staging/<act id>/   staged rows of an act that has not committed; removed with it
-<warehouse>/<table>/plans/<id>/   plans of backfills with their staged rows: see hybrid.lake.plans
+<warehouse>/<table>/plans/<id>/   plans of backfills with their staged rows: see hybrid.lake.plans; replacements
+                                  in several requests: see hybrid.lake.pushes
 """
 
 from __future__ import annotations

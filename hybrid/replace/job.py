@@ -4,6 +4,7 @@ The sequence, and what a death in between leaves:
   list and fingerprint the files                          nothing done
   convert and stage the rows beside the halves            staged files, swept later; any wrong row ends the job here
   check what is expected of them                          nothing done; a failed expectation ends the job here
+  an open replacement waits for the segments? stage them  nothing visible; one rename, see hybrid.lake.pushes
   plan: names, checks, markers, the difference            nothing done
   take the OFFLINE lock; state overtaken? plan anew       nothing done
   one Delta commit: segments and lineage entry            done, or not done
@@ -12,30 +13,40 @@ The sequence, and what a death in between leaves:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hybrid.errors import ConflictError, DataError, SpecError, UsageError, suggestion
+from hybrid.errors import DataError, SpecError, UsageError, suggestion
 from hybrid.files.csvfile import CsvFormat, ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.pushes import OpenReplacement
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.check_result import CheckResult, refuse_failed
+from hybrid.replace.diff import Difference
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.inputs import list_inputs
-from hybrid.replace.job_checks import check_count, check_staged, expectations_of, notices, refused, watched
+from hybrid.replace.job_checks import check_count, check_staged, expectations_of, notices, refused, uncounted, watched
 from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.naming import naming_warnings
-from hybrid.replace.netted import refuse_swallowing
+from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.plan import JobPlan, plan_job
-from hybrid.replace.report import JobReport, dropped, report_of, sentence_of_job, sentence_of_nothing, shown
+from hybrid.replace.pushing import awaited_by, publish_push, stage_push
+from hybrid.replace.report import (
+    JobReport,
+    dropped,
+    report_of,
+    sentence_of_job,
+    sentence_of_nothing,
+    sentence_of_push,
+    shown,
+)
 from hybrid.replace.stage import Staged, stage
-from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline
-from hybrid.replace.targets import check_fixed_name
+from hybrid.replace.swap import Swap, commit_swap, require_offline
+from hybrid.replace.targets import Target, check_fixed_name, refuse_times_outside_name, targets_of
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
-from hybrid.table import columns
 
 __all__ = ["JobReport", "ReplacementEntry", "run_job"]
 
@@ -79,7 +90,8 @@ def run_job(
     `allow_empty` an input without rows; `act_id` names the act, else it gets a fresh one; `expect` are
     expectations beside those of the table and the job, as `--expect` takes them. DataError names the first row that
     cannot be converted, or the expectations that failed; ConflictError when the rows would stand beside others of
-    their times, or reach past the boundary. Nothing was changed in any of these.
+    their times, or reach past the boundary. Nothing was changed in any of these. Rows of segments that an open
+    replacement waits for are staged with it instead.
     """
     require_offline(spec)
     _check_table(spec, job)
@@ -106,6 +118,10 @@ def run_job(
 
 
 def _attempt(run: _Run, staged: Staged) -> JobReport:
+    targets = targets_of(run.spec, run.job, staged)
+    awaiting = awaited_by(run.layout, run.job, targets)
+    if awaiting is not None:
+        return _push(run, staged, targets, awaiting)
     counted = check_count(run.bench, run.spec, run.layout, run.job, staged, run.expectations)
     results = (*run.checked, *counted)
     if not run.dry_run:
@@ -124,7 +140,7 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
         return report_of(run.spec.name, names, plan.found, sentence + refused(results), **told)
-    _refuse_deletes(run, plan)
+    refuse_reviving(run.bench, run.spec, plan.base, plan.segments_from)
     refuse_swallowing(run.bench, run.spec, run.layout, plan.base, plan.segments_from, plan.rows(0))
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run, staged.filtered)
     if run.dry_run:
@@ -135,19 +151,29 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
     return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, **told)
 
 
-def _refuse_deletes(run: _Run, plan: JobPlan) -> None:
-    """ConflictError where replaced segments hold deletes that take equal rows away: those would come back."""
-    if not run.spec.nets_deletes or not plan.segments_from:
-        return
-    stored = newest_rows(run.bench, plan.base).where(f"{columns.OP} = '{columns.OP_DELETE}'")
-    names = ", ".join(f"'{name}'" for name in plan.segments_from)
-    count = stored.where(f"{columns.SEGMENT} IN ({names})").count()
-    if count:
-        raise ConflictError(
-            f"The segments that would be replaced hold {count} delete{'s' * (count != 1)}, which take equal rows "
-            f"of '{run.spec.name}' away, wherever these lie: they would come back. Nothing was changed.",
-            hint="Add rows with --append, or send what is to go as deletes to the topic.",
-        )
+def _push(run: _Run, staged: Staged, targets: Sequence[Target], entry: OpenReplacement) -> JobReport:
+    """Stages the rows with the open replacement that waits for them. How many there are is looked at when it ends."""
+    if not run.dry_run:
+        refuse_failed(run.spec.name, run.checked)
+    if run.job.segment_name_type == "fixed" and not run.append:
+        refuse_times_outside_name(run.spec, targets[0].name, staged)
+    names = tuple(target.name for target in targets)
+    found = Difference(0, staged.rows, added=staged.rows)
+    sentence = sentence_of_push(names, staged.rows, entry.id, run.dry_run, staged.filtered)
+    warnings = (*run.job.warnings, *_warnings(run.spec, staged), *naming_warnings(run.job, staged.files),
+                *_cut_warnings(run), *notices(run.checked), *uncounted(run.spec, run.expectations))  # fmt: skip
+    told: dict[str, object] = {"warnings": warnings, "expectations": run.checked, "dry_run": run.dry_run}
+    if run.dry_run:
+        return report_of(run.spec.name, ((), names), found, sentence + refused(run.checked), **told)
+    folder = run.folder / "push"
+    push = replace(
+        stage_push(run.bench, run.spec, staged, targets, folder),
+        source=run.job.source,
+        inputs=tuple(_input(run.job, file) for file in run.files),
+        checks=tuple(result.to_json() for result in run.checked),
+    )
+    publish_push(run.layout, entry, push, folder)
+    return report_of(run.spec.name, ((), names), found, sentence, staged_for=entry.id, **told)
 
 
 def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckResult]) -> Lineage:

@@ -78,6 +78,17 @@ def check_count(
     return tuple(change_result(one, before, staged.rows) for one in of_count)
 
 
+def uncounted(spec: TableSpec, expectations: Sequence[Expectation]) -> list[str]:
+    """Warnings of expectations on how many rows there are that nobody looks at: of a job that is one push of several.
+
+    Those of the table are looked at when the replacement ends.
+    """
+    names = [one.name for one in expectations if one.kind is _CHANGE and one not in spec.expectations]
+    return [
+        f"Expectation '{name}' is not looked at: the replacement that waits holds other rows too." for name in names
+    ]
+
+
 def notices(results: Sequence[CheckResult]) -> list[str]:
     """What a report warns of."""
     return [one.sentence for one in results if one.state in (CheckState.WARNED, CheckState.DROPPED)]

@@ -51,6 +51,20 @@ def refuse_swallowing(
         )
 
 
+def refuse_reviving(bench: Workbench, spec: TableSpec, base: HalfSnapshot, replaced: Sequence[str]) -> None:
+    """ConflictError where replaced segments hold deletes that take equal rows away: those would come back."""
+    if not spec.nets_deletes or not replaced:
+        return
+    stored = newest_rows(bench, base).where(f"{columns.OP} = '{columns.OP_DELETE}'")
+    count = stored.where(quoted(columns.SEGMENT).isin(list(replaced))).count()
+    if count:
+        raise ConflictError(
+            f"The segments that would be replaced hold {count} delete{'s' * (count != 1)}, which take equal rows "
+            f"of '{spec.name}' away, wherever these lie: they would come back. Nothing was changed.",
+            hint="Add rows with --append, or send what is to go as deletes to the topic.",
+        )
+
+
 def _swallowing(before: DataFrame, after: DataFrame, beside: DataFrame, users: Sequence[Column]) -> int:
     """How many distinct rows lose copies and have more deletes than inserts then."""
     from pyspark.sql import functions as F

@@ -67,13 +67,13 @@ def plan_job(
     # Mode pinot shows each time from one half, so that rows may be pushed at any time.
     if realtime is not None and base.offline.boundary.mode is BoundaryMode.EXACT:
         kept_apart = [target for target in targets if target.name in replaced or not append]
-        _refuse_unmoved(bench, spec, base, realtime, kept_apart)
+        refuse_unmoved(bench, spec, base, realtime, kept_apart)
     if job.segment_name_type == "fixed" and not append:
         refuse_times_outside_name(spec, targets[0].name, staged)
     before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
     number = base.offline.act.number + 1
     fresh = _new_rows(bench, spec, staged, targets, number)
-    markers = _stage_markers(bench, spec, before, fresh(0), folder) if replaced else None
+    markers = stage_markers(bench, spec, before, fresh(0), folder) if replaced else None
 
     def rows(timestamp: int) -> DataFrame:
         return fresh(timestamp) if markers is None else fresh(timestamp).unionByName(markers)
@@ -101,12 +101,7 @@ def _new_rows(
     """The staged rows under their segments' names, as if all had arrived at a given timestamp in one partition."""
     from pyspark.sql import functions as F
 
-    if len(targets) == 1:
-        named = staged.frame.withColumn(columns.SEGMENT, F.lit(targets[0].name))
-    else:
-        pairs = [(number, target.name) for target in targets for number in target.files]
-        names = bench.spark.createDataFrame(pairs, f"{FILE} int, {columns.SEGMENT} string")
-        named = staged.frame.join(F.broadcast(names), FILE)
+    named = under_names(bench, staged, targets)
     constants = {
         columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
         columns.TOPIC: F.lit(replacement_topic(act_number)),
@@ -122,9 +117,21 @@ def _new_rows(
     return at
 
 
-def _stage_markers(
+def under_names(bench: Workbench, staged: Staged, targets: Sequence[Target]) -> DataFrame:
+    """The staged rows with the names of their segments."""
+    from pyspark.sql import functions as F
+
+    if len(targets) == 1:
+        return staged.frame.withColumn(columns.SEGMENT, F.lit(targets[0].name))
+    pairs = [(number, target.name) for target in targets for number in target.files]
+    names = bench.spark.createDataFrame(pairs, f"{FILE} int, {columns.SEGMENT} string")
+    return staged.frame.join(F.broadcast(names), FILE)
+
+
+def stage_markers(
     bench: Workbench, spec: TableSpec, before: DataFrame, after: DataFrame, folder: Path
 ) -> DataFrame | None:
+    """Staged delete markers for the winners that `after` in place of `before` removes; None on other tables."""
     if not spec.upsert:
         return None
     wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
@@ -134,7 +141,7 @@ def _stage_markers(
     return bench.spark.read.schema(ddl).parquet(path)
 
 
-def _refuse_unmoved(
+def refuse_unmoved(
     bench: Workbench, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot, targets: Sequence[Target]
 ) -> None:
     """ConflictError when rows reach T or beyond where REALTIME still shows rows: those would stand beside them."""

@@ -15,7 +15,7 @@ class JobReport:
     """`act` and `version` are None when nothing was committed: a dry run, or nothing differs.
 
     `segments_from` were replaced by `segments_to`; a name in both kept its name. Rows and differences count as
-    `Difference` says.
+    `Difference` says. `staged_for` is the open replacement that the rows wait with: nothing of them is visible.
     """
 
     table: str
@@ -34,6 +34,7 @@ class JobReport:
     warnings: tuple[str, ...] = ()
     dry_run: bool = False
     expectations: tuple[CheckResult, ...] = ()
+    staged_for: str | None = None
 
     @property
     def committed(self) -> bool:
@@ -48,7 +49,9 @@ class JobReport:
     def to_json(self) -> dict[str, object]:
         """One flat object."""
         lists = {"samples": [vars(sample) for sample in self.samples]}
-        return {**vars(self), **lists, "expectations": [result.to_json() for result in self.expectations]}
+        found = {**vars(self), **lists, "expectations": [result.to_json() for result in self.expectations]}
+        del found["staged_for"]  # the sentence says it
+        return found
 
 
 def report_of(
@@ -90,6 +93,14 @@ def sentence_of_nothing(names: Sequence[str], found: Difference, filtered: int =
     holds = "already holds" if len(names) == 1 else "already hold"
     these = "this 1 row" if found.rows_after == 1 else f"these {found.rows_after} rows"
     return f"Nothing to change: {shown(names)} {holds} exactly {these}{dropped(filtered)}."
+
+
+def sentence_of_push(names: Sequence[str], rows: int, entry_id: str, dry_run: bool, filtered: int = 0) -> str:
+    """What a job did, or would do, whose segments the open replacement `entry_id` waits for."""
+    count = f"{rows} row{'s' * (rows != 1)}{dropped(filtered)}"
+    if dry_run:
+        return f"Would stage {shown(names)} for replacement '{entry_id}': {count}. Nothing was touched."
+    return f"Staged {shown(names)} for replacement '{entry_id}': {count}. Not visible before that ends."
 
 
 def dropped(filtered: int) -> str:

@@ -23,6 +23,7 @@ from hybrid.serve import (
     openapi,
     queries,
     replacements,
+    replacing,
     schemas,
     segments,
     sizes,
@@ -39,7 +40,7 @@ from hybrid.serve.metrics import Metrics
 _ROUTERS = tuple(
     noun.router
     for noun in (
-        queries, health, schemas, consumption, connectors, tables, sizes, boundaries, segments, tasks, jobs,
+        queries, health, schemas, consumption, connectors, tables, sizes, boundaries, segments, replacing, tasks, jobs,
         ingest_files, replacements, backfills, flows, verbs, openapi,
     )
 )  # fmt: skip

@@ -59,6 +59,7 @@ VERB_RIGHTS: Mapping[str, Right] = {
     **dict.fromkeys(("backfill_plan", "backfill_run", "backfill_pause", "backfill_cancel", "backfill_revert"), OPERATE),
     **dict.fromkeys(("pause_status", "runs", "run", "schedules", "connectors", "flows"), READ),
     **dict.fromkeys(("pause", "resume", "ingest", "move", "task_run", "job_run", "revert", "seal"), OPERATE),
+    "replacement_end": OPERATE,
     **dict.fromkeys(("boundary_set", "boundary_clear", "connector_start", "connector_pause"), OPERATE),
     **dict.fromkeys(("table_create", "table_apply", "table_add", "table_drop", "table_undrop"), ADMIN),
 }

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 
 from hybrid.errors import NotFoundError
 from hybrid.handle import Segment
+from hybrid.lake.pushes import OpenReplacement, PushState
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.schedules import epoch_ms
 from hybrid.serve.answers import not_built
@@ -60,11 +61,12 @@ def show_lineage(request: Request, table: TableName, type_: HalfType = None) -> 
     """Replacements and reverts of the OFFLINE half, oldest first; `/tables/{t}/replacements` tells more of each."""
     found = named(context_of(request), table, type_)
     half = found.half or Half.OFFLINE
-    entries = found.table.replacements() if half is Half.OFFLINE else []
-    return {
-        "tableNameWithType": f"{found.table.name}_{half}",
-        "lineageEntries": {entry.id: _entry(entry) for entry in reversed(entries)},
-    }
+    entries: dict[str, dict[str, Any]] = {}
+    if half is Half.OFFLINE and half in found.table.spec.halves:
+        entries = {entry.id: _started(entry, state) for entry, state in found.table.replacing.started()}
+        entries.update({entry.id: _entry(entry) for entry in reversed(found.table.replacements())})
+    oldest_first = sorted(entries.items(), key=lambda item: item[1]["timestamp"])
+    return {"tableNameWithType": f"{found.table.name}_{half}", "lineageEntries": dict(oldest_first)}
 
 
 @router.get(
@@ -118,31 +120,20 @@ def _nothing_to_reload(found: Named) -> dict[str, str]:
     return {"status": f"Nothing to reload in '{found.table.name}': queries read what is committed."}
 
 
-def _not_yet(request: Request, table: TableName) -> JSONResponse:
-    """Not built yet."""
-    name = named(context_of(request), table).table.name
-    return not_built(
-        f"Replacing segments of '{name}' in several requests is not built yet. POST /jobs replaces them in one commit."
-    )
-
-
-for _act in ("startReplaceSegments", "endReplaceSegments", "revertReplaceSegments"):
-    router.add_api_route(
-        f"/segments/{{table}}/{_act}",
-        _not_yet,
-        methods=["POST"],
-        summary="Replace segments in several requests (not built yet)",
-        operation_id=_act,
-        response_model=Done,
-        responses=NOT_BUILT,
-    )
-
-
 def _segment(found: Named, name: str) -> Segment:
     segments = {one.name: one for one in found.segments()}
     if name not in segments:
         raise NotFoundError.named("Segment", name[:_LENGTH_MAX], segments)
     return segments[name]
+
+
+def _started(entry: OpenReplacement, state: PushState) -> dict[str, Any]:
+    return {
+        "segmentsFrom": list(entry.segments_from),
+        "segmentsTo": list(entry.segments_to),
+        "state": state.value,
+        "timestamp": epoch_ms(entry.created_at),
+    }
 
 
 def _entry(entry: ReplacementEntry) -> dict[str, Any]:

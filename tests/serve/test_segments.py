@@ -33,8 +33,5 @@ def test_lineage(orders: App) -> None:
 
 def test_what_is_not_built_or_not_needed(orders: App) -> None:
     assert orders.refused("DELETE", f"/segments/orders/{MOVED}")[0] == 501
-    for act in ("startReplaceSegments", "endReplaceSegments", "revertReplaceSegments"):
-        assert orders.refused("POST", f"/segments/orders/{act}")[0] == 501
-        assert orders.refused("POST", f"/segments/nowhere/{act}")[0] == 404
     assert orders.ok("POST", "/segments/orders/reload")["status"].startswith("Nothing to reload")
     assert orders.ok("POST", f"/segments/orders/{MOVED}/reload")["status"].startswith("Nothing to reload")

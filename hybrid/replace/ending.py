@@ -1,0 +1,254 @@
+"""Ends a replacement that was opened: what was pushed to it takes the place of what it replaces, in one commit.
+
+What a death leaves: the replacement as it was, or its commit, which bears its id: ended again, it does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import ConflictError, UsageError
+from hybrid.lake import pushes
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.backfill.base import files_of
+from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
+from hybrid.replace.diff import Difference, difference
+from hybrid.replace.lineage import Lineage, entries_of
+from hybrid.replace.netted import refuse_reviving, refuse_swallowing
+from hybrid.replace.opening import closed
+from hybrid.replace.plan import refuse_unmoved, stage_markers
+from hybrid.replace.pushing import user_columns
+from hybrid.replace.report import JobReport, report_of, sentence_of_job, shown
+from hybrid.replace.swap import Swap, commit_swap, newest_rows
+from hybrid.replace.targets import Target
+from hybrid.spec.expectations import ExpectationKind
+from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_Pushed = tuple[Push, PushedSegment]
+
+
+def end_replacement(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    entry: OpenReplacement,
+    *,
+    segments_to: Sequence[str] = (),
+    user: str | None = None,
+) -> JobReport:
+    """Swaps in what was pushed; with `segments_to` these alone of those that it waits for. Ended already: nothing.
+
+    ConflictError when a segment has not been pushed, when one that is to go is not as it was at the start, or when it
+    has been reverted; DataError when the table's expectations on the number of rows fail. Nothing was changed then.
+    """
+    with pushes.changing(layout, entry.id):
+        state = pushes.state_of(layout, entry.id)
+        if state is PushState.REVERTED:
+            raise closed(entry, state)
+        if state is PushState.COMPLETED:
+            report = _nothing(entry, open_half(layout.half(Half.OFFLINE)))
+        else:
+            waiting = _waiting(spec, layout, entry, segments_to)
+            with bench.staging(layout, entry.id) as folder:
+                end = _End(bench, spec, layout, entry, waiting, folder, user)
+                report = bench.until_not_overtaken(spec.name, end.attempt)
+        pushes.close(layout, entry.id, PushState.COMPLETED)
+    return report
+
+
+def _waiting(
+    spec: TableSpec, layout: TableLayout, entry: OpenReplacement, segments_to: Sequence[str]
+) -> tuple[_Pushed, ...]:
+    """What is to come, in the order of segmentsTo."""
+    unknown = [name for name in segments_to if name not in entry.segments_to]
+    if unknown:
+        raise UsageError(f"segmentsTo: {shown(unknown)} is not in segmentsTo of '{entry.id}', as it was started.")
+    there = pushes.pushed(layout, entry.id)
+    wanted = [name for name in entry.segments_to if name in segments_to or not segments_to]
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        raise ConflictError(
+            f"{_capital(shown(missing))} of segmentsTo has not been pushed to '{entry.id}' of '{spec.name}'. "
+            "Nothing was changed.",
+            hint='Push it (POST /jobs), or end it with the segments that were: {"segmentsTo": [...]}',
+        )
+    stored = user_columns(spec)
+    old = [name for name in wanted if there[name][0].columns != stored]
+    if old:
+        raise ConflictError(
+            f"Table '{spec.name}' has other columns than when {shown(old)} was pushed to '{entry.id}'. "
+            "Nothing was changed.",
+            hint="Push it again: POST /jobs",
+        )
+    return tuple(there[name] for name in wanted)
+
+
+@dataclass(frozen=True)
+class _End:
+    bench: Workbench
+    spec: TableSpec
+    layout: TableLayout
+    entry: OpenReplacement
+    waiting: tuple[_Pushed, ...]
+    folder: Path
+    user: str | None
+
+    def attempt(self) -> JobReport:
+        """Plans the swap on the newest version and commits it. OvertakenError when another act came first."""
+        bench, spec, old = self.bench, self.spec, tuple(self.entry.segments_from)
+        base = open_half(self.layout.half(Half.OFFLINE))
+        if pushes.is_committed(base, self.entry.id):  # by the JVM of a process that was killed
+            return _nothing(self.entry, base)
+        self._refuse_changed(base)
+        self._refuse_unmoved(base)
+        bench.progress.say(f"Comparing what was pushed to '{self.entry.id}' with what '{spec.name}' holds.")
+        before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(old)))
+        number = base.offline.act.number + 1
+        fresh = self._rows(number, 0)
+        markers = stage_markers(bench, spec, before, fresh, self.folder) if old else None
+        after = fresh if markers is None else fresh.unionByName(markers)
+        refuse_reviving(bench, spec, base, old)
+        refuse_swallowing(bench, spec, self.layout, base, old, after)
+        found = difference(spec, before, after)
+        results = self._checked(found)
+        names = (old, self._written(markers))
+        sentence = sentence_of_job(*names, found, dry_run=False)
+
+        def rows(timestamp: int) -> DataFrame:
+            fresh = self._rows(number, timestamp)
+            return fresh if markers is None else fresh.unionByName(markers)
+
+        lineage = self._lineage(base, names, found, sentence, results)
+        bench.progress.say(f"Swapping in {shown(names[1] or names[0])} of '{spec.name}'.")
+        version = commit_swap(bench, spec, self.layout, Swap(self.entry.id, "replace", base, lineage, rows))
+        told: dict[str, object] = {"act": self.entry.id, "version": version, "expectations": results}
+        return report_of(spec.name, names, found, sentence, **told)
+
+    def _refuse_changed(self, base: HalfSnapshot) -> None:
+        """The swap is only committed on the version `base`, so what holds of it holds under the lock."""
+        for name, files in self.entry.segments_from.items():
+            now = files_of(base, name)
+            if now != files:
+                raise self._stale(f"segment '{name}' {'has been written anew' if now else 'is gone'} since", base)
+        held = {file.segment for file in base.files}
+        come = [one.name for _, one in self.waiting if one.name in held]
+        if come:
+            raise self._stale(f"{shown(come)} of segmentsTo has come into being otherwise", base)
+
+    def _stale(self, why: str, base: HalfSnapshot) -> ConflictError:
+        act = base.offline.act
+        return ConflictError(
+            f"Replacement '{self.entry.id}' of '{self.spec.name}' was started at {self.entry.created_at}, and {why}; "
+            f"the newest act is '{act.id}' at {act.at}. Nothing was changed.",
+            hint=f"Revert it and start anew: POST /segments/{self.spec.name}/revertReplaceSegments?forceRevert=true",
+        )
+
+    def _refuse_unmoved(self, base: HalfSnapshot) -> None:
+        """As for jobs: what adds new segments may reach anywhere, what replaces some may not pass the boundary."""
+        exact = base.offline.boundary.mode is BoundaryMode.EXACT
+        if Half.REALTIME not in self.spec.halves or not exact or not self.entry.segments_from:
+            return
+        targets = [Target(one.name, (), one.rows + one.deletes, one.low, one.high) for _, one in self.waiting]
+        realtime = open_half(self.layout.half(Half.REALTIME))
+        refuse_unmoved(self.bench, self.spec, base, realtime, targets)
+
+    def _rows(self, act_number: int, timestamp: int) -> DataFrame:
+        """The pushed rows as if all had arrived now; of equal versions of a key that of the later push wins."""
+        from pyspark.sql import functions as F
+
+        frames = []
+        for push in dict.fromkeys(push.number for push, one in self.waiting if not one.is_empty):
+            arrived = {
+                columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
+                columns.TOPIC: F.lit(replacement_topic(act_number)),
+                columns.EPOCH: F.lit(0),
+                columns.PARTITION: F.lit(push),
+                columns.TIMESTAMP: F.lit(timestamp).cast("bigint"),
+            }
+            frames.append(self._pushed_rows(push).withColumns(arrived))
+        stored = physical_columns(self.spec, Half.OFFLINE)
+        if not frames:
+            return self.bench.spark.createDataFrame([], ", ".join(f"`{name}` {kind}" for name, kind in stored))
+        whole = reduce(lambda one, other: one.unionByName(other), frames)
+        return whole.select(*(quoted(name) for name, _ in stored))
+
+    def _pushed_rows(self, number: int) -> DataFrame:
+        own = (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)
+        users = self.spec.schema.column_names
+        kinds = physical_columns(self.spec, Half.OFFLINE)
+        ddl = ", ".join(f"`{name}` {kind}" for name, kind in kinds if name in own or name in users)
+        mine = [(push, one) for push, one in self.waiting if push.number == number and not one.is_empty]
+        reader = self.bench.spark.read.schema(ddl)
+        reader = reader.option("basePath", str(pushes.rows_folder(self.layout, self.entry.id, mine[0][0])))
+        return reader.parquet(
+            *(str(pushes.segment_folder(self.layout, self.entry.id, push, one.name)) for push, one in mine)
+        )
+
+    def _written(self, markers: DataFrame | None) -> tuple[str, ...]:
+        """The segments that hold rows then: a replaced one stays where it keeps delete markers."""
+        come = [one.name for _, one in self.waiting if not one.is_empty]
+        marked = {row[0] for row in markers.select(columns.SEGMENT).distinct().collect()} if markers is not None else ()
+        return (*come, *sorted(marked))
+
+    def _checked(self, found: Difference) -> tuple[CheckResult, ...]:
+        """What came of the expectations: of those on rows at each push, of those on how many there are now."""
+        of_count = [one for one in self.spec.expectations if one.kind is ExpectationKind.ROW_COUNT_CHANGE]
+        now = [change_result(one, found.rows_before, found.rows_after) for one in of_count]
+        refuse_failed(self.spec.name, now)
+        return (*(CheckResult.from_json(doc) for push in self._pushes for doc in push.checks), *now)
+
+    @property
+    def _pushes(self) -> list[Push]:
+        of_number = {push.number: push for push, _ in self.waiting}
+        return [of_number[number] for number in sorted(of_number)]
+
+    def _lineage(
+        self,
+        base: HalfSnapshot,
+        names: tuple[tuple[str, ...], tuple[str, ...]],
+        found: Difference,
+        sentence: str,
+        results: Sequence[CheckResult],
+    ) -> Lineage:
+        return Lineage(
+            segments_from=names[0],
+            segments_to=names[1],
+            version_before=base.version,
+            rows_before=found.rows_before,
+            rows_after=found.rows_after,
+            added=found.added,
+            removed=found.removed,
+            changed=found.changed,
+            result=sentence,
+            reason=self.entry.reason,
+            user=self.user or self.entry.user,
+            source=", ".join(dict.fromkeys(push.source for push in self._pushes)) or None,
+            inputs=tuple(doc for push in self._pushes for doc in push.inputs),
+            previous=base.offline.last_lineage,
+            expectations=tuple(result.to_json() for result in results),
+        )
+
+
+def _nothing(entry: OpenReplacement, half: HalfSnapshot) -> JobReport:
+    """Asked again, as clients do that did not hear the answer. The log may have been cleaned since."""
+    done = next((one for one in entries_of(half) if one.id == entry.id), None)
+    told = f" since {done.created_at}. {done.result}" if done is not None else "."
+    names = (done.lineage.segments_from, done.lineage.segments_to) if done is not None else ((), ())
+    sentence = f"Nothing to do: '{entry.id}' is COMPLETED{told}"
+    return report_of(entry.table, names, Difference(0, 0), sentence)
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"

@@ -1,0 +1,80 @@
+"""Jobs whose segments an open replacement waits for: their rows are staged with it, and no query sees them.
+
+What a death leaves: staged files that the next act sweeps, or the whole push, which is there by one rename.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hybrid.errors import ConflictError
+from hybrid.lake import pushes
+from hybrid.lake.layout import TableLayout, quoted
+from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.opening import closed
+from hybrid.replace.plan import under_names
+from hybrid.replace.report import shown
+from hybrid.replace.stage import Staged
+from hybrid.replace.targets import Target
+from hybrid.spec.job_spec import JobSpec
+from hybrid.spec.table_config import TableSpec
+from hybrid.table import columns
+
+
+def awaited_by(layout: TableLayout, job: JobSpec, targets: Sequence[Target]) -> OpenReplacement | None:
+    """The open replacement that waits for a job's segments; None when none does.
+
+    ConflictError when it waits for some of them only, or the job says itself what goes: a job is visible whole or not.
+    """
+    names = [target.name for target in targets]
+    for entry in pushes.in_progress(layout):
+        awaited = [name for name in names if name in entry.segments_to]
+        if not awaited:
+            continue
+        others = [name for name in names if name not in entry.segments_to]
+        if others:
+            raise ConflictError(
+                f"The job writes {shown(awaited)}, which '{entry.id}' waits for, and {shown(others)}, which it does "
+                "not. Nothing was changed.",
+                hint="Name all of them in segmentsTo, or write them by two jobs.",
+            )
+        if job.covers:
+            raise ConflictError(
+                f"The job covers '{job.covers}', and '{entry.id}', which waits for {shown(awaited)}, says what goes. "
+                "Nothing was changed.",
+                hint="Run it without what it covers: segmentsFrom goes.",
+            )
+        return entry
+    return None
+
+
+def stage_push(bench: Workbench, spec: TableSpec, staged: Staged, targets: Sequence[Target], folder: Path) -> Push:
+    """Writes a job's rows by segment to `folder`, which `publish_push` then makes a push of."""
+    own = [quoted(name) for name in (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)]
+    user = [quoted(name) for name in spec.schema.column_names]
+    rows = under_names(bench, staged, targets).select(*own, *user)
+    rows.write.partitionBy(columns.SEGMENT).parquet(str(folder / pushes.ROWS))
+    return Push(0, "", user_columns(spec), tuple(_segment(staged, target) for target in targets))
+
+
+def publish_push(layout: TableLayout, entry: OpenReplacement, push: Push, folder: Path) -> None:
+    """Adds a push, as its newest one, to the replacement. ConflictError when that has ended meanwhile."""
+    with pushes.changing(layout, entry.id):
+        state = pushes.state_of(layout, entry.id)
+        if state is not PushState.IN_PROGRESS:
+            raise closed(entry, state)
+        pushes.add_push(layout, entry.id, folder, replace(push, number=pushes.next_number(layout, entry.id)))
+
+
+def user_columns(spec: TableSpec) -> tuple[tuple[str, str], ...]:
+    """The user's columns with their Spark types."""
+    return tuple((field.name, field.spark_type) for field in spec.schema.fields)
+
+
+def _segment(staged: Staged, target: Target) -> PushedSegment:
+    files = [staged.files[number] for number in target.files]
+    rows, deletes = sum(file.rows for file in files), sum(file.deletes for file in files)
+    return PushedSegment(target.name, rows, deletes, target.low, target.high)

@@ -1,0 +1,146 @@
+"""`/segments/{t}/...ReplaceSegments`: Pinot's segment replacement protocol. What is pushed meanwhile waits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from hybrid.errors import UsageError
+from hybrid.handle import Table
+from hybrid.lake.pushes import PushState
+from hybrid.serve.context import Context, context_of
+from hybrid.serve.door import who_asks
+from hybrid.serve.named import HalfType, TableName, named
+from hybrid.serve.openapi import shown
+from hybrid.spec.table_config import Half
+
+router = APIRouter(tags=["segments"])
+_ID = "replace-5f0c1a2b3c4d5e6f"
+_NAMES_MAX = 10_000
+_LENGTH_MAX = 200
+Name = Annotated[str, Field(max_length=_LENGTH_MAX)]
+Notes = dict[Name, Annotated[str, Field(max_length=_NAMES_MAX)]]
+EntryId = Annotated[str, Query(alias="segmentLineageEntryId", max_length=_LENGTH_MAX, examples=[_ID])]
+
+
+class Start(BaseModel):
+    """What goes and what comes in its place; either may be empty. `customMap` is kept as the reason."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "examples": [{"segmentsFrom": ["orders_1_9_0"], "segmentsTo": ["orders_1_4", "orders_5_9"]}]
+        },
+    )
+
+    segments_from: list[Name] = Field(default_factory=list, alias="segmentsFrom", max_length=_NAMES_MAX)
+    segments_to: list[Name] = Field(default_factory=list, alias="segmentsTo", max_length=_NAMES_MAX)
+    notes: Notes | None = Field(default=None, alias="customMap", max_length=100)
+
+
+class End(BaseModel):
+    """The segments that come after all, of those that were named at the start; none named: all of them."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"segmentsTo": ["orders_1_4"]}]}
+    )
+
+    segments_to: list[Name] = Field(default_factory=list, alias="segmentsTo", max_length=_NAMES_MAX)
+    notes: Notes | None = Field(default=None, alias="customMap", max_length=100)
+
+
+class TakeBack(BaseModel):
+    """Why it is taken back."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"customMap": {"why": "wrong prices"}}]}
+    )
+
+    notes: Notes | None = Field(default=None, alias="customMap", max_length=100)
+
+
+@router.post(
+    "/segments/{table}/startReplaceSegments",
+    summary="Start to replace segments",
+    responses=shown({"segmentLineageEntryId": _ID}),
+    operation_id="startReplaceSegments",
+)
+def start(
+    request: Request,
+    table: TableName,
+    body: Start,
+    type_: HalfType = None,
+    force_cleanup: Annotated[bool, Query(alias="forceCleanup", description="Revert what is in the way")] = False,
+) -> Any:
+    """From now on jobs that write one of `segmentsTo` stage it, and no query sees it before the end."""
+    found = _offline(context_of(request), table, type_)
+    entry = found.replacing.start(
+        body.segments_from, body.segments_to, force_cleanup=force_cleanup, notes=body.notes, user=who_asks()
+    )
+    return {"segmentLineageEntryId": entry.id}
+
+
+@router.post(
+    "/segments/{table}/endReplaceSegments",
+    summary="End to replace segments",
+    responses=shown(
+        {"segmentLineageEntryId": _ID, "state": "COMPLETED", "sentence": "Added segment 'orders_1_4': ..."}
+    ),
+    operation_id="endReplaceSegments",
+)
+async def end(
+    request: Request, table: TableName, entry: EntryId, body: End | None = None, type_: HalfType = None
+) -> Any:
+    """Swaps in all that was pushed, in one commit, and waits for it. Ended already, it does nothing."""
+    context = context_of(request)
+    found = await run_in_threadpool(_offline, context, table, type_)
+    await run_in_threadpool(found.replacing.find, entry)
+    names = body.segments_to if body is not None else []
+    arguments = {"table": found.name, "entry": entry, "segments_to": names}
+    report = await context.carried_out("replacement_end", arguments)
+    return _answer(entry, PushState.COMPLETED, report["sentence"])
+
+
+@router.post(
+    "/segments/{table}/revertReplaceSegments",
+    summary="Revert a replacement of segments",
+    responses=shown({"segmentLineageEntryId": _ID, "state": "REVERTED", "sentence": "Reverted ..."}),
+    operation_id="revertReplaceSegments",
+)
+async def revert(
+    request: Request,
+    table: TableName,
+    entry: EntryId,
+    body: TakeBack | None = None,
+    type_: HalfType = None,
+    force: Annotated[bool, Query(alias="forceRevert", description="Revert one that has not ended")] = False,
+) -> Any:
+    """Before the end, with `forceRevert`, throws away what was pushed; after it, puts back what was replaced."""
+    context = context_of(request)
+    found = await run_in_threadpool(_offline, context, table, type_)
+    state = await run_in_threadpool(found.replacing.state, entry)
+    if state in (PushState.IN_PROGRESS, PushState.REVERTED):
+        sentence = await run_in_threadpool(lambda: found.replacing.take_back(entry, force=force))
+        return _answer(entry, PushState.REVERTED, sentence)
+    known = await run_in_threadpool(found.replacement, entry)
+    notes = (body.notes if body is not None else None) or {}
+    reason = ", ".join(f"{key}={value}" for key, value in notes.items()) or None
+    report = await context.carried_out("revert", {"table": found.name, "entry": known.id, "reason": reason})
+    return _answer(entry, PushState.REVERTED, report["sentence"])
+
+
+def _offline(context: Context, table: str, type_: str | None) -> Table:
+    found = named(context, table, type_)
+    if found.half is Half.REALTIME:
+        raise UsageError(
+            f"type: segments of OFFLINE are replaced, not of REALTIME. '{found.table.name}' was not changed."
+        )
+    return found.table
+
+
+def _answer(entry: str, state: PushState, sentence: str) -> dict[str, str]:
+    return {"segmentLineageEntryId": entry, "state": state.value, "sentence": sentence}
