@@ -32,7 +32,7 @@ ADDED = 1000
 UPDATE = f"amount = amount + {ADDED}"
 # Where live rows begin; `Lab.lay` leaves all offsets below to OFFLINE.
 FIRST = 1_000_000
-FRESH_ROWS = 60  # of a bucket beyond those that are corrected
+FRESH_ROWS = 300  # of a bucket beyond those that are corrected
 _SQL = "SELECT DATETRUNC('SECOND', ts), COUNT(*), SUM(amount) FROM orders GROUP BY DATETRUNC('SECOND', ts) LIMIT 100000"
 _NOW_MS = 1_700_000_000_000
 
@@ -75,7 +75,7 @@ class Arrivals:
     """Live rows: in the stream at once (`sent`), and committed to REALTIME after a while."""
 
     def __init__(self, halves: Halves, buckets: int, pause_s: float) -> None:
-        self.tail = ListTail()
+        self.tail, self.committed = ListTail(), 0
         self._halves, self._buckets, self._pause_s = halves, buckets, pause_s
 
     @property
@@ -83,15 +83,14 @@ class Arrivals:
         return len(self.tail.messages)
 
     def go_on(self, stop: threading.Event) -> None:
-        committed = 0
         while not stop.wait(self._pause_s):
             for _ in range(3):
                 self._send()
             if self.sent % 4 == 0:  # else the rows stay in the tail for now
                 end = self.sent
-                rows = [live_row(n, self._buckets) for n in range(committed, end)]
+                rows = [live_row(n, self._buckets) for n in range(self.committed, end)]
                 self._halves.commit_realtime(rows, offsets={KEY: FIRST + end})
-                committed = end
+                self.committed = end
 
     def _send(self) -> None:
         live = live_row(self.sent, self._buckets)
@@ -146,11 +145,12 @@ class Reader:
     arrivals: Arrivals
     buckets: int
     cached: bool
+    pause_s: float
     answers: list[Answer] = field(default_factory=list)
 
     def go_on(self, stop: threading.Event) -> None:
         ask = self._ask_cache() if self.cached else self._ask_files
-        while not stop.wait(0.01):
+        while not stop.wait(self.pause_s):
             self._check(ask)
 
     def _check(self, ask: Callable[[], QueryResult | None]) -> None:
