@@ -20,6 +20,7 @@ from hybrid.errors import DataError, SpecError, UsageError, suggestion
 from hybrid.files.csvfile import CsvFormat, ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import open_half
 from hybrid.lake.pushes import OpenReplacement
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.check_result import CheckResult, refuse_failed
@@ -30,7 +31,7 @@ from hybrid.replace.job_checks import check_count, check_staged, expectations_of
 from hybrid.replace.lineage import Lineage, ReplacementEntry
 from hybrid.replace.naming import naming_warnings
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
-from hybrid.replace.plan import JobPlan, plan_job
+from hybrid.replace.plan import JobPlan, plan_job, refuse_outdated
 from hybrid.replace.pushing import awaited_by, publish_push, stage_push
 from hybrid.replace.report import (
     JobReport,
@@ -46,7 +47,7 @@ from hybrid.replace.swap import Swap, commit_swap, require_offline
 from hybrid.replace.targets import Target, check_fixed_name, refuse_times_outside_name, targets_of
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import Half, TableSpec
 
 __all__ = ["JobReport", "ReplacementEntry", "run_job"]
 
@@ -155,6 +156,7 @@ def _push(run: _Run, staged: Staged, targets: Sequence[Target], entry: OpenRepla
     """Stages the rows with the open replacement that waits for them. How many there are is looked at when it ends."""
     if not run.dry_run:
         refuse_failed(run.spec.name, run.checked)
+    refuse_outdated(run.spec, run.job, open_half(run.layout.half(Half.OFFLINE)))
     if run.job.segment_name_type == "fixed" and not run.append:
         refuse_times_outside_name(run.spec, targets[0].name, staged)
     names = tuple(target.name for target in targets)

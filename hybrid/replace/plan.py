@@ -56,7 +56,7 @@ def plan_job(
     On an upsert table markers for removed winners are staged in `folder`.
     """
     base = open_half(layout.half(Half.OFFLINE))
-    _refuse_outdated(spec, job, base)
+    refuse_outdated(spec, job, base)
     realtime = open_half(layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
     targets = targets_of(spec, job, staged)
     stretch = covered_stretch(spec, job, staged)
@@ -84,7 +84,7 @@ def plan_job(
     return JobPlan(base, replaced, (*to, *kept), difference(spec, before, rows(0)), rows, stretch is not None)
 
 
-def _refuse_outdated(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
+def refuse_outdated(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
     """ConflictError when the half has changed since the job's rows were read from it: the change would be undone."""
     read = job.statement.offline_version if job.statement is not None else None
     if read is not None and read != base.version:

@@ -62,9 +62,10 @@ def show_lineage(request: Request, table: TableName, type_: HalfType = None) -> 
     found = named(context_of(request), table, type_)
     half = found.half or Half.OFFLINE
     entries: dict[str, dict[str, Any]] = {}
-    if half is Half.OFFLINE and half in found.table.spec.halves:
-        entries = {entry.id: _started(entry, state) for entry, state in found.table.replacing.started()}
-        entries.update({entry.id: _entry(entry) for entry in reversed(found.table.replacements())})
+    if half is Half.OFFLINE:
+        committed = {entry.id: _entry(entry) for entry in reversed(found.table.replacements())}
+        started = {entry.id: _started(entry, state) for entry, state in found.table.replacing.started()}
+        entries = {**started, **committed}
     oldest_first = sorted(entries.items(), key=lambda item: item[1]["timestamp"])
     return {"tableNameWithType": f"{found.table.name}_{half}", "lineageEntries": dict(oldest_first)}
 
