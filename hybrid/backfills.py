@@ -135,6 +135,7 @@ class Backfills:
                 raise
             if report.stopped is None:
                 self._wish(table, plan, Wish.ENDED)
+            if report.stopped is not Wish.PAUSE:
                 plans.discard_rows(table.layout, plan.id)
             outcome.ended(report.sentence, did_something=report.committed)
         return report

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from hybrid.doctor.backfills import check_backfills
 from hybrid.doctor.connectors import check_connectors
 from hybrid.doctor.definitions import check_definition
 from hybrid.doctor.findings import Checkup, Finding
@@ -55,6 +56,9 @@ def _check_table(checkup: Checkup, streams: StreamChecks, name: str) -> None:
             if spec.connectors and len(halves) == len(spec.halves):
                 with checkup.surviving("connector", name):
                     check_connectors(checkup, name)
+            if Half.OFFLINE in halves:
+                with checkup.surviving("backfill", name):
+                    check_backfills(checkup, name)
     check_leftovers(checkup, name)
 
 

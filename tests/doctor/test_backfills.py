@@ -1,0 +1,51 @@
+"""Backfills in the check-up: interrupted ones are found, those that an error ended noted, planned ones are as wanted."""
+
+from __future__ import annotations
+
+import pytest
+
+from hybrid.doctor.findings import Severity
+from hybrid.lake import plans
+from hybrid.lake.log import open_half
+from hybrid.lake.plans import Wanted, Wish
+from hybrid.spec.table_config import Half
+from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
+from tests.doctor.conftest import Patient
+
+ID = "backfill-1"
+
+
+@pytest.fixture
+def planned(patient: Patient) -> Patient:
+    """The orders table with a plan of one bucket."""
+    patient.create()
+    layout = patient.hybrid().layout("orders")
+    half = open_half(layout.half(Half.OFFLINE))
+    bucket = PlannedBucket(0, 1000, BucketState.PRESENT, Counts(1, 1, changed=1), unit=0)
+    plan = Plan(
+        id=ID, table="orders", created_at="2021-11-21T00:00:00.000+00:00", change="update amount = 1", request={},
+        table_id=half.table_id, offline_version=half.version, realtime_version=None, base_revision="", fresh_topic="",
+        buckets=(bucket,), units=(Unit(0, (0,), {}, ()),),
+    )  # fmt: skip
+    plans.publish(layout, layout.staging(ID), plan)
+    return patient
+
+
+@pytest.mark.parametrize("wish", [Wish.LOOK, Wish.PAUSE, Wish.CANCEL, Wish.ENDED])
+def test_what_is_as_it_is_wanted_is_no_finding(wish: Wish, planned: Patient) -> None:
+    plans.want(planned.hybrid().layout("orders"), ID, Wanted(wish))
+    assert planned.examine() == []
+
+
+def test_an_interrupted_backfill_is_found_with_what_would_do(planned: Patient) -> None:
+    plans.want(planned.hybrid().layout("orders"), ID, Wanted(Wish.RUN))
+    (found,) = planned.examine()
+    assert (found.check, found.severity) == ("backfill", Severity.WARNING)
+    assert found.message == f"Backfill '{ID}' was interrupted: 0 of 1 buckets are corrected."
+    assert found.hint == f"hybrid backfill resume {ID}, or cancel it"
+
+
+def test_one_that_an_error_ended_is_noted(planned: Patient) -> None:
+    plans.want(planned.hybrid().layout("orders"), ID, Wanted(Wish.RUN, error="segment 'a' is gone."))
+    (found,) = planned.examine()
+    assert found.severity is Severity.NOTE and found.message.endswith("buckets are corrected: segment 'a' is gone.")
