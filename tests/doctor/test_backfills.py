@@ -1,4 +1,4 @@
-"""Backfills in the check-up: interrupted ones are found, those that an error ended noted, planned ones are as wanted."""
+"""Backfills in the check-up: interrupted ones are found, those that an error ended noted, planned ones as wanted."""
 
 from __future__ import annotations
 
