@@ -15,7 +15,7 @@ from hybrid.job_input import GivenToJob, run_given
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
 from hybrid.replace.lineage import list_replacements
-from hybrid.replace.plan import _refuse_outdated
+from hybrid.replace.plan import refuse_outdated
 from hybrid.spec.job_spec import AnsweredStatement, JobSpec
 from hybrid.spec.settings import load_settings
 
@@ -67,11 +67,11 @@ def test_the_rows_of_a_statement_are_the_input(tmp_path: Path, workbench: Workbe
 def test_a_half_that_has_changed_since_is_not_written() -> None:
     spec: Any = SimpleNamespace(name="t")
     half: Any = SimpleNamespace(version=7)
-    _refuse_outdated(spec, _job(), half)
-    _refuse_outdated(spec, _job(AnsweredStatement("select 1", "", None)), half)
-    _refuse_outdated(spec, _job(AnsweredStatement("select 1", "", 7)), half)
+    refuse_outdated(spec, _job(), half)
+    refuse_outdated(spec, _job(AnsweredStatement("select 1", "", None)), half)
+    refuse_outdated(spec, _job(AnsweredStatement("select 1", "", 7)), half)
     with pytest.raises(ConflictError, match="version 6 was read, and 7 is the newest"):
-        _refuse_outdated(spec, _job(AnsweredStatement("select 1", "", 6)), half)
+        refuse_outdated(spec, _job(AnsweredStatement("select 1", "", 6)), half)
 
 
 def test_what_does_not_go_together(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,14 +14,15 @@ from pathlib import Path
 
 from hybrid.errors import DataError
 from hybrid.lake import plans
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import counted
 from hybrid.replace.backfill.arrivals import corrected_arrivals, fresh_topic
 from hybrid.replace.backfill.base import WHOLE, Base
-from hybrid.replace.backfill.correction import SHARED, Correction
+from hybrid.replace.backfill.correction import Correction
 from hybrid.replace.backfill.request import ChangeKind, Request, require_correctable
+from hybrid.replace.backfill.staging import stage_units
 from hybrid.replace.backfill.values import corrected_values
 from hybrid.replace.backfill.watch import refuse_falling_limit
 from hybrid.replace.check_result import CheckState, change_result
@@ -32,7 +32,7 @@ from hybrid.replace.lineage import EntryState, entries_of
 from hybrid.replace.report import numbers
 from hybrid.replace.stage import stage
 from hybrid.spec.expectations import ExpectationKind
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 from hybrid.table.plans import (
     BucketState,
@@ -41,13 +41,10 @@ from hybrid.table.plans import (
     PlannedBucket,
     Span,
     Unit,
-    WrittenSegment,
     hang_together,
     span,
     total,
 )
-
-_SEGMENT_DIR = f"{columns.SEGMENT}="
 
 
 def plan_backfill(
@@ -70,7 +67,7 @@ def plan_backfill(
         base = Base(bench, spec, offline, realtime, request.window, folder)
         with _errors_of_rows(plan):
             correction = _correct(base, request, folder)
-            units = _stage(base, correction, folder / plans.ROWS)
+            units = stage_units(base, correction, folder / plans.ROWS)
         failed = _failed_before(layout, offline)
         found = _with_checks(request, correction, _fill(base, correction, units, plan, failed))
         found = replace(found, seconds=round(time.monotonic() - started, 3), sentence=_sentence(found))
@@ -105,60 +102,6 @@ def _correct(base: Base, request: Request, folder: Path) -> Correction:
     staged = stage(bench, spec, request.files, request.csv_format, folder / "input", expected)
     staged, checked = check_staged(bench, spec, staged, request.expectations)
     return replace(corrected_arrivals(base, request, staged), checks=checked.results)
-
-
-def _stage(base: Base, correction: Correction, folder: Path) -> list[Unit]:
-    """Writes the touched segments as they will be, each in a folder of its name; the units that they make."""
-    groups = hang_together(correction.pairs)
-    if not groups:
-        return []
-    base.bench.progress.say(f"Staging {counted(len(groups), 'swap')} of '{base.spec.name}'.")
-    wanted = [quoted(name) for name, _ in physical_columns(base.spec, Half.OFFLINE)]
-    frame = correction.rows().select(*wanted)
-    if correction.needs_sort:
-        order = [columns.SEGMENT, *base.spec.sort_columns, columns.TIME, *columns.ARRIVAL]
-        frame = frame.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in order))
-    frame.write.partitionBy(columns.SEGMENT).parquet(str(folder))
-    written = _written(base, folder, correction.new)
-    units = []
-    for number, (_, segments) in enumerate(groups):
-        stored = [name for name in segments if name not in correction.new and not name.startswith(SHARED)]
-        replaced = {name: base.files_of(name) for name in stored}
-        units.append(Unit(number, (), replaced, tuple(written[name] for name in segments if name in written)))
-    return units
-
-
-def _written(base: Base, folder: Path, new: frozenset[str]) -> dict[str, WrittenSegment]:
-    """The staged segments by name, with rows and times as their files tell. A segment without a file holds no rows."""
-    import pyarrow.parquet as pq
-
-    found: dict[str, list[tuple[str, int, int, int | None, int | None]]] = defaultdict(list)
-    for path in sorted(folder.glob(f"{_SEGMENT_DIR}*/*.parquet")):
-        metadata = pq.read_metadata(path)
-        low, high = _times(metadata)
-        name = path.parent.name.removeprefix(_SEGMENT_DIR)
-        found[name].append((str(path.relative_to(folder)), metadata.num_rows, path.stat().st_size, low, high))
-    segments = {}
-    for name, files in found.items():
-        paths, rows, sizes, lows, highs = zip(*files, strict=True)
-        low = None if None in lows else min(lows)
-        high = None if None in highs else max(highs)
-        segments[name] = WrittenSegment(name, sum(rows), sum(sizes), low, high, paths, name in new)
-    return segments
-
-
-def _times(metadata: object) -> tuple[int | None, int | None]:
-    """The first and last TIME by the statistics of a file's row groups; None where one does not tell."""
-    lows, highs = [], []
-    for group in range(metadata.num_row_groups):  # type: ignore[attr-defined]
-        row_group = metadata.row_group(group)  # type: ignore[attr-defined]
-        chunks = [row_group.column(place) for place in range(row_group.num_columns)]
-        statistics = next(chunk.statistics for chunk in chunks if chunk.path_in_schema == columns.TIME)
-        if statistics is None or not statistics.has_min_max:
-            return None, None
-        lows.append(statistics.min)
-        highs.append(statistics.max)
-    return min(lows, default=None), max(highs, default=None)
 
 
 def _failed_before(layout: TableLayout, offline: HalfSnapshot) -> set[Span]:
