@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hybrid.ingest.seal import SealReport
     from hybrid.move.explicit import BoundaryReport, Wish
     from hybrid.move.move import MoveReport
+    from hybrid.origins import Origin
     from hybrid.replace.lineage import ReplacementEntry
     from hybrid.replace.report import JobReport
     from hybrid.replacing import Replacing
@@ -304,6 +305,12 @@ class Table:
         if name not in segments:
             raise NotFoundError.named("Segment", name, segments)
         return segments[name]
+
+    def origins(self, name: str) -> list[Origin]:
+        """The acts that wrote to a segment, newest first: where its rows come from."""
+        from hybrid.origins import origins_of
+
+        return origins_of(self.half(Half(self.segment(name).half)), name)
 
     def rejected(self, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
         """Rejected rows by offset: topic, partition, offset, reason, value (text, or hex where it is none)."""

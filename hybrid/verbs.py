@@ -109,8 +109,10 @@ def segments(home: Hybrid, *, table: str) -> Json:
 
 
 def segment(home: Hybrid, *, table: str, name: str) -> Json:
-    """One segment."""
-    return views.segment_view(home.table(table).segment(name))
+    """One segment, and the acts that wrote to it."""
+    found = home.table(table)
+    shown = views.segment_view(found.segment(name))
+    return {**shown, "origins": [json_value(vars(origin)) for origin in found.origins(name)]}
 
 
 def boundary(home: Hybrid, *, table: str) -> Json:

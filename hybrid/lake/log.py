@@ -136,6 +136,20 @@ def read_commit(path: Path, version: int) -> Commit | None:
     )
 
 
+def commits_to(path: Path, newest: int, segment: str) -> Iterator[Commit]:
+    """The commits that wrote files of a segment, newest first, as far back as the log reaches."""
+    for version in range(newest, -1, -1):
+        try:
+            text = _log_entry(path, version).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        if segment not in text:  # most entries; reading one as JSON costs a hundred times as much
+            continue
+        commit = read_commit(path, version)
+        if commit is not None and any(file.segment == segment for file in commit.added):
+            yield commit
+
+
 def newest_version(path: Path, known: int) -> int:
     """The newest version of a half of which `known` is a version: looks for the next log entries only."""
     while is_followed(path, known):
