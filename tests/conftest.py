@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.topics import create_topic
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
+
+# The JVMs of tests live for seconds, in which compiling well costs more than it brings: most tests are a third faster.
+os.environ["JAVA_TOOL_OPTIONS"] = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {os.environ.get('JAVA_TOOL_OPTIONS', '')}"
 
 
 @pytest.fixture(autouse=True)
