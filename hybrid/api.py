@@ -374,6 +374,11 @@ class Hybrid:
         with log_context(table=table, run_id=run_id), recorded as outcome:
             yield outcome
 
+    @property
+    def asked_at(self) -> str | None:
+        """When the run was asked for that a server carries out here (ISO 8601); None where nobody waited."""
+        return self.run(self._task.run_id).created_at if self._task is not None else None
+
     def act_id(self, kind: str) -> str:
         """The id of an act about to be done: bound to a server's run, so that its successor finds what it committed."""
         return f"{kind}-{self._task.run_id}" if self._task is not None else new_act_id(kind)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ from hybrid.lake import plans
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import Wanted, Wish
 from hybrid.lake.workbench import new_act_id
-from hybrid.replace.backfill.request import ChangeKind, Request, refuse_deciding, window_of
+from hybrid.replace.backfill.request import ChangeKind, Request, refuse_deciding, require_correctable, window_of
 from hybrid.replace.lineage import ReplacementEntry, entries_of
+from hybrid.replace.swap import require_offline
 from hybrid.spec.moment import parse_moment
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table.plans import Plan
@@ -76,14 +78,16 @@ class Backfills:
         from hybrid.replace.backfill.planning import plan_backfill
 
         found = self._home.table(table)
+        require_offline(found.spec)
         window = _window(found.spec, change)
         request = self._request(found.spec, change, window)
+        require_correctable(found.spec, request.kind)
         with self._home.recorded(found.name, "backfill-plan") as run:
             warnings = self._commit_first(found)
             halves, late = self._move_first(found, window)
             spec = self._home.spec(found.name)  # after the halves: columns of their rows are in it by then
             plan = _blank(change, spec, halves, (*warnings, *late))
-            with self._with_rows(spec, change, request, halves[0]) as (ready, inputs):
+            with self._with_rows(found, change, request, halves[0]) as (ready, inputs):
                 plan = replace(plan, created_at=self._home.bench.now_iso(), inputs=inputs)
                 made = plan_backfill(self._home.bench, spec, found.layout, halves, ready, plan)
             run.ended(made.sentence, did_something=bool(made.units))
@@ -91,22 +95,32 @@ class Backfills:
 
     @contextmanager
     def _with_rows(
-        self, spec: TableSpec, change: Change, request: Request, offline: HalfSnapshot
+        self, table: Table, change: Change, request: Request, offline: HalfSnapshot
     ) -> Iterator[tuple[Request, tuple[Mapping[str, object], ...]]]:
-        """The request with the rows of its statement, if it has one; and what lineage keeps of its input."""
+        """The request with the rows of its statement, if it has one; and what lineage keeps of its input.
+
+        The statement sees committed rows only, and none of the window that no move has taken over: such a row would
+        stand beside itself.
+        """
         from hybrid.job_input import answered
+        from hybrid.query.tail import NoTail
+        from hybrid.replace.backfill.base import unmoved
         from hybrid.replace.backfill.inputs import inspect_input
 
         if change.sql is None:
             yield request, tuple(file.to_json() for file in request.files)
             return
-        with answered(self._home, spec.name, change.sql) as (path, statement):
-            if statement.offline_version not in {None, offline.version}:
+        with answered(self._home, table.name, change.sql, NoTail()) as (path, statement):
+            reads_table = statement.offline_version is not None
+            moves = reads_table and table.spec.move is not None
+            late = moves and unmoved(self._home.bench, table.spec, _pinned(table), request.window)
+            if late or (reads_table and statement.offline_version != offline.version):
                 raise ConflictError(
-                    f"OFFLINE of '{spec.name}' was committed to while the statement was answered. Nothing was changed.",
+                    f"Rows of '{table.name}' were committed or moved while the statement was answered. "
+                    "Nothing was changed.",
                     hint="Plan it again.",
                 )
-            files, csv_format = inspect_input(spec, path)
+            files, csv_format = inspect_input(table.spec, path)
             told = {"statement": statement.sql, "revision": statement.revision}
             yield replace(request, files=files, csv_format=csv_format), (told,)
 
@@ -125,15 +139,19 @@ class Backfills:
                 "Nothing was changed.",
                 hint=f"hybrid backfill run {plan_id}",
             )
-        self._refuse_unrunnable(table, plan)
         with self._home.recorded(table.name, "backfill") as outcome, plans.runner(table.layout, plan.id):
-            self._wish(table, plan, Wish.RUN)
+            self._refuse_unrunnable(table, plan)
+            if not self._was_paused_since(table, plan):
+                self._wish(table, plan, Wish.RUN)
             try:
                 report = run_plan(self._home.bench, table.spec, table.layout, plan, how)
             except HybridError as error:
-                self._wish(table, plan, Wish.RUN, error=str(error))
+                wish = plans.wanted_of(table.layout, plan.id).wish  # what was asked for meanwhile stands
+                self._wish(table, plan, wish, error=str(error))
+                if wish is Wish.CANCEL:
+                    plans.discard_rows(table.layout, plan.id)
                 raise
-            if report.stopped is None:
+            if report.buckets_done == report.buckets_total:
                 self._wish(table, plan, Wish.ENDED)
             if report.stopped is not Wish.PAUSE:
                 plans.discard_rows(table.layout, plan.id)
@@ -168,11 +186,7 @@ class Backfills:
         from hybrid.replace.revert import revert_backfill
 
         table, plan = self._find(plan_id)
-        if plans.is_running(table.layout, plan.id):
-            raise ConflictError(
-                f"Backfill '{plan.id}' is being run. Nothing was changed.", hint=f"hybrid backfill cancel {plan.id}"
-            )
-        with self._home.recorded(table.name, "revert") as run:
+        with plans.runner(table.layout, plan.id), self._home.recorded(table.name, "revert") as run:
             act_id = self._home.act_id("revert")
             report = revert_backfill(
                 self._home.bench, table.spec, table.layout, plan.id, reason=reason, user=user, act_id=act_id
@@ -242,6 +256,7 @@ class Backfills:
                 return halves, []
             if spec.move is None and halves[0].offline.boundary.mode is BoundaryMode.PINOT:
                 return halves, [f"{left} rows of the window are in REALTIME, which outside jobs push past: they stay."]
+            _refuse_beyond_limit(spec, halves[0], left)
             if spec.move is None or turn == _MOVES_MAX:
                 break
             report = run_move(bench, spec, table.layout, reach=reach, newest=lambda: self._home.spec(table.name))
@@ -261,14 +276,23 @@ class Backfills:
                 f"Backfill '{plan.id}' cannot run: its rows failed {names}. Nothing was changed.",
                 hint=f"hybrid backfill status {plan.id}",
             )
+        state = status_of(table.layout, plan, self._entries(table)).state
         wish = plans.wanted_of(table.layout, plan.id).wish
-        if wish is Wish.CANCEL:
-            raise ConflictError(f"Backfill '{plan.id}' was cancelled.", hint="Plan it anew: hybrid backfill plan ...")
+        if wish is Wish.CANCEL or state == REVERTED:
+            how = "cancelled" if wish is Wish.CANCEL else "reverted"
+            raise ConflictError(f"Backfill '{plan.id}' was {how}.", hint="Plan it anew: hybrid backfill plan ...")
+
+    def _was_paused_since(self, table: Table, plan: Plan) -> bool:
+        """Whether somebody has paused the plan after the run was asked for that a server carries out only now."""
+        wanted, asked_at = plans.wanted_of(table.layout, plan.id), self._home.asked_at
+        if wanted.wish is not Wish.PAUSE or asked_at is None or wanted.since is None:
+            return False
+        return datetime.fromisoformat(wanted.since) > datetime.fromisoformat(asked_at)
 
     def _stop(self, plan_id: str, wish: Wish) -> BackfillStatus:
         table, plan = self._find(plan_id)
         status = status_of(table.layout, plan, self._entries(table))
-        if status.state in {DONE, REVERTED, CANCELLED}:
+        if status.state in {DONE, CANCELLED} or (status.state == REVERTED and wish is Wish.PAUSE):
             raise ConflictError(f"Backfill '{plan.id}' is {status.state}: there is nothing to {wish.value}.")
         self._wish(table, plan, wish)
         if wish is Wish.CANCEL and not plans.is_running(table.layout, plan.id):
@@ -329,6 +353,21 @@ def _window(spec: TableSpec, change: Change) -> Window | None:
             window_of(spec, 0, 0)  # says that there is no time column
         ends.append(parse_moment(text, spec.time_field, option) if text is not None and spec.time_field else None)
     return window_of(spec, ends[0], ends[1])
+
+
+def _refuse_beyond_limit(spec: TableSpec, offline: HalfSnapshot, left: int) -> None:
+    """ConflictError where a limit shows rows from REALTIME that have moved: no move changes that."""
+    boundary = offline.offline.boundary
+    if boundary.override_ms is None and boundary.mode is not BoundaryMode.PINOT:
+        return
+    hint = "End the window before it"
+    if boundary.override_ms is not None:
+        hint += f", or: hybrid boundary clear {spec.name}"
+    raise ConflictError(
+        f"{left} rows of the window lie past the limit between the halves of '{spec.name}', where queries show them "
+        "from REALTIME. Nothing was changed.",
+        hint=f"{hint}.",
+    )
 
 
 def _pinned(table: Table) -> tuple[HalfSnapshot, HalfSnapshot | None]:

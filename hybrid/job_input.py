@@ -20,6 +20,7 @@ from hybrid.spec.job_spec import AnsweredStatement, JobSpec
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
     from hybrid.query.result import QueryResult
+    from hybrid.query.tail import TailSource
     from hybrid.replace.report import JobReport
 
 _ROWS_PER_GROUP = 65_536
@@ -61,12 +62,18 @@ def _answered(home: Hybrid, job: JobSpec, sql: str) -> Iterator[JobSpec]:
 
 
 @contextmanager
-def answered(home: Hybrid, table: str, sql: str) -> Iterator[tuple[Path, AnsweredStatement]]:
-    """The rows of a statement in a Parquet file, staged beside the halves of `table`, and what they were read from."""
+def answered(
+    home: Hybrid, table: str, sql: str, tail: TailSource | None = None
+) -> Iterator[tuple[Path, AnsweredStatement]]:
+    """The rows of a statement in a Parquet file, staged beside the halves of `table`, and what they were read from.
+
+    `tail` is where rows beyond the last commit come from (None: Kafka).
+    """
     from hybrid.query.engine import QueryOptions
 
     home.bench.progress.say("Answering the statement.")
-    result = home.query(sql, QueryOptions(whole=True))
+    options = QueryOptions(whole=True)
+    result = home.query(sql, options if tail is None else replace(options, tail=tail))
     _check_names(result)
     read = [one.offline for one in result.revision.tables if one.table == table]
     statement = AnsweredStatement(sql, str(result.revision), read[0] if read else None)

@@ -14,11 +14,13 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import IO
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import TableLayout
@@ -27,6 +29,7 @@ from hybrid.table.columns import TIME
 from hybrid.table.plans import Plan, Span, Unit
 
 ROWS = "rows"
+_PATIENCE_S, _POLL_S = 0.5, 0.02
 _PLAN, _WANTED, _RUNNING = "plan.json", "wanted.json", "running"
 
 
@@ -96,15 +99,16 @@ def want(layout: TableLayout, plan_id: str, wanted: Wanted) -> None:
 
 @contextmanager
 def runner(layout: TableLayout, plan_id: str) -> Iterator[None]:
-    """Held by whoever runs a plan. ConflictError when somebody does already."""
+    """Held by whoever runs or reverts a plan. ConflictError when somebody does already."""
     with (layout.plan(plan_id) / _RUNNING).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ConflictError(
-                f"Backfill '{plan_id}' is being run already. Nothing was changed.",
-                hint=f"hybrid backfill status {plan_id}",
-            ) from None
+        deadline = time.monotonic() + _PATIENCE_S
+        while not _is_free(file, fcntl.LOCK_EX):  # somebody who only looks has it for a moment
+            if time.monotonic() > deadline:
+                raise ConflictError(
+                    f"Backfill '{plan_id}' is being run already. Nothing was changed.",
+                    hint=f"hybrid backfill status {plan_id}",
+                )
+            time.sleep(_POLL_S)
         yield
 
 
@@ -112,12 +116,18 @@ def is_running(layout: TableLayout, plan_id: str) -> bool:
     """Whether a process runs the plan at this moment."""
     try:
         with (layout.plan(plan_id) / _RUNNING).open("r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return not _is_free(file, fcntl.LOCK_SH)
     except FileNotFoundError:
         return False
+
+
+def _is_free(file: IO[str], lock: int) -> bool:
+    """Whether the lock could be taken, which holds until the file is closed."""
+    try:
+        fcntl.flock(file, lock | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    return False
+        return False
+    return True
 
 
 def corrected_spans(half: HalfSnapshot, plan_id: str) -> set[Span]:

@@ -186,7 +186,8 @@ def latest(spec: TableSpec, rows: DataFrame, group: str) -> DataFrame:
 def order_columns(spec: TableSpec) -> list[Column]:
     """By what the latest row of a key is greatest; on a table without upsert, by time and arrival."""
     order: Sequence[str] = winning_order(spec) if spec.upsert else (columns.TIME, *columns.ARRIVAL)
-    return [quoted(name) for name in order]
+    # Each once: where rows are compared by their arrival it stands twice, and no file holds two columns of one name.
+    return [quoted(name) for name in dict.fromkeys(order)]
 
 
 def key_struct(spec: TableSpec) -> Column:

@@ -119,15 +119,24 @@ def find_entry(entries: list[ReplacementEntry], entry_id: str) -> ReplacementEnt
     raise NotFoundError.named("Replacement", entry_id, [entry.id for entry in entries])
 
 
+def _takes_back(revert: Lineage, entry_id: str, entry: Lineage) -> bool:
+    """Whether a later revert takes an entry back: by its id, or as one of those of its backfill that stood then."""
+    if revert.reverts == entry_id:
+        return True
+    if entry.backfill is None or revert.reverts != entry.backfill:
+        return False
+    return set(entry.segments_to) <= set(revert.segments_from) and set(entry.segments_from) <= set(revert.segments_to)
+
+
 def entries_of(half: HalfSnapshot) -> list[ReplacementEntry]:
     """Entries up to this version, newest first, with the states that follow from the later ones."""
     found: list[ReplacementEntry] = []
-    taken_back: set[str] = set()
+    reverts: list[Lineage] = []  # those that stand
     for version, act in lineage_acts(half):
         lineage = Lineage.from_json(act.detail)
-        is_taken_back = bool({act.id, lineage.backfill} & taken_back)
+        is_taken_back = any(_takes_back(one, act.id, lineage) for one in reverts)
         state = EntryState.REVERTED if is_taken_back else EntryState.ACTIVE
         if lineage.reverts and state is EntryState.ACTIVE:
-            taken_back.add(lineage.reverts)
+            reverts.append(lineage)
         found.append(ReplacementEntry(act.id, act.kind, act.at, version, state, lineage))
     return found

@@ -84,7 +84,8 @@ def revert(
         entries = entries_of(base)
         entry = find_entry(entries, entry_id)
         if entry.state is EntryState.REVERTED:
-            by = next(e for e in entries if e.lineage.reverts in {entry.id, entry.lineage.backfill})
+            names = {entry.id, entry.lineage.backfill} - {None}
+            by = next(e for e in entries if e.state is EntryState.ACTIVE and e.lineage.reverts in names)
             raise ConflictError(f"'{entry.id}' has been reverted already, by '{by.id}' at {by.created_at}.")
         return _revert(bench, spec, layout, _Taken(entry.id, (entry,)), base, entries, asked)
 

@@ -126,7 +126,11 @@ class Pipeline:
         if len(self._workers) >= _WORKERS_MAX:
             return False
         busy = {self._lanes[key] for key in self._workers}
-        run = self._home.catalog.runs.claim(lambda waiting: _lane(waiting) not in busy)
+        # A backfill may take hours: one worker is left to everything else.
+        is_full = sum(kind == BACKFILL for _, kind in busy) >= _WORKERS_MAX - 1
+        run = self._home.catalog.runs.claim(
+            lambda waiting: _lane(waiting) not in busy and not (is_full and waiting.type == BACKFILL)
+        )
         if run is None:
             return False
         thread = threading.Thread(target=self._carry_out, args=(run,), name=run.id, daemon=True)

@@ -54,6 +54,8 @@ def test_rows_that_have_not_even_been_ingested_are_planned_looked_at_corrected_a
 
     home.run("backfill", "revert", made["id"], "--yes")
     assert totals(home) == before
+    home.run("backfill", "run", made["id"], "--yes", code=4)
+    assert "was reverted" in home.messages
     (state,) = [one["state"] for one in home.run("backfill", "list", "orders")]
     assert state == "REVERTED"
 

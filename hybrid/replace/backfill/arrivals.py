@@ -126,7 +126,11 @@ def corrected_arrivals(base: Base, request: Request, staged: Staged) -> Correcti
         needs_sort=True,
         samples=samples,
         new=frozenset(names.values()),
-        warnings=(*_left_alone(arrivals, counts), *_dead_on_arrival(base, arrivals, counts)),
+        warnings=(
+            *_left_alone(arrivals, counts),
+            *_dead_on_arrival(base, arrivals, counts),
+            *_hidden_elsewhere(found, differing),
+        ),
     )
 
 
@@ -155,6 +159,12 @@ def _left_alone(arrivals: _Arrivals, counts: Mapping[int, Counts]) -> Iterator[s
             f"The input has no row for {buckets} of the window with {counted(sum(alone.values()), 'row')}: what is "
             "there stays. (To remove it, plan a --delete.)"
         )
+
+
+def _hidden_elsewhere(found: Mapping[int, Difference], differing: Sequence[int]) -> Iterator[str]:
+    hidden = sum(one.removed for bucket, one in found.items() if bucket not in set(differing))
+    if hidden:
+        yield f"{counted(hidden, 'row')} of other buckets will be hidden by newer versions in the input."
 
 
 def _dead_on_arrival(base: Base, arrivals: _Arrivals, counts: Mapping[int, Counts]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from hybrid.progress import counted
 from hybrid.replace.backfill.arrivals import corrected_arrivals, fresh_topic
 from hybrid.replace.backfill.base import WHOLE, Base
 from hybrid.replace.backfill.correction import Correction
-from hybrid.replace.backfill.request import ChangeKind, Request, require_correctable
+from hybrid.replace.backfill.request import ChangeKind, Request
 from hybrid.replace.backfill.staging import stage_units
 from hybrid.replace.backfill.values import corrected_values
 from hybrid.replace.backfill.watch import refuse_falling_limit
@@ -61,7 +61,6 @@ def plan_backfill(
     computed or converted: nothing was changed.
     """
     offline, realtime = halves
-    require_correctable(spec, request.kind)
     with bench.staging(layout, plan.id) as folder:
         started = time.monotonic()
         base = Base(bench, spec, offline, realtime, request.window, folder)

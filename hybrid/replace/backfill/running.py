@@ -95,7 +95,7 @@ class _Run:
         return left[::-1] if self._how.newest_first else left
 
     def all_at_once(self) -> RunReport:
-        if self._left:
+        while self._left:  # again when the JVM of a killed run has brought one of them to its end
             self._commit(self._left)
         return self._report(None)
 

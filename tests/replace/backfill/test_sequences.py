@@ -16,9 +16,10 @@ from hybrid.lake.plans import Wanted, Wish
 from hybrid.lake.workbench import Workbench
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
+from hybrid.replace.backfill import running
 from hybrid.replace.lineage import EntryState, entries_of
 from hybrid.replace.revert import revert, revert_backfill
-from hybrid.spec.table_config import BoundaryMode
+from hybrid.spec.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.table.boundary import Boundary
 from tests.query.halves import KEY, Row
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
@@ -170,6 +171,43 @@ def test_one_swap_reverted_alone_is_not_done_again_and_the_rest_can_still_be_rev
     assert _amounts(lab)[0] == 2.0 and _amounts(lab)[2] == 1.0
 
 
+def test_a_swap_that_comes_back_by_its_own_revert_can_be_reverted_again(lab: Lab) -> None:
+    plan, before = _doubled(lab), lab.rows()
+    lab.run(plan)
+    entry = next(one for one in entries_of(lab.offline) if one.lineage.buckets == ((0, BUCKET),))
+    layout = lab.halves.layout
+    alone = revert(lab.bench, lab.spec, layout, entry.id)
+    revert_backfill(lab.bench, lab.spec, layout, plan.id)
+    assert lab.rows() == before and alone.act is not None
+    revert(lab.bench, lab.spec, layout, alone.act)
+    assert _amounts(lab)[0] == 2.0 and _amounts(lab)[2] == 1.0
+    found = next(one for one in entries_of(lab.offline) if one.id == entry.id)
+    assert found.state is EntryState.ACTIVE
+    with pytest.raises(ConflictError, match="has been changed again since") as refused:
+        revert(lab.bench, lab.spec, layout, entry.id)
+    assert "Revert the newer one first" in (refused.value.hint or "")
+
+
+def test_atomic_goes_on_when_one_of_its_units_was_brought_to_its_end_elsewhere(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, layout, real = _doubled(lab), lab.halves.layout, running.commit_under_lock
+
+    def then(message: str) -> None:
+        plans.want(layout, plan.id, Wanted(Wish.PAUSE))
+
+    def after_another(*args: Any) -> int:
+        monkeypatch.setattr(running, "commit_under_lock", real)
+        bench = Workbench(lambda: lab.bench.spark, lab.bench.now_ms, Told(then))
+        assert Lab(bench, lab.halves, lab.folder).run(plan).buckets_done == 1
+        return real(*args)
+
+    monkeypatch.setattr(running, "commit_under_lock", after_another)
+    report = lab.run(plan, atomic=True)
+    assert (report.buckets_now, report.buckets_done) == (3, 4)
+    assert _amounts(lab) == {**dict.fromkeys(range(8), 2.0), 99: 1.0}
+
+
 def test_a_revert_is_refused_whole_when_newer_work_stands_on_a_segment(lab: Lab) -> None:
     first = _doubled(lab)
     lab.run(first)
@@ -206,6 +244,14 @@ def test_an_older_version_that_comes_late_does_not_bring_a_deleted_key_back(
     assert [found[0] for found in lab.rows()] == [0, 1, 4, 5, 6, 7, 99]
     stored = lab.query("SELECT count(*) FROM orders_OFFLINE").rows
     assert tuple(stored[0]) == (7,)
+
+
+def test_rows_that_are_compared_by_their_arrival(workbench: Workbench, tmp_path: Path) -> None:
+    spec = lab_spec(upsert=True, deletes=True)
+    lab = _filled(Lab.create(workbench, tmp_path, replace(spec, upsert=UpsertConfig(ARRIVED, "gone"))), gone=False)
+    lab.run(lab.plan(0, BUCKET, update="amount = 5", where="order_id = 1"))
+    lab.run(lab.plan(0, BUCKET, delete=True, where="order_id = 0"))
+    assert _amounts(lab) == {1: 5.0, **dict.fromkeys(range(2, 8), 1.0), 99: 1.0}
 
 
 def test_a_key_that_changes_its_bucket_is_swapped_in_one_commit(workbench: Workbench, tmp_path: Path) -> None:
