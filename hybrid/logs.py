@@ -31,7 +31,7 @@ KEPT = 5
 
 _POLL_S = 0.2
 _LATER_S, _TOGETHER_MAX = 0.2, 200
-_DISORDER = 1000  # processes that write one file may overtake each other by so many records
+_DISORDER = 10_000  # processes that write one file may overtake each other by so many records, on a busy machine
 _FORMATTER = logging.Formatter()
 _CONTEXT: ContextVar[Mapping[str, str]] = ContextVar("hybrid_log_context", default=MappingProxyType({}))
 
