@@ -7,6 +7,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && exit; done; echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# How many processes run tests side by side, each with a Spark session and a broker of its own (about 3 GiB).
+WORKERS ?= 2
 STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
@@ -32,7 +34,7 @@ serve: setup ## Local Kafka, the server and the orders example; stays up until C
 	$(BIN)/hybrid serve
 
 test: setup ## The whole test suite
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 check: $(STAMP) ## Lint, format and types
 	@$(BIN)/ruff check .

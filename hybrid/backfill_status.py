@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.plans import Wanted, Wish
+from hybrid.replace.backfill.claims import taken_of
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.table.plans import Plan, span
 
@@ -17,7 +18,10 @@ PAUSED, CANCELLED, FAILED, DONE, REVERTED = "PAUSED", "CANCELLED", "FAILED", "DO
 
 @dataclass(frozen=True)
 class BackfillStatus:
-    """How a backfill stands. `result` is the sentence of the plan, or what the last run said."""
+    """How a backfill stands. `result` is the sentence of the plan, or what the last run said.
+
+    `taken` counts rejected rows that it has taken and that are not in the table: to be brought, or to be given back.
+    """
 
     id: str
     table: str
@@ -30,6 +34,7 @@ class BackfillStatus:
     reason: str | None
     user: str | None
     error: str | None
+    taken: int = 0
 
 
 def status_of(layout: TableLayout, plan: Plan, entries: Sequence[ReplacementEntry]) -> BackfillStatus:
@@ -60,6 +65,7 @@ def status_of(layout: TableLayout, plan: Plan, entries: Sequence[ReplacementEntr
         reason=next((entry.reason for entry in mine if entry.reason), plan.reason),
         user=next((entry.lineage.user for entry in mine if entry.lineage.user), plan.user),
         error=wanted.error,
+        taken=taken_of(layout, plan, entries),
     )
 
 

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.backfill_status import CANCELLED, DONE, REVERTED, BackfillStatus, status_of
-from hybrid.errors import ConflictError, HybridError, NotFoundError, StreamError, UsageError
+from hybrid.errors import ConflictError, HybridError, NotFoundError, SpecError, UsageError
 from hybrid.lake import plans
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import Wanted, Wish
 from hybrid.lake.workbench import new_act_id
+from hybrid.plain import without_samples
+from hybrid.progress import counted
 from hybrid.replace.backfill.request import ChangeKind, Request, refuse_deciding, require_correctable, window_of
 from hybrid.replace.lineage import ReplacementEntry, entries_of
 from hybrid.replace.swap import require_offline
@@ -28,6 +30,7 @@ from hybrid.table.plans import Plan
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
     from hybrid.handle import Table
+    from hybrid.lake.held import HeldRows
     from hybrid.replace.backfill.running import How, RunReport
     from hybrid.replace.report import JobReport
     from hybrid.table.window import Window
@@ -37,11 +40,12 @@ _MOVES_MAX = 3
 
 @dataclass(frozen=True)
 class Change:
-    """What is asked for: exactly one of `update`, `delete`, `input` and `sql`.
+    """What is asked for: exactly one of `update`, `delete`, `input`, `sql`, `from_rejected` and `from_kafka`.
 
     `start` and `end` in ISO 8601 or as the time column writes times; `update` as `a = expr, b = expr` and `where` as a
-    condition, in Pinot's SQL; `input` a file or a folder of files, `sql` a statement whose rows come; `expect` more
-    expectations than the table has.
+    condition, in Pinot's SQL; `input` a file or a folder of files, `sql` a statement whose rows come; `from_rejected`
+    brings the rejected rows that convert now, `from_kafka` what Kafka still holds; `expect` more expectations than the
+    table has.
     """
 
     start: str | None = None
@@ -54,10 +58,16 @@ class Change:
     expect: tuple[str, ...] = ()
     reason: str | None = None
     user: str | None = None
+    from_rejected: bool = False
+    from_kafka: bool = False
 
     @property
     def words(self) -> str:
         """The change as a sentence says it."""
+        if self.from_rejected:
+            return "rejected rows that convert now"
+        if self.from_kafka:
+            return "what Kafka still holds"
         matching = f" where {self.where}" if self.where else ""
         if self.update is not None:
             return f"update {self.update}{matching}"
@@ -83,15 +93,24 @@ class Backfills:
         request = self._request(found.spec, change, window)
         require_correctable(found.spec, request.kind)
         with self._home.recorded(found.name, "backfill-plan") as run:
-            warnings = self._commit_first(found)
+            warnings = found.catch_up()
             halves, late = self._move_first(found, window)
             spec = self._home.spec(found.name)  # after the halves: columns of their rows are in it by then
             plan = _blank(change, spec, halves, (*warnings, *late))
+            if change.from_kafka:
+                request = replace(request, held=self._held(spec, halves[1]))
             with self._with_rows(found, change, request, halves[0]) as (ready, inputs):
                 plan = replace(plan, created_at=self._home.bench.now_iso(), inputs=inputs)
                 made = plan_backfill(self._home.bench, spec, found.layout, halves, ready, plan)
             run.ended(made.sentence, did_something=bool(made.units))
         return made
+
+    def _held(self, spec: TableSpec, realtime: HalfSnapshot | None) -> HeldRows:
+        """What Kafka holds of the offsets that are committed in that version."""
+        from hybrid.ingest.again import held_rows
+
+        assert realtime is not None, "a table with a stream has a REALTIME half"
+        return held_rows(self._home.bench, spec, realtime.realtime)
 
     @contextmanager
     def _with_rows(
@@ -133,7 +152,8 @@ class Backfills:
         from hybrid.views import plan_view
 
         table, plan = self._find(plan_id)
-        if document is not None and dict(document) != plan_view(plan):
+        # A purge may have taken the samples out.
+        if document is not None and without_samples(dict(document)) != without_samples(plan_view(plan)):
             raise ConflictError(
                 f"The file does not say what '{plan_id}' was planned to do: it was changed by hand. "
                 "Nothing was changed.",
@@ -149,8 +169,11 @@ class Backfills:
                 wish = plans.wanted_of(table.layout, plan.id).wish  # what was asked for meanwhile stands
                 self._wish(table, plan, wish, error=str(error))
                 if wish is Wish.CANCEL:
+                    self._settle(table, plan, ended=True)
                     plans.discard_rows(table.layout, plan.id)
                 raise
+            if report.stopped is Wish.CANCEL:
+                self._settle(table, plan, ended=True)
             if report.buckets_done == report.buckets_total:
                 self._wish(table, plan, Wish.ENDED)
             if report.stopped is not Wish.PAUSE:
@@ -178,8 +201,50 @@ class Backfills:
         return self._stop(plan_id, Wish.PAUSE)
 
     def cancel(self, plan_id: str) -> BackfillStatus:
-        """Has a run stop for good. What it has corrected stays; its staged rows go."""
+        """Has a run stop for good. What it has corrected stays; its staged rows go.
+
+        Where its status says that rejected rows are `taken`, `release` gives them back.
+        """
         return self._stop(plan_id, Wish.CANCEL)
+
+    def release(self, plan_id: str) -> str:
+        """Gives the rejected rows back that a backfill has taken, after its end, and that are not in the table.
+
+        A sentence. ConflictError while the backfill may go on.
+        """
+        table, plan = self._find(plan_id)
+        with plans.runner(table.layout, plan.id), self._home.recorded(table.name, "backfill") as run:
+            state = status_of(table.layout, plan, self._entries(table)).state
+            if plans.wanted_of(table.layout, plan.id).wish is not Wish.CANCEL and state != REVERTED:
+                raise ConflictError(
+                    f"Backfill '{plan.id}' may go on: what it has taken stays taken.",
+                    hint=f"hybrid backfill cancel {plan.id}",
+                )
+            rows = self._settle(table, plan, ended=True)
+            sentence = f"{counted(rows, 'rejected row')} of '{table.name}' that '{plan.id}' had taken rejected again."
+            run.ended(sentence, did_something=bool(rows))
+        return sentence
+
+    @contextmanager
+    def reverting(self, table: Table, entry_id: str) -> Iterator[None]:
+        """Around a revert of one entry: what it takes out of the table is rejected again, as it was before.
+
+        What it brings back is taken first. ConflictError when something else has brought it since.
+        """
+        from hybrid.replace.backfill.claims import brought_back, claim, units_of
+
+        entries = self._entries(table)
+        entry = next((one for one in entries if one.id == entry_id), None)
+        found = brought_back(plans.plan_ids(table.layout), entries, entry) if entry is not None else None
+        plan = plans.find_plan(table.layout, found[0]) if found is not None else None
+        if found is None or plan is None or plans.claims_folder(table.layout, plan.id) is None:
+            yield
+            return
+        claim(self._home.bench, table.spec, table.layout, plan, units_of(plan, found[1]))
+        try:
+            yield
+        finally:
+            self._settle(table, plan, ended=plans.wanted_of(table.layout, plan.id).wish is Wish.CANCEL)
 
     def revert(self, plan_id: str, *, reason: str | None = None, user: str | None = None) -> JobReport:
         """Takes back all that a backfill has corrected, in one commit."""
@@ -191,22 +256,28 @@ class Backfills:
             report = revert_backfill(
                 self._home.bench, table.spec, table.layout, plan.id, reason=reason, user=user, act_id=act_id
             )
+            self._settle(table, plan, ended=True)
             run.ended(report.sentence, did_something=report.committed)
         return report
 
     # What comes before a plan
 
     def _request(self, spec: TableSpec, change: Change, window: Window | None) -> Request:
+        from hybrid.ingest.batch import stream_of
         from hybrid.replace.backfill.inputs import inspect_input
         from hybrid.replace.job_checks import with_asked
         from hybrid.sql.row_sql import row_assignments, row_condition
 
-        brings = change.input is not None or change.sql is not None
-        given = (change.update is not None, change.delete, change.input is not None, change.sql is not None)
-        if given.count(True) != 1:
-            raise UsageError("What is to be corrected? Give one of --update, --delete, --input and --sql.")
-        if brings and change.where is not None:
-            raise UsageError("--where goes with --update and --delete; --input and --sql bring the rows themselves.")
+        rows = (change.input is not None, change.sql is not None, change.from_rejected, change.from_kafka)
+        if (change.update is not None, change.delete, *rows).count(True) != 1:
+            raise UsageError(
+                "What is to be corrected? Give one of --update, --delete, --input, --sql, --from-rejected and "
+                "--from-kafka."
+            )
+        if any(rows) and change.where is not None:
+            raise UsageError("--where goes with --update and --delete; the others bring the rows themselves.")
+        if change.from_rejected and Half.REALTIME not in spec.halves:
+            raise SpecError(f"Table '{spec.name}' has no REALTIME half, which alone rejects rows.")
         now_ms = self._home.bench.now_ms()
         expected = with_asked(spec, (), change.expect)
         where = row_condition(change.where, spec, "--where", now_ms=now_ms) if change.where is not None else None
@@ -215,26 +286,17 @@ class Backfills:
             return Request(ChangeKind.ROWS, window, files=files, csv_format=csv_format, expectations=expected)
         if change.sql is not None:
             return Request(ChangeKind.ROWS, window, expectations=expected)
+        if change.from_rejected:
+            return Request(ChangeKind.REJECTED, window, expectations=expected)
+        if change.from_kafka:
+            stream_of(spec)
+            return Request(ChangeKind.KAFKA, window, expectations=expected)
         if change.delete:
             return Request(ChangeKind.DELETE, window, where, expectations=expected)
         assert change.update is not None
         assignments = row_assignments(change.update, spec, "--update", now_ms=now_ms)
         refuse_deciding(spec, assignments)
         return Request(ChangeKind.UPDATE, window, where, assignments, expectations=expected)
-
-    def _commit_first(self, table: Table) -> list[str]:
-        """Commits what Kafka holds, so that the plan sees the rows that queries show; what came in the way."""
-        from hybrid.ingest.loop import ingest_until_caught_up
-
-        if table.spec.stream is None or table.name in self._home.catalog.serving.pauses():
-            return []
-        if table.connectors.waits() is not None:
-            return []
-        try:
-            ingest_until_caught_up(self._home.bench, table.spec, table.layout, stop_at=table.connectors.stop_at)
-        except StreamError as error:
-            return [f"Planned without what Kafka may hold beyond the last commit: {error}"]
-        return []
 
     def _move_first(
         self, table: Table, window: Window | None
@@ -292,12 +354,18 @@ class Backfills:
     def _stop(self, plan_id: str, wish: Wish) -> BackfillStatus:
         table, plan = self._find(plan_id)
         status = status_of(table.layout, plan, self._entries(table))
-        if status.state in {DONE, CANCELLED} or (status.state == REVERTED and wish is Wish.PAUSE):
+        gives_back = wish is Wish.CANCEL and status.state == CANCELLED and status.taken
+        if (status.state in {DONE, CANCELLED} and not gives_back) or (status.state == REVERTED and wish is Wish.PAUSE):
             raise ConflictError(f"Backfill '{plan.id}' is {status.state}: there is nothing to {wish.value}.")
         self._wish(table, plan, wish)
         if wish is Wish.CANCEL and not plans.is_running(table.layout, plan.id):
             plans.discard_rows(table.layout, plan.id)
         return status_of(table.layout, plan, self._entries(table))
+
+    def _settle(self, table: Table, plan: Plan, *, ended: bool) -> int:
+        from hybrid.replace.backfill.claims import settle
+
+        return settle(self._home.bench, table.spec, table.layout, plan, ended=ended)
 
     def _wish(self, table: Table, plan: Plan, wish: Wish, error: str | None = None) -> None:
         plans.want(table.layout, plan.id, Wanted(wish, self._home.bench.now_iso(), error))

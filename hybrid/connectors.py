@@ -20,6 +20,7 @@ from hybrid.spec.connectors import (
     waits_for,
 )
 from hybrid.spec.table_config import Half
+from hybrid.table.boundary import partition_key
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -260,7 +261,11 @@ class TableConnectors:
         stream = self._spec.stream
         assert stream is not None
         state = self._table.half(Half.REALTIME).realtime
-        committed = {key.partition: offset for key, offset in state.offsets.items()}
+        committed = {
+            key.partition: offset
+            for key, offset in state.offsets.items()
+            if key == partition_key(stream, key.partition)  # and not a replay's
+        }
         if not state.reads(stream):
             return None
         try:

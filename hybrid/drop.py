@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, NotFoundError
@@ -37,10 +38,15 @@ def drop_table(home: Hybrid, name: str, *, purge: bool = False) -> str:
     return f"Table '{name}' and all its data are gone."
 
 
+def dropped_copies(home: Hybrid, name: str) -> list[Path]:
+    """The folders of tables of that name that were dropped, oldest first."""
+    return sorted((home.settings.warehouse / _DROPPED).glob(f"{name}@*"))
+
+
 def undrop_table(home: Hybrid, name: str) -> str:
     """Brings back the table of that name that was dropped last."""
     dropped = home.settings.warehouse / _DROPPED
-    found = sorted(dropped.glob(f"{name}@*"))
+    found = dropped_copies(home, name)
     if not found:
         raise NotFoundError.named("Dropped table", name, {path.name.partition("@")[0] for path in dropped.glob("*@*")})
     layout = home.layout(name)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hybrid.errors import HybridError, NotFoundError
+from hybrid.errors import HybridError, NotFoundError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.plain import json_value
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from hybrid.consumption import ConsumingInfo, PauseStatus
     from hybrid.ingest.batch import BatchReport
     from hybrid.ingest.loop import IngestReport
+    from hybrid.ingest.replay import ReplayReport
     from hybrid.ingest.seal import SealReport
     from hybrid.move.explicit import BoundaryReport, Wish
     from hybrid.move.move import MoveReport
     from hybrid.origins import Origin
+    from hybrid.purges import Erasure
     from hybrid.replace.lineage import ReplacementEntry
+    from hybrid.replace.purge.report import PurgeReport
     from hybrid.replace.report import JobReport
     from hybrid.replacing import Replacing
     from hybrid.spec.job_spec import JobSpec
@@ -146,6 +149,18 @@ class Table:
                 return done
             time.sleep(_WAIT_S)
 
+    def replay_rejected(self, *, dry_run: bool = False) -> ReplayReport:
+        """Brings the rejected rows that convert by the settings of now; see `hybrid.ingest.replay`."""
+        from hybrid.ingest.replay import replay_rejected
+
+        bench = self._home.bench
+        if dry_run:
+            return replay_rejected(bench, self.spec, self.layout, dry_run=True)
+        with self._home.recorded(self.name, "replay") as run:
+            report = replay_rejected(bench, self.spec, self.layout, act_id=self._home.act_id("replay"))
+            run.ended(report.sentence, did_something=report.version is not None)
+        return report
+
     def seal(self, segment: str | None = None) -> SealReport:
         """Commits what Kafka holds, then seals the consuming segments, or the one of that name."""
         from hybrid.ingest.loop import ingest_until_caught_up
@@ -176,6 +191,35 @@ class Table:
             )
             run.ended(report.sentence, did_something=report.moved)
         return report
+
+    def catch_up(self) -> list[str]:
+        """Commits what Kafka holds, so that an act sees the rows that queries show; what came in the way."""
+        from hybrid.ingest.loop import ingest_until_caught_up
+
+        if self.spec.stream is None or self.name in self._home.catalog.serving.pauses():
+            return []
+        if self.connectors.waits() is not None:
+            return []
+        try:
+            ingest_until_caught_up(self._home.bench, self.spec, self.layout, stop_at=self.connectors.stop_at)
+        except (StreamError, NotFoundError) as error:
+            return [f"Went on without what Kafka may hold beyond the last commit: {error}"]
+        return []
+
+    def purge(self, erasure: Erasure) -> PurgeReport:
+        """Removes the rows that match and that no query shows from every place, and reads all of them again.
+
+        ConflictError while queries show a row that matches, or a plan has staged one; see `hybrid.replace.purge`.
+        """
+        from hybrid.purges import purge_table
+
+        return purge_table(self._home, self, erasure)
+
+    def purges(self) -> list[dict[str, Any]]:
+        """The records of all purges, newest first."""
+        from hybrid.replace.purge.report import kept
+
+        return kept(self.layout)
 
     def set_boundary(self, time_ms: int | None) -> BoundaryReport:
         """Sets the boundary by hand, until it is cleared: offline rows before `time_ms` (epoch ms) are visible.
@@ -216,12 +260,17 @@ class Table:
         return report
 
     def revert(self, replacement: str, *, dry_run: bool = False, **options: Any) -> JobReport:
-        """Puts back what a replacement replaced, as a new commit."""
+        """Puts back what a replacement replaced, as a new commit.
+
+        One in several requests that has not ended is taken back: what was pushed to it goes.
+        """
         from hybrid.replace.revert import revert
 
+        if self.replacing.waiting(replacement) is not None:
+            return self.replacing.throw_away(replacement, dry_run=dry_run, reason=options.get("reason"))
         if dry_run:
             return revert(self._home.bench, self.spec, self.layout, replacement, dry_run=True, **options)
-        with self._home.recorded(self.name, "revert") as run:
+        with self._home.recorded(self.name, "revert") as run, self._home.backfills.reverting(self, replacement):
             act_id = self._home.act_id("revert")
             report = revert(self._home.bench, self.spec, self.layout, replacement, act_id=act_id, **options)
             run.ended(report.sentence, did_something=report.committed)
@@ -312,13 +361,23 @@ class Table:
 
         return origins_of(self.half(Half(self.segment(name).half)), name)
 
-    def rejected(self, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
-        """Rejected rows by offset: topic, partition, offset, reason, value (text, or hex where it is none)."""
+    def rejected(self, limit: int = 1000, offset: int = 0, *, everything: bool = False) -> list[dict[str, Any]]:
+        """Rejected rows by offset: topic, partition, offset, reason, value (text, or hex where it is none).
+
+        With `everything` also those that were brought since, each with its `state`.
+        """
         from hybrid.rejected import read_rejected
 
         snapshot = self.half(Half.REALTIME)
         files = [file.path for file in snapshot.files if file.segment == columns.rejected_segment(self.name)]
-        return read_rejected(files, limit, offset)
+        return read_rejected(files, limit, offset, everything=everything)
+
+    def count_rejected(self, *, everything: bool = False) -> int:
+        """How many rows are still rejected; with `everything` also those that were brought since."""
+        snapshot = self.half(Half.REALTIME)
+        if not everything:
+            return snapshot.realtime.rejected
+        return sum(file.rows for file in snapshot.files if file.segment == columns.rejected_segment(self.name))
 
     def pause(self, comment: str | None = None) -> PauseStatus:
         """Pauses ingestion by a server until it is resumed."""

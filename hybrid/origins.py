@@ -10,7 +10,7 @@ from hybrid.lake.log import Commit, DataFile, HalfSnapshot, commits_to, texts
 from hybrid.table.columns import OFFSET
 
 # Acts whose rows lie in Kafka: their offsets are Kafka's. Those of others number rows of files.
-_FROM_KAFKA = frozenset({"ingest", "move"})
+_FROM_KAFKA = frozenset({"ingest", "move", "replay"})
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+_SAMPLES = frozenset({"sample", "samples"})
+
 
 def json_value(value: object) -> Any:
     """A value as JSON can hold it: bytes as hex, BIG_DECIMAL and not-a-number as strings, times as ISO 8601."""
@@ -29,6 +31,14 @@ def json_value(value: object) -> Any:
         case list() | tuple() | set() | frozenset():
             return [json_value(one) for one in value]
     return str(value)
+
+
+def without_samples(value: Any) -> Any:
+    """A JSON value without the rows that plans, reports and results of expectations show as samples."""
+    if isinstance(value, dict):
+        empty = {name: type(one)() for name, one in value.items() if name in _SAMPLES and isinstance(one, list | dict)}
+        return {name: without_samples(one) for name, one in value.items()} | empty
+    return [without_samples(one) for one in value] if isinstance(value, list) else value
 
 
 def utc(time_ms: int) -> str:

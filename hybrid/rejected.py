@@ -7,16 +7,26 @@ from typing import Any
 
 from hybrid.table import columns
 
+REJECTED = "rejected"
 
-def read_rejected(files: Sequence[str], limit: int, offset: int = 0) -> list[dict[str, Any]]:
-    """Rejected rows of these Parquet files by topic, partition, offset: at most `limit`, after the first `offset`."""
+
+def read_rejected(
+    files: Sequence[str], limit: int, offset: int = 0, *, everything: bool = False
+) -> list[dict[str, Any]]:
+    """Rejected rows of these Parquet files by topic, partition, offset: at most `limit`, after the first `offset`.
+
+    Those that are still rejected; with `everything` also those that were brought since, each with its `state`.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    wanted = [columns.TOPIC, columns.PARTITION, columns.OFFSET, columns.REASON, columns.RAW]
+    wanted = [columns.TOPIC, columns.PARTITION, columns.OFFSET, columns.REASON, columns.RAW, columns.OP]
     if not files:
         return []
     table = pa.concat_tables([pq.ParquetFile(path).read(columns=wanted) for path in files])
+    if not everything:
+        table = table.filter(pc.field(columns.OP) == columns.OP_ROW)
     table = table.sort_by([(name, "ascending") for name in wanted[:3]]).slice(offset, limit)
     return [
         {
@@ -25,9 +35,14 @@ def read_rejected(files: Sequence[str], limit: int, offset: int = 0) -> list[dic
             "offset": row[columns.OFFSET],
             "reason": row[columns.REASON],
             "value": _text(row[columns.RAW]),
+            **({"state": _state(row[columns.OP])} if everything else {}),
         }
         for row in table.to_pylist()
     ]
+
+
+def _state(mark: str) -> str:
+    return REJECTED if mark == columns.OP_ROW else mark
 
 
 def _text(raw: bytes | None) -> str | None:

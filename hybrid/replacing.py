@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake import pushes
 from hybrid.lake.pushes import OpenReplacement, PushState
-from hybrid.verbs import REPLACE
+from hybrid.verbs import REPLACE, REVERT
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
     from hybrid.handle import Table
     from hybrid.replace.report import JobReport
+    from hybrid.replace.waiting import Waiting
 
 
 class Replacing:
@@ -78,6 +79,47 @@ class Replacing:
             raise closed(found, state)
         take_back(self._table.layout, found, force)
         return f"Reverted '{found.id}': what was pushed to it is gone. Nothing of it was visible."
+
+    def throw_away(self, entry: str, *, dry_run: bool = False, reason: str | None = None) -> JobReport:
+        """As `take_back` with `force`, told as a revert is; `dry_run` only says what would go.
+
+        There is no lineage entry to keep `reason` with, and the report warns of that.
+        """
+        from hybrid.replace.diff import Difference
+        from hybrid.replace.opening import closed
+        from hybrid.replace.report import report_of
+        from hybrid.replace.waiting import waiting_of
+
+        found = waiting_of(self._table.layout, self.find(entry))
+        if found.state is not PushState.IN_PROGRESS:
+            raise closed(found.entry, found.state)
+        if dry_run:
+            sentence = f"Would throw away what waits for '{entry}': {found.pushed_words}. Nothing was touched."
+        else:
+            with self._home.recorded(self._table.name, REVERT) as run:
+                self.take_back(entry, force=True)
+                gone = ", and is gone. Nothing of it was visible." if found.pushed else " to it."
+                sentence = f"Reverted '{entry}': {found.pushed_words}{gone}"
+                run.ended(sentence, did_something=True)
+        warnings = ("The reason is not kept: what was never visible has no lineage entry.",) if reason else ()
+        told: dict[str, object] = {"dry_run": dry_run, "warnings": warnings}
+        return report_of(self._table.name, ((), ()), Difference(0, 0), sentence, **told)
+
+    def waiting(self, entry: str) -> Waiting | None:
+        """How one stands that was started and has no commit, also one taken back; None for any other id."""
+        from hybrid.replace.waiting import waiting_of
+
+        found = pushes.find_replacement(self._table.layout, entry)
+        if found is None or self.state(entry) is PushState.COMPLETED:
+            return None
+        return waiting_of(self._table.layout, found)
+
+    def in_progress(self) -> list[Waiting]:
+        """Those that have not ended, newest first."""
+        from hybrid.replace.waiting import waiting_of
+
+        layout = self._table.layout
+        return [waiting_of(layout, entry) for entry in reversed(pushes.in_progress(layout))]
 
     def find(self, entry: str) -> OpenReplacement:
         """One that was started, however it ended; NotFoundError, with a suggestion, when none has that id."""

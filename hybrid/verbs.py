@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Json = Any
 INGEST, JOB, REVERT, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "revert", "seal", "boundary", "backfill"
-REPLACE = "replace"
+REPLACE, REPLAY, PURGE = "replace", "replay", "purge"
 
 
 @dataclass(frozen=True)
@@ -121,18 +121,22 @@ def boundary(home: Hybrid, *, table: str) -> Json:
 
 
 def replacements(home: Hybrid, *, table: str) -> Json:
-    """Replacements and reverts of a table, newest first."""
-    return [json_value(entry.to_json()) for entry in home.table(table).replacements()]
+    """Replacements and reverts of a table, newest first; before them those in several requests that are in progress."""
+    found = home.table(table)
+    waiting = [json_value(entry.to_json()) for entry in found.replacing.in_progress()]
+    return waiting + [json_value(entry.to_json()) for entry in found.replacements()]
 
 
 def replacement(home: Hybrid, *, table: str, entry: str) -> Json:
     """One of them."""
-    return json_value(home.table(table).replacement(entry).to_json())
+    found = home.table(table)
+    shown = found.replacing.waiting(entry) or found.replacement(entry)
+    return json_value(shown.to_json())
 
 
-def rejected(home: Hybrid, *, table: str, limit: int = 1000) -> Json:
-    """Messages that could not be read."""
-    return json_value(home.table(table).rejected(limit))
+def rejected(home: Hybrid, *, table: str, limit: int = 1000, everything: bool = False) -> Json:
+    """Messages that could not be read; with `everything` also those that were brought since."""
+    return json_value(home.table(table).rejected(limit, everything=everything))
 
 
 def pause_status(home: Hybrid, *, table: str) -> Json:
@@ -198,6 +202,11 @@ def move(home: Hybrid, *, table: str, max_buckets: int | None = 1, dry_run: bool
     return views.move_view(home.table(table).move(max_buckets=max_buckets, dry_run=dry_run))
 
 
+def rejected_replay(home: Hybrid, *, table: str, dry_run: bool = False) -> Json:
+    """Brings the rejected rows that convert by the settings of now."""
+    return json_value(vars(home.table(table).replay_rejected(dry_run=dry_run)))
+
+
 def task_run(home: Hybrid, *, table: str, type: str, dry_run: bool = False) -> Json:
     """Runs a task of a table as its schedule would."""
     if type != MOVE_TASK:
@@ -222,6 +231,28 @@ def boundary_set(home: Hybrid, *, table: str, at: str | None = None) -> Json:
 def boundary_clear(home: Hybrid, *, table: str) -> Json:
     """Takes a boundary back that was set by hand."""
     return views.boundary_report_view(home.table(table).clear_boundary())
+
+
+def purge(
+    home: Hybrid,
+    *,
+    table: str,
+    where: str,
+    undecided: bool = False,
+    dry_run: bool = False,
+    reason: str | None = None,
+    user: str | None = None,
+) -> Json:
+    """Removes deleted rows from every place that still has them; see `hybrid.handle.Table.purge`."""
+    from hybrid.purges import Erasure
+
+    erasure = Erasure(where, undecided, dry_run, reason, user)
+    return json_value(home.table(table).purge(erasure).to_json())
+
+
+def purges(home: Hybrid, *, table: str) -> Json:
+    """The records of a table's purges, newest first."""
+    return home.table(table).purges()
 
 
 def job_run(
@@ -270,6 +301,8 @@ def backfill_plan(
     where: str | None = None,
     input: str | None = None,
     sql: str | None = None,
+    from_rejected: bool = False,
+    from_kafka: bool = False,
     expect: Sequence[str] = (),
     reason: str | None = None,
     user: str | None = None,
@@ -277,7 +310,8 @@ def backfill_plan(
     """Plans a correction and stages its rows (see `hybrid.backfills.Change`)."""
     from hybrid.backfills import Change
 
-    change = Change(start, end, update, delete, where, input, sql, tuple(expect), reason, user)
+    rows = (from_rejected, from_kafka)
+    change = Change(start, end, update, delete, where, input, sql, tuple(expect), reason, user, *rows)
     return views.plan_view(home.backfills.plan(table, change))
 
 
@@ -319,6 +353,11 @@ def backfill_pause(home: Hybrid, *, backfill: str) -> Json:
 def backfill_cancel(home: Hybrid, *, backfill: str) -> Json:
     """Has a run stop for good."""
     return views.backfill_view(home.backfills.cancel(backfill))
+
+
+def backfill_release(home: Hybrid, *, backfill: str) -> Json:
+    """Gives back the rejected rows that a cancelled one has taken; a sentence."""
+    return {"sentence": home.backfills.release(backfill)}
 
 
 def backfill_revert(home: Hybrid, *, backfill: str, reason: str | None = None, user: str | None = None) -> Json:
@@ -371,6 +410,7 @@ VERBS: Mapping[str, Verb] = {
     "flows": Verb(flows),
     "ingest": Verb(ingest, INGEST),
     "move": Verb(move, MOVE_TASK),
+    "rejected_replay": Verb(rejected_replay, REPLAY),
     "task_run": Verb(task_run, MOVE_TASK, only_one=True),
     "job_run": Verb(job_run, JOB),
     "revert": Verb(revert, REVERT),
@@ -378,10 +418,13 @@ VERBS: Mapping[str, Verb] = {
     "backfill_plan": Verb(backfill_plan, BACKFILL),
     "backfill_run": Verb(backfill_run, BACKFILL),
     "backfill_revert": Verb(backfill_revert, REVERT),
+    "backfill_release": Verb(backfill_release, BACKFILL),
     "backfills": Verb(backfills),
     "backfill": Verb(backfill),
     "backfill_pause": Verb(backfill_pause),
     "backfill_cancel": Verb(backfill_cancel),
+    "purge": Verb(purge, PURGE),
+    "purges": Verb(purges),
     "seal": Verb(seal, SEAL),
     "boundary_set": Verb(boundary_set, BOUNDARY),
     "boundary_clear": Verb(boundary_clear, BOUNDARY),

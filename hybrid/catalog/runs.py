@@ -19,10 +19,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from hybrid.catalog.schema import RUNS
+from hybrid.plain import without_samples
 
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
 ATTEMPTS_MAX = 20
+_FORGETS = "purge"
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,23 @@ class Runs:
         }
         with self._engine.begin() as connection:
             connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(**values))
+            # What was to be forgotten is not kept by the record of it.
+            forgets = RUNS.update().where(RUNS.c.id == run_id, RUNS.c.type == _FORGETS)
+            connection.execute(forgets.values(arguments=json.dumps({})))
+
+    def forget_samples(self, table: str) -> int:
+        """Takes the rows out that reports of a table's runs show as samples; how many reports had some."""
+        reports = sa.select(RUNS.c.id, RUNS.c.report).where(RUNS.c.table_name == table, RUNS.c.report.is_not(None))
+        count = 0
+        with self._engine.begin() as connection:
+            for run_id, report in connection.execute(reports).all():
+                document = json.loads(report)
+                bare = without_samples(document)
+                if bare != document:
+                    changed = RUNS.update().where(RUNS.c.id == run_id).values(report=json.dumps(bare))
+                    connection.execute(changed)
+                    count += 1
+        return count
 
     def find(self, run_id: str) -> RunRecord | None:
         """The run of that id, or None."""

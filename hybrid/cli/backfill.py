@@ -16,6 +16,7 @@ from hybrid.errors import NotFoundError, UsageError
 
 _BUCKETS = ("start", "end", "state", "rows_before", "rows_after", "added", "removed", "changed")
 _LISTED = ("id", "table", "created_at", "state", "buckets_done", "buckets_total", "change", "reason", "user", "result")
+_OVER = {"CANCELLED", "REVERTED"}
 _SHOWN_MAX = 40
 _FINDINGS = 3
 
@@ -36,6 +37,8 @@ def backfill() -> None:
     "--input", "input_", metavar="PATH", help="A file or folder of rows: they come in the place of all others."
 )
 @click.option("--sql", metavar="SELECT", help="A statement whose rows come in the place of all others.")
+@click.option("--from-rejected", is_flag=True, help="Rejected rows that convert now come beside what is there.")
+@click.option("--from-kafka", is_flag=True, help="What Kafka still holds comes in the place of what came by it.")
 @click.option("--expect", multiple=True, metavar="EXPECTATION", help="What must hold of the rows; @FILE reads JSON.")
 @click.option("-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), help="Where PLAN.json goes.")
 @click.option("--reason", help="Why; kept with the lineage entries.")
@@ -50,6 +53,8 @@ def plan(
     where: str | None,
     input_: str | None,
     sql: str | None,
+    from_rejected: bool,
+    from_kafka: bool,
     expect: tuple[str, ...],
     output: Path | None,
     reason: str | None,
@@ -60,6 +65,8 @@ def plan(
     rows = str(Path(input_).expanduser().absolute()) if input_ is not None else None
     expected = [read_expectation(text) for text in expect]
     asked = {"update": update, "delete": delete, "where": where, "input": rows, "sql": sql, "expect": expected}
+    flags = {"from_rejected": from_rejected, "from_kafka": from_kafka}
+    asked |= {name: True for name, given in flags.items() if given}
     found = ask(cli, "backfill_plan", table=table, start=start, end=end, reason=reason, user=os_user(), **asked)
     if output is not None:
         output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
@@ -174,7 +181,11 @@ def resume(cli: Cli, plan: str) -> None:
 @pass_cli
 def cancel(cli: Cli, plan: str) -> None:
     """Stop a run for good. What it has corrected stays, and can be reverted."""
-    cli.emit(ask(cli, "backfill_cancel", backfill=_read(plan)[0]))
+    found = ask(cli, "backfill_cancel", backfill=_read(plan)[0])
+    if found["taken"] and found["state"] in _OVER:
+        cli.say(ask(cli, "backfill_release", backfill=found["id"])["sentence"])
+        found = {**found, "taken": 0}
+    cli.emit(found)
 
 
 @backfill.command()

@@ -34,6 +34,7 @@ NOUNS = {
     "segment": Noun("hybrid.cli.segment:segment", "The segments of a table."),
     "boundary": Noun("hybrid.cli.boundary:boundary", "The boundary between the halves."),
     "job": Noun("hybrid.cli.job:job", "Run an ingestion job spec."),
+    "purge": Noun("hybrid.cli.purge:purge", "Remove deleted rows for good, and prove it."),
     "replacement": Noun("hybrid.cli.replacement:replacement", "What replaced what, and back."),
     "backfill": Noun("hybrid.cli.backfill:backfill", "Correct a stretch of time: plan, look, run, revert."),
     "access": Noun("hybrid.cli.access:access", "Who may use the server, and what for."),

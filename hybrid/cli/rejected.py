@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import ask
+from hybrid.cli.opened import ask, tell
+
+_COLUMNS = ("topic", "partition", "offset", "reason", "value")
 
 
 @click.group(cls=HybridGroup)
@@ -16,7 +18,22 @@ def rejected() -> None:
 @rejected.command("list")
 @click.argument("table", metavar="TABLE")
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True)
+@click.option("--all", "everything", is_flag=True, help="Also those that were brought since, with their state.")
 @pass_cli
-def list_(cli: Cli, table: str, limit: int) -> None:
+def list_(cli: Cli, table: str, limit: int, everything: bool) -> None:
     """Where each came from, why it was rejected, and its bytes as they came."""
-    cli.emit(ask(cli, "rejected", table=table, limit=limit), ["topic", "partition", "offset", "reason", "value"])
+    more = {"everything": True} if everything else {}
+    found = ask(cli, "rejected", table=table, limit=limit, **more)
+    cli.emit(found, [*_COLUMNS, "state"] if everything else list(_COLUMNS))
+
+
+@rejected.command()
+@click.argument("table", metavar="TABLE")
+@click.option("--dry-run", is_flag=True, help="Say what would convert; change nothing.")
+@pass_cli
+def replay(cli: Cli, table: str, dry_run: bool) -> None:
+    """Bring what converts by the table's settings of now, in one commit; the rest stays rejected."""
+    found = ask(cli, "rejected_replay", table=table, dry_run=dry_run)
+    tell(cli, found)
+    if found["reasons"] and not cli.is_machine_read:
+        cli.emit(found["reasons"], ["rows", "reason"])

@@ -20,7 +20,7 @@ def replacement() -> None:
 @click.argument("table", metavar="TABLE")
 @pass_cli
 def list_(cli: Cli, table: str) -> None:
-    """Replacements and reverts, newest first."""
+    """Replacements and reverts, newest first; before them those that are IN_PROGRESS."""
     cli.emit(ask(cli, "replacements", table=table), ["id", "created_at", "kind", "state", "user", "reason", "result"])
 
 
@@ -41,7 +41,7 @@ def show(cli: Cli, table: str, entry: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, yes: bool) -> None:
-    """Put back what a replacement replaced, as a new commit."""
+    """Put back what a replacement replaced, as a new commit. One IN_PROGRESS: throw away what was pushed to it."""
     ask(cli, "table_show", table=table)  # a name that is wrong is said before anything is asked
     if not dry_run:
         confirm(f"Revert {entry} of table '{table}'?", yes)

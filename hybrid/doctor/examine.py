@@ -13,6 +13,7 @@ from hybrid.doctor.halves import check_halves
 from hybrid.doctor.leftovers import check_leftovers, check_parts
 from hybrid.doctor.machine import check_machine
 from hybrid.doctor.records import check_catalog
+from hybrid.doctor.replacements import check_replacements
 from hybrid.doctor.streams import StreamChecks
 from hybrid.errors import NotFoundError
 from hybrid.spec.table_config import Half
@@ -59,6 +60,8 @@ def _check_table(checkup: Checkup, streams: StreamChecks, name: str) -> None:
             if Half.OFFLINE in halves:
                 with checkup.surviving("backfill", name):
                     check_backfills(checkup, name)
+                with checkup.surviving("replacement", name):
+                    check_replacements(checkup, name)
     check_leftovers(checkup, name)
 
 

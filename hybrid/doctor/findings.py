@@ -70,6 +70,10 @@ class Checkup:
         self.findings.append(finding)
         return finding.repair is not None
 
+    def age_ms(self, since: str) -> float:
+        """How long ago an ISO 8601 time was, by the home's clock."""
+        return self.home.now_ms() - datetime.fromisoformat(since).timestamp() * 1000
+
     @contextmanager
     def surviving(self, check: str, table: str | None = None) -> Iterator[None]:
         """Whatever a damaged home makes a check raise is a finding, too: the other checks go on."""

@@ -148,6 +148,8 @@ def _uncommitted(stream: StreamConfig, state: RealtimeState, files: Sequence[Dat
         partition, offset = file.high.get(columns.PARTITION), file.high.get(columns.OFFSET)
         if isinstance(partition, int) and isinstance(offset, int):
             key = partition_key(stream, partition)
+            if file.low.get(columns.EPOCH, key.epoch) != key.epoch:
+                continue  # a replay's: its offsets were read long ago
             committed = state.offsets.get(key, 0)
             if offset >= committed:
                 yield f"Segment {file.segment} holds offset {offset} of {key}, and {committed} is the next one to read."

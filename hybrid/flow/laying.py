@@ -59,9 +59,3 @@ def named_segments(
     names = F.broadcast(bench.spark.createDataFrame(pairs, ddl))
     same = F.col(_BUCKET).eqNullSafe(F.col(_NAMED_BUCKET)) & (F.col(_SPLIT) == F.col(_NAMED_SPLIT))
     return laying.rows.join(names, same), [pair[2] for pair in pairs]
-
-
-def in_files(spec: TableSpec, frame: DataFrame) -> DataFrame:
-    """Rows of OFFLINE, each segment in one sorted file."""
-    order = [columns.SEGMENT, *spec.sort_columns, columns.TIME, *columns.ARRIVAL]
-    return frame.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in order))

@@ -62,11 +62,10 @@ def decode_frame(
     A message that the table's filter drops is there without a segment, so that it is counted; it must not be stored.
     `assigners` hands out segments by Kafka partition; `topic` gives connector, topic and epoch of the rows.
     """
-    from hybrid.lake.layout import physical_columns
+    from hybrid.lake.layout import ddl_of, physical_columns
 
     wanted = [*physical_columns(spec, Half.REALTIME), (VALUE_BYTES, "bigint")]
-    ddl = ", ".join(f"`{name}` {kind}" for name, kind in wanted)
-    return messages.mapInArrow(_worker(spec, dict(assigners), topic), ddl)
+    return messages.mapInArrow(_worker(spec, dict(assigners), topic), ddl_of(wanted))
 
 
 def assigners_for(
@@ -99,7 +98,7 @@ def _convert_batch(
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
-    from hybrid.lake.create import arrow_schema
+    from hybrid.lake.create import arrow_schema, record_batch
 
     values, partitions, offsets, timestamps = (column.to_pylist() for column in batch.columns)
     nothing = (None,) * len(spec.schema.fields)
@@ -121,6 +120,4 @@ def _convert_batch(
             rows.append((segment, topic.connector, topic.topic, topic.epoch, partition, offset, timestamp, *tail))
             size = 0  # of a message with several records the first counts for all
     schema = arrow_schema(spec, Half.REALTIME).append(pa.field(VALUE_BYTES, pa.int64()))
-    lists = zip(*rows, strict=True) if rows else ([] for _ in schema)
-    arrays = [pa.array(list(items), field.type) for items, field in zip(lists, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return record_batch(schema, rows)

@@ -6,6 +6,7 @@ No rows are written, so no JVM is started: the empty table is laid by delta-rs, 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,6 +71,13 @@ def commit_state(path: Path, state: HalfState) -> None:
 def _identifier(name: str) -> str:
     """A column's name as Delta parses it in a property: with backticks where it is more than a plain word."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name}`"
+
+
+def record_batch(schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
+    """Rows, each with a value for every field of the schema, as Arrow has them."""
+    lists = zip(*rows, strict=True) if rows else ([] for _ in schema)
+    arrays = [pa.array(list(items), field.type) for items, field in zip(lists, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def arrow_schema(spec: TableSpec, half: Half) -> pa.Schema:

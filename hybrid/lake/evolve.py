@@ -13,7 +13,7 @@ from deltalake import DeltaTable, Schema
 from hybrid.errors import SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.create import arrow_schema
-from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.layout import TableLayout, ddl_of, physical_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, TableSpec
@@ -35,8 +35,7 @@ def add_columns(bench: Workbench, spec: TableSpec, layout: TableLayout, half: Ha
         documents = {"schema": spec.schema_doc, "realtime": spec.realtime_doc, "offline": spec.offline_doc}
         detail = {"columns": new, **documents, "brokers": spec.stream.brokers if spec.stream else None}
         act = next_act(current.state, new_act_id("evolve"), "evolve", bench.now_iso(), detail)
-        ddl = ", ".join(f"`{name}` {kind}" for name, kind in wanted)
-        nothing = bench.spark.createDataFrame([], ddl)
+        nothing = bench.spark.createDataFrame([], ddl_of(wanted))
         commit_act(nothing, path, replace(current.state, act=act), planned=current.version, evolve=True)
 
 

@@ -10,15 +10,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.spec.table_config import Half, TableSpec
-from hybrid.table.columns import HIDDEN, REJECTED_ONLY
+from hybrid.table.columns import ARRIVAL, HIDDEN, REJECTED_ONLY, SEGMENT, TIME
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,36 @@ class TableLayout:
         """Where one of them lies with its staged rows."""
         return self.plans / plan_id
 
+    @property
+    def purges(self) -> Path:
+        """Where the records of purges lie."""
+        return self.root / "purges"
+
 
 def physical_columns(spec: TableSpec, half: Half) -> list[tuple[str, str]]:
     """(name, Spark type) of every stored column of a half, in physical order: hidden columns, then the user's."""
     hidden = [*HIDDEN, *(REJECTED_ONLY if half is Half.REALTIME else ())]
     return [*hidden, *((field.name, field.spark_type) for field in spec.schema.fields)]
+
+
+def ddl_of(fields: Iterable[tuple[str, str]]) -> str:
+    """(name, Spark type) pairs as Spark reads a schema from text."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in fields)
+
+
+def physical_ddl(spec: TableSpec, half: Half) -> str:
+    """The stored columns of a half as Spark reads a schema from text."""
+    return ddl_of(physical_columns(spec, half))
+
+
+def segment_order(spec: TableSpec) -> list[Column]:
+    """The order of rows in the files of OFFLINE: by segment, and in it by sort columns, time and arrival."""
+    return [quoted(name) for name in (SEGMENT, *spec.sort_columns, TIME, *ARRIVAL)]
+
+
+def in_files(spec: TableSpec, frame: DataFrame) -> DataFrame:
+    """Rows of OFFLINE, each segment in one sorted file."""
+    return frame.repartition(SEGMENT).sortWithinPartitions(*segment_order(spec))
 
 
 def statistics_columns(spec: TableSpec, half: Half) -> list[str]:

@@ -1,4 +1,4 @@
-"""One lock per half: acts on a half are serial, across processes of this machine.
+"""Locks of files, and the one of a half: acts on a half are serial, across processes of this machine.
 
 The lock is `flock` on a file beside the half, so it is gone when its holder is. But a killed Python process can leave
 its JVM behind for a moment, in the middle of a commit; two JVMs must never write one local Delta log. So the holder
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from hybrid.errors import ConflictError
 from hybrid.jvm.process import Process
@@ -43,6 +43,25 @@ def half_lock(path: Path, *, jvm_pid: int | None, timeout_s: float, waiting: Cal
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
+def took_lock(file: IO[Any], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> bool:
+    """Takes the lock of an open file, until that is closed; False when others have held it for `timeout_s`.
+
+    `waiting` is called once when it is not free at once.
+    """
+    deadline, told = time.monotonic() + timeout_s, False
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+        if not told:
+            waiting()
+            told = True
+        time.sleep(_POLL_S)
+
+
 def last_holder(path: Path) -> dict[str, Process]:
     """Who held the lock of a half last, or holds it: its Python process (`python`) and, during an act, its `jvm`."""
     try:
@@ -62,23 +81,12 @@ def _lost_sight(error: Exception) -> bool:
 
 
 def _acquire(file: IO[str], path: Path, timeout_s: float, waiting: Callable[[str], None]) -> None:
-    deadline = time.monotonic() + timeout_s
-    told = False
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise ConflictError(
-                    f"Another process{_holder_words(file)} has acted on {path.stem} of table "
-                    f"'{path.parent.name}' for over {timeout_s:g} s. Nothing was changed.",
-                    hint="Run it again when the other is done, or set a longer lock_timeout_s.",
-                ) from None
-            if not told:
-                waiting(f"Waiting for another process that acts on {path.stem} of table '{path.parent.name}'.")
-                told = True
-            time.sleep(_POLL_S)
+    what = f"{path.stem} of table '{path.parent.name}'"
+    if not took_lock(file, timeout_s, lambda: waiting(f"Waiting for another process that acts on {what}.")):
+        raise ConflictError(
+            f"Another process{_holder_words(file)} has acted on {what} for over {timeout_s:g} s. Nothing was changed.",
+            hint="Run it again when the other is done, or set a longer lock_timeout_s.",
+        )
 
 
 def _holder_words(file: IO[str]) -> str:

@@ -31,6 +31,18 @@ class DataFile:
     low: Mapping[str, object] = field(default_factory=dict)
     high: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def times(self) -> tuple[int, int] | None:
+        """The first and last time of a row, epoch ms; None where the statistics do not tell."""
+        first, last = self.low.get(TIME), self.high.get(TIME)
+        return (first, last) if isinstance(first, int) and isinstance(last, int) else None
+
+    def may_reach(self, start: int | None, end: int | None) -> bool:
+        """Whether a row may have a time in [start, end). A time that is not known may be any."""
+        if self.times is None or start is None or end is None:
+            return True
+        return self.times[0] < end and start <= self.times[1]
+
 
 class HalfSnapshot:
     """A half at one version of its log. Its files outlive every query that reads them (vacuum waits for days)."""
@@ -44,6 +56,11 @@ class HalfSnapshot:
     def table_id(self) -> str:
         """What tells this Delta table from another one at the same place: a table that was dropped and made again."""
         return str(self._table.metadata().id)
+
+    @cached_property
+    def columns(self) -> str:
+        """The stored columns with their types and in their order, as one text that tells schemas apart."""
+        return self._table.schema().to_json()
 
     @cached_property
     def state(self) -> HalfState:
@@ -74,6 +91,11 @@ class HalfSnapshot:
     def last_ms(self) -> int | None:
         """The latest time of a row by the files' statistics, epoch ms; None without rows or without a time column."""
         return last_time(self.files)
+
+    def files_of(self, segment: str) -> tuple[str, ...]:
+        """The data files of a segment, as paths in the half. They never change under one name."""
+        root = f"{self.path}/"
+        return tuple(sorted(file.path.removeprefix(root) for file in self.files if file.segment == segment))
 
     def with_files(self, files: Iterable[DataFile]) -> HalfSnapshot:
         """The half as if it held these files."""

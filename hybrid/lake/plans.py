@@ -2,6 +2,7 @@
 
 <table>/plans/<id>/plan.json      the plan; it never changes
 <table>/plans/<id>/rows/          the segments that it would write, laid out as a half is
+<table>/plans/<id>/claims/        the messages of rejected rows that it brings; only of such a plan
 <table>/plans/<id>/wanted.json    what somebody wants of it (run, pause, cancel), how the last run ended
 <table>/plans/<id>/running        locked by the process that runs it
 
@@ -12,24 +13,24 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.lock import took_lock
 from hybrid.lake.log import DataFile, HalfSnapshot, lineage_acts
+from hybrid.lake.staging import bytes_in, put_whole
+from hybrid.plain import without_samples
 from hybrid.table.columns import TIME
 from hybrid.table.plans import Plan, Span, Unit
 
-ROWS = "rows"
-_PATIENCE_S, _POLL_S = 0.5, 0.02
+ROWS, CLAIMS = "rows", "claims"
+_PATIENCE_S = 0.5  # somebody who only looks has the lock for a moment
 _PLAN, _WANTED, _RUNNING = "plan.json", "wanted.json", "running"
 
 
@@ -91,24 +92,18 @@ def wanted_of(layout: TableLayout, plan_id: str) -> Wanted:
 
 def want(layout: TableLayout, plan_id: str, wanted: Wanted) -> None:
     """Writes down what is wanted of a plan."""
-    place = layout.plan(plan_id) / _WANTED
-    fresh = place.with_name(f"{_WANTED}.{os.getpid()}")
-    fresh.write_text(json.dumps(vars(wanted)), encoding="utf-8")
-    fresh.rename(place)
+    put_whole(layout.plan(plan_id) / _WANTED, json.dumps(vars(wanted)))
 
 
 @contextmanager
 def runner(layout: TableLayout, plan_id: str) -> Iterator[None]:
     """Held by whoever runs or reverts a plan. ConflictError when somebody does already."""
     with (layout.plan(plan_id) / _RUNNING).open("a") as file:
-        deadline = time.monotonic() + _PATIENCE_S
-        while not _is_free(file, fcntl.LOCK_EX):  # somebody who only looks has it for a moment
-            if time.monotonic() > deadline:
-                raise ConflictError(
-                    f"Backfill '{plan_id}' is being run already. Nothing was changed.",
-                    hint=f"hybrid backfill status {plan_id}",
-                )
-            time.sleep(_POLL_S)
+        if not took_lock(file, _PATIENCE_S):
+            raise ConflictError(
+                f"Backfill '{plan_id}' is being run already. Nothing was changed.",
+                hint=f"hybrid backfill status {plan_id}",
+            )
         yield
 
 
@@ -116,18 +111,12 @@ def is_running(layout: TableLayout, plan_id: str) -> bool:
     """Whether a process runs the plan at this moment."""
     try:
         with (layout.plan(plan_id) / _RUNNING).open("r+") as file:
-            return not _is_free(file, fcntl.LOCK_SH)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # those who look do not hinder each other
     except FileNotFoundError:
         return False
-
-
-def _is_free(file: IO[str], lock: int) -> bool:
-    """Whether the lock could be taken, which holds until the file is closed."""
-    try:
-        fcntl.flock(file, lock | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    return True
+        return True
+    return False
 
 
 def corrected_spans(half: HalfSnapshot, plan_id: str) -> set[Span]:
@@ -137,14 +126,51 @@ def corrected_spans(half: HalfSnapshot, plan_id: str) -> set[Span]:
     return {(start, end) for found in spans for start, end in found}
 
 
+def was_reverted(half: HalfSnapshot, plan_id: str) -> bool:
+    """Whether all that a plan has corrected up to this version of OFFLINE is taken back by reverts that stand."""
+    taken: set[object] = set()
+    has_corrected = False
+    for _, act in lineage_acts(half):  # newest first: a revert comes before what it takes back
+        stands = act.id not in taken and act.detail.get("backfill") not in taken
+        if act.detail.get("backfill") == plan_id:
+            has_corrected = True
+            if stands:
+                return False
+        if stands and act.detail.get("reverts") is not None:
+            taken.add(act.detail["reverts"])
+    return has_corrected
+
+
 def rows_folder(layout: TableLayout, plan_id: str) -> Path:
     """Where a plan's staged segments lie."""
     return layout.plan(plan_id) / ROWS
 
 
+def claims_folder(layout: TableLayout, plan_id: str) -> Path | None:
+    """Where the messages of rejected rows lie that a plan brings; None when it brings none."""
+    folder = layout.plan(plan_id) / CLAIMS
+    return folder if folder.is_dir() else None
+
+
+def forget_samples(layout: TableLayout, plan_id: str) -> bool:
+    """Takes the rows out of a plan that it shows as samples; whether it had some."""
+    path = layout.plan(plan_id) / _PLAN
+    document = json.loads(path.read_text(encoding="utf-8"))
+    bare = without_samples(document)
+    if bare == document:
+        return False
+    put_whole(path, json.dumps(bare, separators=(",", ":")))
+    return True
+
+
 def has_rows(layout: TableLayout, plan_id: str) -> bool:
     """Whether a plan's staged rows are still there."""
     return rows_folder(layout, plan_id).is_dir()
+
+
+def staged_bytes(layout: TableLayout, plan_id: str) -> int:
+    """What a plan's staged rows take on disk."""
+    return bytes_in(rows_folder(layout, plan_id))
 
 
 def staged_files(layout: TableLayout, plan: Plan, units: Sequence[Unit]) -> list[DataFile]:

@@ -12,11 +12,8 @@ in `closed.json` only saves looking there, and outlives the log.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,13 +22,16 @@ from pathlib import Path
 
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.lock import took_lock
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
+from hybrid.lake.staging import bytes_in, put_whole
 from hybrid.spec.table_config import Half
 from hybrid.table.columns import SEGMENT
 
 ROWS = "rows"
 _ENTRY, _PUSH, _CLOSED, _LOCK = "replacement.json", "push.json", "closed.json", "lock"
-_POLL_S, _PATIENCE_S = 0.05, 10.0
+_PUSHES = "pushes"
+_PATIENCE_S = 10.0
 
 
 class PushState(StrEnum):
@@ -182,34 +182,45 @@ def rows_folder(layout: TableLayout, entry_id: str, push: Push) -> Path:
     return _folder(layout, entry_id, push.number) / ROWS
 
 
+def staged_bytes(layout: TableLayout, entry_id: str) -> int:
+    """What all that was pushed takes on disk, with pushes that a later one of the same segment stands for."""
+    return bytes_in(layout.plan(entry_id) / _PUSHES)
+
+
+def left_behind(layout: TableLayout) -> list[tuple[OpenReplacement, PushState]]:
+    """Those that have ended and still have staged rows: whoever closed them died before these were removed."""
+    kept = [entry for entry in opened(layout) if (layout.plan(entry.id) / _PUSHES).exists()]
+    states = [(entry, state_of(layout, entry.id)) for entry in kept]
+    return [(entry, state) for entry, state in states if state is not PushState.IN_PROGRESS]
+
+
+def remove_left(layout: TableLayout, entry_id: str, state: PushState) -> None:
+    """Removes what `left_behind` has found of a replacement that has ended."""
+    with changing(layout, entry_id):
+        close(layout, entry_id, state)
+
+
 def close(layout: TableLayout, entry_id: str, state: PushState) -> None:
     """Notes how a replacement ended and removes the rows that waited. Call it under `changing`."""
     _write(layout.plan(entry_id) / _CLOSED, {"state": state})
-    shutil.rmtree(layout.plan(entry_id) / "pushes", ignore_errors=True)
+    shutil.rmtree(layout.plan(entry_id) / _PUSHES, ignore_errors=True)
 
 
 @contextmanager
 def _held(path: Path, taken: str) -> Iterator[None]:
     with path.open("a") as file:
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise ConflictError(f"{taken} Nothing was changed.", hint="Ask again when it is done.") from None
-                time.sleep(_POLL_S)
+        if not took_lock(file, _PATIENCE_S):
+            raise ConflictError(f"{taken} Nothing was changed.", hint="Ask again when it is done.")
         yield
 
 
 def _folder(layout: TableLayout, entry_id: str, number: int) -> Path:
-    return layout.plan(entry_id) / "pushes" / str(number)
+    return layout.plan(entry_id) / _PUSHES / str(number)
 
 
 def _pushes(layout: TableLayout, entry_id: str) -> Sequence[Push]:
     """Oldest first."""
-    paths = (layout.plan(entry_id) / "pushes").glob(f"*/{_PUSH}")
+    paths = (layout.plan(entry_id) / _PUSHES).glob(f"*/{_PUSH}")
     return sorted((_push(path) for path in paths), key=lambda push: push.number)
 
 
@@ -228,6 +239,4 @@ def _entry(path: Path) -> OpenReplacement:
 
 
 def _write(path: Path, doc: Mapping[str, object]) -> None:
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.write_text(json.dumps(doc, default=str), encoding="utf-8")
-    fresh.rename(path)
+    put_whole(path, json.dumps(doc, default=str))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import shutil
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _OWNED = ".owned"
@@ -46,6 +47,22 @@ def sweep(folder: Path) -> list[Path]:
         return []
     with _gate(folder):
         return _sweep(folder)
+
+
+def put_whole(path: Path, text: str) -> None:
+    """Writes a file in the place of what stands there; readers see the one or the other, whole."""
+    fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.rename(path)
+
+
+def bytes_in(folder: Path) -> int:
+    """What the files in a folder and below take, by their lengths; 0 when there is none. Files may go meanwhile."""
+    found = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            found += path.stat().st_size if path.is_file() else 0
+    return found
 
 
 @contextmanager

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Report = TypeVar("Report")
 
 _ATTEMPTS = 5
+_LOST_FILE = ("FILE_NOT_EXIST", "FileNotFoundException")
 _TURNS: dict[Path, threading.Lock] = {}
 
 
@@ -62,14 +63,19 @@ class Workbench:
     def until_not_overtaken(self, table: str, attempt: Callable[[], Report], attempts_min: int = 1) -> Report:
         """Plans an act on OFFLINE anew each time another one comes first; at least `attempts_min` times.
 
-        OvertakenError when that does not end; nothing was changed then.
+        OvertakenError when that does not end; nothing was changed then. A file that is no longer there when it is read
+        belonged to an older version, and was purged: that is overtaken, too.
         """
         attempts = max(_ATTEMPTS, attempts_min)
-        for _ in range(attempts):
+        for turn in range(attempts):
             try:
                 return attempt()
             except OvertakenError:
                 self.progress.say(f"Another act on OFFLINE of '{table}' came first; planning anew.")
+            except Exception as error:  # pyspark has one class for all that fails in a task
+                if turn == attempts - 1 or not _lost_a_file(str(error)):
+                    raise
+                self.progress.say(f"A file of '{table}' was purged while it was read; planning anew.")
         raise OvertakenError(
             f"Other acts on OFFLINE of table '{table}' came first {attempts} times. Nothing was changed.",
             hint="Run it again when they are done: hybrid task list",
@@ -82,6 +88,11 @@ class Workbench:
     def staging(self, layout: TableLayout, act_id: str) -> AbstractContextManager[Path]:
         """A folder for staged rows, removed at the end. What killed acts left behind is swept at the next start."""
         return staging_folder(layout.staging(act_id))
+
+
+def _lost_a_file(message: str) -> bool:
+    """Whether Spark did not find a data file of a half."""
+    return any(word in message for word in _LOST_FILE) and any(f"/{half.value}/" in message for half in Half)
 
 
 def new_act_id(kind: str) -> str:

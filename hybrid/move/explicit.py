@@ -101,6 +101,12 @@ def _set(spec: TableSpec, boundary: Boundary, last_ms: int | None, limit_ms: int
             "would be seen in neither half. Nothing was changed.",
             hint=f"hybrid boundary show {spec.name}",
         )
+    if boundary.floor_ms is not None and limit_ms < boundary.floor_ms:
+        raise ConflictError(
+            f"The boundary of '{spec.name}' cannot be set to {utc(limit_ms)}: a purge has removed rows before "
+            f"{utc(boundary.floor_ms)} from REALTIME, so it cannot answer for that time any more. Nothing was changed.",
+            hint=f"hybrid boundary show {spec.name}",
+        )
     sentence = (
         f"Set the boundary of '{spec.name}' to {utc(limit_ms)} until it is cleared: offline rows before it are "
         "visible, and realtime rows from it on."

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_in_lineage
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, split, with_bucket
@@ -221,10 +221,7 @@ def _frame(bench: Workbench, spec: TableSpec, staged: DataFrame, named: Sequence
     joined = staged.drop(columns.SEGMENT).join(
         F.broadcast(names), F.col(BUCKET).eqNullSafe(F.col(bucket)) & (F.col(SPLIT) == F.col(part))
     )
-    order = [columns.SEGMENT, *spec.sort_columns, columns.TIME, *columns.ARRIVAL]
-    wanted = [name for name, _ in physical_columns(spec, Half.OFFLINE)]
-    frame = joined.select(*(quoted(name) for name in wanted))
-    return frame.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in order))
+    return in_files(spec, joined.select(*(quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE))))
 
 
 def _nothing(boundary: Boundary, sentence: str, dry_run: bool) -> MoveReport:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.clock import wall_clock_ms
+from hybrid.errors import QueryError
 from hybrid.query.connection import load_duckdb, locked_connection
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
-from hybrid.query.failures import is_evolution
+from hybrid.query.failures import is_evolution, is_missing_file
 from hybrid.query.guard import check_statement
 from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
@@ -60,6 +61,17 @@ def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Q
         cached = options.cache.answer(sql, now_ms, Limits(options.timeout_ms, options.rows_max), options.running)
         if cached is not None:
             return cached
+    try:
+        return _from_files(sql, tables, options, started, now_ms)
+    except QueryError as error:
+        # A purge deletes files of old versions: what the statement was planned on is gone, and what follows is there.
+        if not is_missing_file(error.__cause__):
+            raise
+    return _from_files(sql, tables, options, started, now_ms)
+
+
+def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: float, now_ms: int) -> QueryResult:
+    """The answer at the newest revision."""
     statement = _without_default_limit(parse_statement(sql)) if options.whole else parse_statement(sql)
     plan = plan_query(statement, tables, options.tail, now_ms, load_duckdb)
     if plan.rewritten.statement.explain:

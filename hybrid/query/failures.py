@@ -15,6 +15,7 @@ _COLUMN = (
     re.compile(r'column "(?P<column>[^"]+)" does not exist', re.IGNORECASE),
     re.compile(r'Referenced table "(?P<table>[^"]+)" not found'),
 )
+_MISSING = re.compile("No such file|No files found|does not exist", re.IGNORECASE)
 _RELATION = re.compile(r'"?_hy_(rel|tail)_\d+"?')
 
 
@@ -40,6 +41,13 @@ def is_evolution(message: str, columns: Collection[str]) -> bool:
     """Whether a query failed because a file lacks a column that the table has."""
     match = _COLUMN[0].search(message)
     return "schema mismatch in glob" in message or (match is not None and match.group("column") in columns)
+
+
+def is_missing_file(error: BaseException | None) -> bool:
+    """Whether DuckDB did not find a data file that it was told to read."""
+    import duckdb
+
+    return isinstance(error, duckdb.IOException) and _MISSING.search(str(error)) is not None
 
 
 def _no_column(found: dict[str, str | None], columns: Iterable[str]) -> QueryError:

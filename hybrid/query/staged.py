@@ -8,7 +8,16 @@ from typing import Protocol
 from hybrid.errors import QueryError, suggestion
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
-from hybrid.lake.plans import corrected_spans, find_plan, has_rows, plan_ids, staged_files
+from hybrid.lake.plans import (
+    Wish,
+    corrected_spans,
+    find_plan,
+    has_rows,
+    plan_ids,
+    staged_files,
+    wanted_of,
+    was_reverted,
+)
 from hybrid.table.plans import Plan
 
 NO_SUCH_PLAN, STALE_PLAN = 700, 200
@@ -40,12 +49,33 @@ def find_staged(plan_id: str | None, tables: Iterable[HasLayout]) -> Plan | None
     )
 
 
-def as_planned(offline: HalfSnapshot, layout: TableLayout, plan: Plan) -> HalfSnapshot:
-    """The half as it will be when the rest of the plan has run.
+def _refuse_ended(offline: HalfSnapshot, layout: TableLayout, plan: Plan, is_done: bool) -> None:
+    """QueryError for a plan that has nothing left to show. The plain table would look like its result."""
+    wish = wanted_of(layout, plan.id).wish
+    if wish is Wish.CANCEL:
+        raise _ended(plan, "was cancelled, so nothing of it will be corrected any more")
+    if was_reverted(offline, plan.id):
+        raise _ended(plan, "was run and reverted: the table is without it")
+    if plan.units and (is_done or wish is Wish.ENDED):
+        raise _ended(plan, "has been run: the table itself shows what it corrected")
 
-    QueryError when what it was planned on has changed, or when its staged rows are gone.
+
+def _ended(plan: Plan, what: str) -> QueryError:
+    return QueryError(
+        f"Backfill plan '{plan.id}' of '{plan.table}' {what}.",
+        pinot_code=STALE_PLAN,
+        hint=f"Ask without SET plan. How it ended: hybrid backfill status {plan.id}",
+    )
+
+
+def as_planned(offline: HalfSnapshot, layout: TableLayout, plan: Plan) -> HalfSnapshot:
+    """The half as it will be when the rest of the plan has run; of a plan that changes nothing, as it is.
+
+    QueryError when nothing of it will run any more, when what it was planned on has changed, or when its staged rows
+    are gone.
     """
     units = plan.left(corrected_spans(offline, plan.id))
+    _refuse_ended(offline, layout, plan, is_done=not units)
     if not units:
         return offline
     if not has_rows(layout, plan.id):

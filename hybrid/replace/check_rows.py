@@ -107,17 +107,17 @@ def sample_of(spec: TableSpec, frame: DataFrame, condition: str) -> list[dict[st
 
 
 @contextmanager
-def spark_errors(spec: TableSpec) -> Iterator[None]:
-    """What a condition meets in the rows (a text that is no number) is said of the rows."""
+def spark_errors(what: str, hint: str) -> Iterator[None]:
+    """What Spark meets in a row (a text that is no number, a division by zero, an overflow) as a DataError.
+
+    `what` is the begin of its sentence: what could not be done.
+    """
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        raise DataError(
-            f"The expectations of table '{spec.name}' cannot be looked at: {said_by_spark(error)} Nothing was changed.",
-            hint="TRY_CAST gives null where CAST fails.",
-        ) from error
+        raise DataError(f"{what}: {said_by_spark(error)} Nothing was changed.", hint=hint) from error
 
 
 def _fails(spec: TableSpec, frame: DataFrame, one: Expectation, now_ms: int | None) -> str:

@@ -62,7 +62,8 @@ def check(
     is what now() in a condition means (None: it is refused). SpecError for an expectation that does not fit the
     table, DataError when Spark fails on a row; that rows fail is no error here.
     """
-    with spark_errors(spec):
+    what = f"The expectations of table '{spec.name}' cannot be looked at"
+    with spark_errors(what, hint="TRY_CAST gives null where CAST fails."):
         found, kept, rows, dropped = _of_rows(spec, frame, _of(expectations, ROW_KINDS), now_ms)
         for one in _of(expectations, {ExpectationKind.UNIQUE}):
             count = repeated(kept, one.columns)

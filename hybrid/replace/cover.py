@@ -15,7 +15,6 @@ from hybrid.replace.stage import Staged
 from hybrid.spec.job_spec import COVERS_ALL, COVERS_DAY, JobSpec
 from hybrid.spec.moment import parse_moment
 from hybrid.spec.table_config import TableSpec
-from hybrid.table import columns
 from hybrid.table.names import time_value
 
 _DAY_MS = 86_400_000
@@ -124,8 +123,8 @@ def _times(existing: Iterable[DataFile]) -> Mapping[str, tuple[int, int]]:
     """First and last time of each segment that has any."""
     found: dict[str, tuple[int, int]] = {}
     for file in existing:
-        low, high = file.low.get(columns.TIME), file.high.get(columns.TIME)
-        if file.rows and isinstance(low, int) and isinstance(high, int):
+        if file.rows and file.times is not None:
+            low, high = file.times
             first, last = found.get(file.segment, (low, high))
             found[file.segment] = (min(first, low), max(last, high))
     return found

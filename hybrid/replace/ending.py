@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, UsageError
 from hybrid.lake import pushes
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.layout import TableLayout, ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
 from hybrid.lake.workbench import Workbench
-from hybrid.replace.backfill.base import files_of
 from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
 from hybrid.replace.diff import Difference, difference
-from hybrid.replace.lineage import Lineage, entries_of
+from hybrid.replace.lineage import Lineage, entries_of, lineage_of
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.opening import closed
 from hybrid.replace.plan import refuse_unmoved, stage_markers
 from hybrid.replace.pushing import user_columns
 from hybrid.replace.report import JobReport, report_of, sentence_of_job, shown
-from hybrid.replace.swap import Swap, commit_swap, newest_rows
+from hybrid.replace.swap import NOT_YET, Arrival, Swap, commit_swap, newest_rows
 from hybrid.replace.targets import Target
 from hybrid.spec.expectations import ExpectationKind
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
@@ -115,8 +114,7 @@ class _End:
         self._refuse_unmoved(base)
         bench.progress.say(f"Comparing what was pushed to '{self.entry.id}' with what '{spec.name}' holds.")
         before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(old)))
-        number = base.offline.act.number + 1
-        fresh = self._rows(number, 0)
+        fresh = self._rows(NOT_YET)
         markers = stage_markers(bench, spec, before, fresh, self.folder) if old else None
         after = fresh if markers is None else fresh.unionByName(markers)
         refuse_reviving(bench, spec, base, old)
@@ -126,26 +124,31 @@ class _End:
         names = (old, self._written(markers))
         sentence = sentence_of_job(*names, found, dry_run=False)
 
-        def rows(timestamp: int) -> DataFrame:
-            fresh = self._rows(number, timestamp)
+        def rows(arrival: Arrival) -> DataFrame:
+            fresh = self._rows(arrival)
             return fresh if markers is None else fresh.unionByName(markers)
 
         lineage = self._lineage(base, names, found, sentence, results)
         bench.progress.say(f"Swapping in {shown(names[1] or names[0])} of '{spec.name}'.")
-        version = commit_swap(bench, spec, self.layout, Swap(self.entry.id, "replace", base, lineage, rows))
+        swap = Swap(self.entry.id, "replace", base, lineage, rows, lambda current: not self._come(current))
+        version = commit_swap(bench, spec, self.layout, swap)
         told: dict[str, object] = {"act": self.entry.id, "version": version, "expectations": results}
         return report_of(spec.name, names, found, sentence, **told)
 
     def _refuse_changed(self, base: HalfSnapshot) -> None:
-        """The swap is only committed on the version `base`, so what holds of it holds under the lock."""
+        """What is found of `base` holds under the lock too: an act that concerned the swap would have overtaken it."""
         for name, files in self.entry.segments_from.items():
-            now = files_of(base, name)
+            now = base.files_of(name)
             if now != files:
                 raise self._stale(f"segment '{name}' {'has been written anew' if now else 'is gone'} since", base)
-        held = {file.segment for file in base.files}
-        come = [one.name for _, one in self.waiting if one.name in held]
+        come = self._come(base)
         if come:
             raise self._stale(f"{shown(come)} of segmentsTo has come into being otherwise", base)
+
+    def _come(self, half: HalfSnapshot) -> list[str]:
+        """Segments that wait, and that the half has already."""
+        held = {file.segment for file in half.files}
+        return [one.name for _, one in self.waiting if one.name in held]
 
     def _stale(self, why: str, base: HalfSnapshot) -> ConflictError:
         act = base.offline.act
@@ -164,7 +167,7 @@ class _End:
         realtime = open_half(self.layout.half(Half.REALTIME))
         refuse_unmoved(self.bench, self.spec, base, realtime, targets)
 
-    def _rows(self, act_number: int, timestamp: int) -> DataFrame:
+    def _rows(self, arrival: Arrival) -> DataFrame:
         """The pushed rows as if all had arrived now; of equal versions of a key that of the later push wins."""
         from pyspark.sql import functions as F
 
@@ -172,15 +175,15 @@ class _End:
         for push in dict.fromkeys(push.number for push, one in self.waiting if not one.is_empty):
             arrived = {
                 columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
-                columns.TOPIC: F.lit(replacement_topic(act_number)),
+                columns.TOPIC: F.lit(replacement_topic(arrival.act_number)),
                 columns.EPOCH: F.lit(0),
                 columns.PARTITION: F.lit(push),
-                columns.TIMESTAMP: F.lit(timestamp).cast("bigint"),
+                columns.TIMESTAMP: F.lit(arrival.timestamp).cast("bigint"),
             }
             frames.append(self._pushed_rows(push).withColumns(arrived))
         stored = physical_columns(self.spec, Half.OFFLINE)
         if not frames:
-            return self.bench.spark.createDataFrame([], ", ".join(f"`{name}` {kind}" for name, kind in stored))
+            return self.bench.spark.createDataFrame([], ddl_of(stored))
         whole = reduce(lambda one, other: one.unionByName(other), frames)
         return whole.select(*(quoted(name) for name, _ in stored))
 
@@ -188,7 +191,7 @@ class _End:
         own = (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)
         users = self.spec.schema.column_names
         kinds = physical_columns(self.spec, Half.OFFLINE)
-        ddl = ", ".join(f"`{name}` {kind}" for name, kind in kinds if name in own or name in users)
+        ddl = ddl_of((name, kind) for name, kind in kinds if name in own or name in users)
         mine = [(push, one) for push, one in self.waiting if push.number == number and not one.is_empty]
         reader = self.bench.spark.read.schema(ddl)
         reader = reader.option("basePath", str(pushes.rows_folder(self.layout, self.entry.id, mine[0][0])))
@@ -222,21 +225,15 @@ class _End:
         sentence: str,
         results: Sequence[CheckResult],
     ) -> Lineage:
-        return Lineage(
-            segments_from=names[0],
-            segments_to=names[1],
-            version_before=base.version,
-            rows_before=found.rows_before,
-            rows_after=found.rows_after,
-            added=found.added,
-            removed=found.removed,
-            changed=found.changed,
-            result=sentence,
+        return lineage_of(
+            base,
+            names,
+            found,
+            sentence,
             reason=self.entry.reason,
             user=self.user or self.entry.user,
             source=", ".join(dict.fromkeys(push.source for push in self._pushes)) or None,
             inputs=tuple(doc for push in self._pushes for doc in push.inputs),
-            previous=base.offline.last_lineage,
             expectations=tuple(result.to_json() for result in results),
         )
 

@@ -6,7 +6,7 @@ The sequence, and what a death in between leaves:
   check what is expected of them                          nothing done; a failed expectation ends the job here
   an open replacement waits for the segments? stage them  nothing visible; one rename, see hybrid.lake.pushes
   plan: names, checks, markers, the difference            nothing done
-  take the OFFLINE lock; state overtaken? plan anew       nothing done
+  take the OFFLINE lock; plan overtaken? plan anew        nothing done
   one Delta commit: segments and lineage entry            done, or not done
 """
 
@@ -28,7 +28,7 @@ from hybrid.replace.diff import Difference
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.job_checks import check_count, check_staged, expectations_of, notices, refused, uncounted, watched
-from hybrid.replace.lineage import Lineage, ReplacementEntry
+from hybrid.replace.lineage import Lineage, ReplacementEntry, lineage_of
 from hybrid.replace.naming import naming_warnings
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.plan import JobPlan, plan_job, refuse_outdated
@@ -43,7 +43,7 @@ from hybrid.replace.report import (
     shown,
 )
 from hybrid.replace.stage import Staged, stage
-from hybrid.replace.swap import Swap, commit_swap, require_offline
+from hybrid.replace.swap import NOT_YET, Swap, commit_swap, require_offline
 from hybrid.replace.targets import Target, check_fixed_name, refuse_times_outside_name, targets_of
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.job_spec import JobSpec
@@ -142,12 +142,12 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
         return report_of(run.spec.name, names, plan.found, sentence + refused(results), **told)
     refuse_reviving(run.bench, run.spec, plan.base, plan.segments_from)
-    refuse_swallowing(run.bench, run.spec, run.layout, plan.base, plan.segments_from, plan.rows(0))
+    refuse_swallowing(run.bench, run.spec, run.layout, plan.base, plan.segments_from, plan.rows(NOT_YET))
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run, staged.filtered)
     if run.dry_run:
         return report_of(run.spec.name, names, plan.found, sentence + refused(results), **told)
     run.bench.progress.say(f"Swapping in {shown(plan.segments_to or plan.segments_from)} of '{run.spec.name}'.")
-    swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence, results), plan.rows)
+    swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence, results), plan.rows, plan.holds)
     version = commit_swap(run.bench, run.spec, run.layout, swap)
     return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, **told)
 
@@ -179,21 +179,15 @@ def _push(run: _Run, staged: Staged, targets: Sequence[Target], entry: OpenRepla
 
 
 def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckResult]) -> Lineage:
-    return Lineage(
-        segments_from=plan.segments_from,
-        segments_to=plan.segments_to,
-        version_before=plan.base.version,
-        rows_before=plan.found.rows_before,
-        rows_after=plan.found.rows_after,
-        added=plan.found.added,
-        removed=plan.found.removed,
-        changed=plan.found.changed,
-        result=sentence,
+    return lineage_of(
+        plan.base,
+        (plan.segments_from, plan.segments_to),
+        plan.found,
+        sentence,
         reason=run.reason,
         user=run.user,
         source=run.job.source,
         inputs=tuple(_input(run.job, file) for file in run.files),
-        previous=plan.base.offline.last_lineage,
         expectations=tuple(result.to_json() for result in results),
     )
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
 from hybrid.spec.table_config import Half
 from hybrid.table.state import LineagePointer
+
+if TYPE_CHECKING:
+    from hybrid.replace.diff import Difference
+    from hybrid.table.plans import Counts
 
 
 class EntryState(StrEnum):
@@ -69,6 +73,32 @@ class Lineage:
         lists["buckets"] = tuple((start, end) for start, end in doc.get("buckets", ()))
         previous = LineagePointer(**doc["previous"]) if doc["previous"] else None
         return cls(**{**doc, **lists, "previous": previous})
+
+
+def lineage_of(
+    base: HalfSnapshot,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    found: Difference | Counts,
+    result: str,
+    **more: object,
+) -> Lineage:
+    """The entry of a swap on `base`, which follows its newest one; `names` are the segments from and to.
+
+    `more` are the entry's own fields.
+    """
+    return Lineage(
+        segments_from=names[0],
+        segments_to=names[1],
+        version_before=base.version,
+        rows_before=found.rows_before,
+        rows_after=found.rows_after,
+        added=found.added,
+        removed=found.removed,
+        changed=found.changed,
+        result=result,
+        previous=base.offline.last_lineage,
+        **more,  # type: ignore[arg-type]
+    )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.pushes import OpenReplacement, PushState
 from hybrid.lake.workbench import new_act_id
-from hybrid.replace.backfill.base import files_of
 from hybrid.replace.report import shown
 from hybrid.replace.swap import require_offline
 from hybrid.spec.table_config import Half, TableSpec
@@ -41,7 +40,7 @@ def open_replacement(
         half = open_half(layout.half(Half.OFFLINE))
         _check_segments(spec, half, names)
         _clear_the_way(spec, layout, names, force_cleanup)
-        files = {name: files_of(half, name) for name in names[0]}
+        files = {name: half.files_of(name) for name in names[0]}
         entry_id = new_act_id("replace")
         entry = OpenReplacement(entry_id, spec.name, created_at, files, tuple(names[1]), notes or {}, user)
         pushes.publish(layout, entry)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
-from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
+from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.replace.cover import covered_names, covered_stretch
+from hybrid.replace.cover import Stretch, covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.stage import FILE, Staged
-from hybrid.replace.swap import newest_rows, unmoved_rows
+from hybrid.replace.swap import NOT_YET, Arrival, newest_rows, unmoved_rows
 from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a job would do to the half as it is in `base`. `rows` gives the stored rows for an arrival timestamp.
+    """What a job would do to the half as it is in `base`. `rows` gives the stored rows as they arrive.
 
+    `holds` says whether it would replace the same segments of a later version; it raises as `plan_job` does.
     `covers`: the job answers for a stretch of time, and segments in it that it does not write go.
     """
 
@@ -38,7 +39,8 @@ class JobPlan:
     segments_from: tuple[str, ...]
     segments_to: tuple[str, ...]
     found: Difference
-    rows: Callable[[int], DataFrame]
+    rows: Callable[[Arrival], DataFrame]
+    holds: Callable[[HalfSnapshot], bool]
     covers: bool = False
 
     @property
@@ -60,33 +62,55 @@ def plan_job(
     realtime = open_half(layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
     targets = targets_of(spec, job, staged)
     stretch = covered_stretch(spec, job, staged)
-    covered = covered_names(spec, stretch, base.files, {target.name for target in targets})
-    replaced = (*replaced_names(targets, base.files), *covered)
-    if not append:
-        refuse_overlap(targets, base.files, going=covered)
+
+    def going(half: HalfSnapshot) -> _Going:
+        return _going(spec, targets, stretch, half.files, append)
+
+    gone = going(base)
     # Mode pinot shows each time from one half, so that rows may be pushed at any time.
     if realtime is not None and base.offline.boundary.mode is BoundaryMode.EXACT:
-        kept_apart = [target for target in targets if target.name in replaced or not append]
+        kept_apart = [target for target in targets if target.name in gone.replaced or not append]
         refuse_unmoved(bench, spec, base, realtime, kept_apart)
     if job.segment_name_type == "fixed" and not append:
         refuse_times_outside_name(spec, targets[0].name, staged)
-    before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
-    number = base.offline.act.number + 1
-    fresh = _new_rows(bench, spec, staged, targets, number)
-    markers = stage_markers(bench, spec, before, fresh(0), folder) if replaced else None
+    before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(gone.replaced)))
+    fresh = _new_rows(bench, spec, staged, targets)
+    markers = stage_markers(bench, spec, before, fresh(NOT_YET), folder) if gone.replaced else None
 
-    def rows(timestamp: int) -> DataFrame:
-        return fresh(timestamp) if markers is None else fresh(timestamp).unionByName(markers)
+    def rows(arrival: Arrival) -> DataFrame:
+        return fresh(arrival) if markers is None else fresh(arrival).unionByName(markers)
+
+    def holds(current: HalfSnapshot) -> bool:
+        return _version_read(job) is None and going(current) == gone
 
     marked = {row[0] for row in markers.select(columns.SEGMENT).distinct().collect()} if markers is not None else set()
     to = tuple(target.name for target in targets if target.rows or target.name in marked)
-    kept = tuple(name for name in covered if name in marked)
-    return JobPlan(base, replaced, (*to, *kept), difference(spec, before, rows(0)), rows, stretch is not None)
+    kept = tuple(name for name in gone.covered if name in marked)
+    found = difference(spec, before, rows(NOT_YET))
+    return JobPlan(base, gone.replaced, (*to, *kept), found, rows, holds, stretch is not None)
+
+
+@dataclass(frozen=True)
+class _Going:
+    """The segments of a half that go: all, and those of them that the job covers and does not write."""
+
+    replaced: tuple[str, ...]
+    covered: tuple[str, ...]
+
+
+def _going(
+    spec: TableSpec, targets: Sequence[Target], stretch: Stretch | None, files: Sequence[DataFile], append: bool
+) -> _Going:
+    """ConflictError when the job's rows would stand beside others of their times. It reads no rows."""
+    covered = covered_names(spec, stretch, files, {target.name for target in targets})
+    if not append:
+        refuse_overlap(targets, files, going=covered)
+    return _Going((*replaced_names(targets, files), *covered), covered)
 
 
 def refuse_outdated(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
     """ConflictError when the half has changed since the job's rows were read from it: the change would be undone."""
-    read = job.statement.offline_version if job.statement is not None else None
+    read = _version_read(job)
     if read is not None and read != base.version:
         raise ConflictError(
             f"OFFLINE of '{spec.name}' has changed since the statement was answered: version {read} was read, and "
@@ -95,24 +119,31 @@ def refuse_outdated(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
         )
 
 
+def _version_read(job: JobSpec) -> int | None:
+    """The OFFLINE version that the job's rows were read from; None when they are those of files."""
+    return job.statement.offline_version if job.statement is not None else None
+
+
 def _new_rows(
-    bench: Workbench, spec: TableSpec, staged: Staged, targets: Sequence[Target], act_number: int
-) -> Callable[[int], DataFrame]:
-    """The staged rows under their segments' names, as if all had arrived at a given timestamp in one partition."""
+    bench: Workbench, spec: TableSpec, staged: Staged, targets: Sequence[Target]
+) -> Callable[[Arrival], DataFrame]:
+    """The staged rows under their segments' names, as if all had arrived at once in one partition."""
     from pyspark.sql import functions as F
 
     named = under_names(bench, staged, targets)
     constants = {
         columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
-        columns.TOPIC: F.lit(replacement_topic(act_number)),
         columns.EPOCH: F.lit(0),
         columns.PARTITION: F.lit(0),
     }
     wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
 
-    def at(timestamp: int) -> DataFrame:
-        arrived = F.lit(timestamp).cast("bigint")
-        return named.withColumns({**constants, columns.TIMESTAMP: arrived}).select(*wanted)
+    def at(arrival: Arrival) -> DataFrame:
+        arrived = {
+            columns.TOPIC: F.lit(replacement_topic(arrival.act_number)),
+            columns.TIMESTAMP: F.lit(arrival.timestamp).cast("bigint"),
+        }
+        return named.withColumns({**constants, **arrived}).select(*wanted)
 
     return at
 
@@ -137,8 +168,7 @@ def stage_markers(
     wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
     path = str(folder / new_act_id("markers"))
     removed_winners(spec, before.select(*wanted), after).write.parquet(path)
-    ddl = ", ".join(f"`{name}` {kind}" for name, kind in physical_columns(spec, Half.OFFLINE))
-    return bench.spark.read.schema(ddl).parquet(path)
+    return bench.spark.read.schema(physical_ddl(spec, Half.OFFLINE)).parquet(path)
 
 
 def refuse_unmoved(
@@ -167,9 +197,4 @@ def refuse_unmoved(
 def _may_hold(spec: TableSpec, realtime: HalfSnapshot, low: int, high: int) -> bool:
     """Whether the files' statistics allow a good row with a time in [low, high]."""
     others = columns.bookkeeping(spec.name)
-    for file in realtime.files:
-        first, last = file.low.get(columns.TIME), file.high.get(columns.TIME)
-        known = isinstance(first, int) and isinstance(last, int)
-        if file.segment not in others and (not known or (first <= high and low <= last)):  # type: ignore[operator]
-            return True
-    return False
+    return any(file.segment not in others and file.may_reach(low, high + 1) for file in realtime.files)

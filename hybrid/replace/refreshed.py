@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+def refreshes_of(half: HalfSnapshot) -> dict[str, int]:
+    """The number of the newest full refresh of each flow that had one."""
+    return {name: int(one["refresh"]) for name, one in half.offline.progress.items() if one.get("refresh")}
+
+
 def refuse_refreshed(
     bench: Workbench,
     base: HalfSnapshot,
@@ -32,7 +37,7 @@ def refuse_refreshed(
 
     `entries` are all, newest first.
     """
-    refreshes = {name: int(one["refresh"]) for name, one in base.offline.progress.items() if one.get("refresh")}
+    refreshes = refreshes_of(base)
     if not refreshes:
         return
     stale = _stale(restored, refreshes)

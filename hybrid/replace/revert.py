@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError, NotFoundError
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, open_half, read_commit
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.replace.diff import Difference, difference
-from hybrid.replace.lineage import EntryState, Lineage, ReplacementEntry, entries_of, find_entry
+from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of, find_entry, lineage_of
 from hybrid.replace.netted import refuse_swallowing
-from hybrid.replace.refreshed import refuse_refreshed
+from hybrid.replace.refreshed import refreshes_of, refuse_refreshed
 from hybrid.replace.report import JobReport, numbers, report_of, shown
 from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of
 from hybrid.spec.table_config import Half, TableSpec
@@ -141,9 +141,13 @@ def _revert(
     sentence = _sentence(taken, found, asked.dry_run)
     if asked.dry_run:
         return report_of(spec.name, names, found, sentence, dry_run=True)
-    lineage = _lineage(base, taken, found, sentence, asked)
+    who = {"reason": asked.reason, "user": asked.user}
+    lineage = lineage_of(base, names, found, sentence, **who, reverts=taken.id)
     bench.progress.say(f"Putting {shown(names[1] or names[0])} of '{spec.name}' back.")
-    version = commit_swap(bench, spec, layout, Swap(asked.act_id, "revert", base, lineage, lambda _: restored))
+    swap = Swap(
+        asked.act_id, "revert", base, lineage, lambda _: restored, lambda now: refreshes_of(now) == refreshes_of(base)
+    )
+    version = commit_swap(bench, spec, layout, swap)
     return report_of(spec.name, names, found, sentence, act=asked.act_id, version=version)
 
 
@@ -186,7 +190,7 @@ def _old_rows(bench: Workbench, spec: TableSpec, path: Path, taken: _Taken) -> D
 
     names, version = taken.old, taken.first.lineage.version_before
     if not names:  # only new segments were added; nothing comes back
-        return bench.spark.createDataFrame([], _ddl(spec))
+        return bench.spark.createDataFrame([], physical_ddl(spec, Half.OFFLINE))
     try:
         old = open_half(path, version)
     except DataError as error:
@@ -219,28 +223,6 @@ def _expired(taken: _Taken, why: str) -> ConflictError:
 
 def _of(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     return rows.where(quoted(columns.SEGMENT).isin(list(names)))
-
-
-def _ddl(spec: TableSpec) -> str:
-    return ", ".join(f"`{name}` {kind}" for name, kind in physical_columns(spec, Half.OFFLINE))
-
-
-def _lineage(base: HalfSnapshot, taken: _Taken, found: Difference, sentence: str, asked: _Asked) -> Lineage:
-    return Lineage(
-        segments_from=taken.new,
-        segments_to=taken.old,
-        version_before=base.version,
-        rows_before=found.rows_before,
-        rows_after=found.rows_after,
-        added=found.added,
-        removed=found.removed,
-        changed=found.changed,
-        result=sentence,
-        reason=asked.reason,
-        user=asked.user,
-        reverts=taken.id,
-        previous=base.offline.last_lineage,
-    )
 
 
 def _sentence(taken: _Taken, found: Difference, dry_run: bool) -> str:

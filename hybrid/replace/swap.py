@@ -8,32 +8,46 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.lineage import Lineage
+from hybrid.replace.overtaken import is_overtaken
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.coverage_sql import covered_sql
 from hybrid.table.state import LineagePointer, next_act
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """When swapped rows arrive (ADR 3): after the highest Kafka timestamp committed (ms), in the act of this number."""
+
+    timestamp: int
+    act_number: int
+
+
+# Of rows that are only looked at. Whatever it is, all of them share it.
+NOT_YET = Arrival(0, 0)
 
 
 @dataclass(frozen=True)
 class Swap:
     """A planned swap: `kind` is replace or revert, `base` the OFFLINE version that it was planned on.
 
-    `rows` gives the stored rows that take the places of `lineage.segments_from`; it is told the Kafka timestamp that
-    rows arriving now carry.
+    `rows` gives the stored rows that take the places of `lineage.segments_from`, as they arrive. `holds` says whether
+    the plan is good for a later version too, as far as it looked at more than its own segments, boundary and columns.
     """
 
     act_id: str
     kind: str
     base: HalfSnapshot
     lineage: Lineage
-    rows: Callable[[int], DataFrame]
+    rows: Callable[[Arrival], DataFrame]
+    holds: Callable[[HalfSnapshot], bool]
 
 
 @dataclass(frozen=True)
@@ -45,13 +59,16 @@ class Ready:
 
 
 def commit_swap(bench: Workbench, spec: TableSpec, layout: TableLayout, swap: Swap) -> int:
-    """The version of the commit. OvertakenError when the half is no longer at the swap's base; nothing was changed."""
+    """The version of the commit. OvertakenError when an act since the swap's base concerns it; nothing was changed."""
 
     def ready(current: HalfSnapshot) -> Ready:
-        # Any other version, a foreign one too, may hold other rows than those the difference was shown for.
-        if current.version != swap.base.version:
+        names = (swap.lineage.segments_from, swap.lineage.segments_to)
+        if is_overtaken(spec, swap.base, current, names, swap.act_id) or not swap.holds(current):
             raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
-        return Ready(swap.lineage, _laid_out(spec, swap.rows(arrival_timestamp(spec, layout))))
+        lineage = replace(swap.lineage, version_before=current.version, previous=current.offline.last_lineage)
+        arrival = Arrival(arrival_timestamp(spec, layout), current.offline.act.number + 1)
+        wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+        return Ready(lineage, in_files(spec, swap.rows(arrival).select(*wanted)))
 
     return commit_under_lock(bench, layout, swap.act_id, swap.kind, ready)
 
@@ -99,6 +116,19 @@ def rows_as_of(bench: Workbench, half: HalfSnapshot) -> DataFrame:
     return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
 
 
+def with_defaults(spec: TableSpec) -> dict[str, Column]:
+    """The columns that rows from before them may lack, by name, each with the default that queries show then."""
+    from pyspark.sql import functions as F
+
+    if spec.null_handling:
+        return {}
+    return {
+        one.name: F.coalesce(quoted(one.name), F.lit(one.default_null).cast(one.spark_type))
+        for one in spec.schema.fields
+        if one.single_value and isinstance(one.default_null, str | int | float)
+    }
+
+
 def good_realtime_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:
     """The rows of REALTIME that are not rejected."""
     return newest_rows(bench, realtime).where(columns.rows_sql(spec.name))
@@ -107,14 +137,6 @@ def good_realtime_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot
 def unmoved_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:
     """The good rows of REALTIME that no move has taken over."""
     return good_realtime_rows(bench, spec, realtime).where(f"NOT {covered_sql(offline.offline.boundary)}")
-
-
-def _laid_out(spec: TableSpec, rows: DataFrame) -> DataFrame:
-    """Each segment in one sorted file."""
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
-    order = [columns.SEGMENT, *spec.sort_columns, columns.TIME, *columns.ARRIVAL]
-    frame = rows.select(*wanted).repartition(columns.SEGMENT)
-    return frame.sortWithinPartitions(*(quoted(name) for name in order))
 
 
 def arrival_timestamp(spec: TableSpec, layout: TableLayout) -> int:

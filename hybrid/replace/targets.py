@@ -11,7 +11,6 @@ from hybrid.replace.naming import segment_names
 from hybrid.replace.stage import Staged, StagedFile
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
-from hybrid.table import columns
 from hybrid.table.names import is_segment_name, time_value, times_in_name
 
 
@@ -92,8 +91,7 @@ def refuse_times_outside_name(spec: TableSpec, name: str, staged: Staged) -> Non
 
 
 def _overlaps(file: DataFile, low: int, high: int) -> bool:
-    first, last = file.low.get(columns.TIME), file.high.get(columns.TIME)
-    return isinstance(first, int) and isinstance(last, int) and first <= high and low <= last
+    return file.times is not None and file.may_reach(low, high + 1)
 
 
 def _target(name: str, numbers: Sequence[int], files: Sequence[StagedFile]) -> Target:

@@ -21,6 +21,7 @@ from hybrid.serve import (
     ingest_files,
     jobs,
     openapi,
+    purges,
     queries,
     replacements,
     replacing,
@@ -41,7 +42,7 @@ _ROUTERS = tuple(
     noun.router
     for noun in (
         queries, health, schemas, consumption, connectors, tables, sizes, boundaries, segments, replacing, tasks, jobs,
-        ingest_files, replacements, backfills, flows, verbs, openapi,
+        ingest_files, replacements, backfills, purges, flows, verbs, openapi,
     )
 )  # fmt: skip
 # What people wait for goes to its endpoint at once: the layers between take as long as a small statement.

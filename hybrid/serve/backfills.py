@@ -49,13 +49,15 @@ _STATUS = {
     "reason": None,
     "user": "ada",
     "error": None,
+    "taken": 0,
 }
 _REPORT = {"id": _ID, "table": "orders", "buckets_done": 1, "buckets_total": 1, "sentence": "Corrected 1 bucket."}
 BackfillId = Annotated[str, Path(examples=[_ID])]
 
 
 class Correction(BaseModel):
-    """What to plan: exactly one of `update`, `delete`, `input` (a path on the server's machine) and `sql`.
+    """What to plan: exactly one of `update`, `delete`, `input` (a path on the server's machine), `sql`,
+    `fromRejected` and `fromKafka`.
 
     `from` and `to` as ISO 8601 with a zone, or as the time column writes times.
     """
@@ -86,6 +88,8 @@ class Correction(BaseModel):
     where: str | None = Field(default=None, max_length=_TEXT_MAX)
     input: str | None = Field(default=None, min_length=1, max_length=4096)
     sql: str | None = Field(default=None, min_length=1, max_length=100_000)
+    from_rejected: bool = Field(default=False, alias="fromRejected")
+    from_kafka: bool = Field(default=False, alias="fromKafka")
     expect: list[str] = Field(default_factory=list, max_length=1000)
     reason: str | None = Field(default=None, max_length=_TEXT_MAX)
     user: str | None = Field(default=None, max_length=_LENGTH_MAX)
@@ -163,9 +167,14 @@ def pause(request: Request, backfill: BackfillId) -> Any:
 @router.post(
     "/backfills/{backfill}/cancel", summary="Cancel a backfill", responses=shown({**_STATUS, "state": "CANCELLED"})
 )
-def cancel(request: Request, backfill: BackfillId) -> Any:
-    """Has its run stop for good; what it has corrected stays."""
-    return VERBS["backfill_cancel"].call(context_of(request).home, backfill=backfill[:_LENGTH_MAX])
+async def cancel(request: Request, backfill: BackfillId) -> Any:
+    """Has its run stop for good; what it has corrected stays. Rejected rows that it took and did not bring go back."""
+    context, name = context_of(request), backfill[:_LENGTH_MAX]
+    found = await run_in_threadpool(lambda: VERBS["backfill_cancel"].call(context.home, backfill=name))
+    if found["taken"] and found["state"] in {"CANCELLED", "REVERTED"}:
+        await context.carried_out("backfill_release", {"backfill": name})
+        found = {**found, "taken": 0}
+    return found
 
 
 @router.post("/backfills/{backfill}/revert", summary="Take a backfill back", responses=shown(_REPORT))

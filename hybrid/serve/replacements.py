@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.errors import NotFoundError
+from hybrid.handle import Table
 from hybrid.plain import json_value
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import TableName, named
@@ -47,9 +48,17 @@ class Revert(BaseModel):
     dry_run: bool = Field(default=False, alias="dryRun")
 
 
+class Replay(BaseModel):
+    """How to replay; `dryRun` only says what would convert."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"dryRun": True}]})
+
+    dry_run: bool = Field(default=False, alias="dryRun")
+
+
 @router.get("/tables/{table}/replacements", summary="List replacements and reverts", responses=shown([_ENTRY]))
 def list_replacements(request: Request, table: TableName) -> Any:
-    """The lineage entries of the OFFLINE half, newest first."""
+    """The lineage entries of the OFFLINE half, newest first; before them replacements that are IN_PROGRESS."""
     context = context_of(request)
     return VERBS["replacements"].call(context.home, table=named(context, table).table.name)
 
@@ -68,7 +77,7 @@ def show_replacement(request: Request, table: TableName, entry: EntryId) -> Any:
     responses=shown({"table": "orders", "act": "revert-1", "version": 4, "sentence": "Put back 1 segment."}),
 )
 async def revert(request: Request, table: TableName, entry: EntryId, how: Revert | None = None) -> Any:
-    """Puts back what it replaced, as a new commit, and waits for its report."""
+    """Puts back what it replaced, as a new commit, and waits for its report. One IN_PROGRESS: what was pushed goes."""
     context, wanted = context_of(request), how or Revert()
     found = await run_in_threadpool(_entry, context, table, entry)
     return await context.carried_out("revert", {**found, **wanted.model_dump()})
@@ -91,15 +100,52 @@ def list_rejected(
     table: TableName,
     limit: Annotated[int, Query(ge=0, le=ROWS_MAX)] = 100,
     offset: Annotated[int, Query(ge=0, le=10**12)] = 0,
+    everything: Annotated[
+        bool, Query(alias="all", description="Also those that were brought since, each with its `state`")
+    ] = False,
 ) -> Any:
-    """Messages that could not be read, by offset; `total` counts all of them."""
-    found = named(context_of(request), table)
+    """Messages that could not be read, by offset; `total` counts all of them. What was brought since is left out."""
+    found = _rejecting(context_of(request), table)
+    rows = json_value(found.rejected(limit, offset, everything=everything))
+    return {"total": found.count_rejected(everything=everything), "rows": rows}
+
+
+@router.post(
+    "/tables/{table}/rejected/replay",
+    summary="Bring the rejected rows that convert now",
+    responses=shown(
+        {
+            "table": "orders",
+            "rejected": 3,
+            "replayed": 2,
+            "rows": 2,
+            "filtered": 0,
+            "left": 1,
+            "reasons": [{"reason": "The message is not one JSON object: ...", "rows": 1}],
+            "segments": ["orders__replay0__12__20211121T1038Z"],
+            "version": 12,
+            "sentence": "2 of 3 rejected rows of 'orders' now convert: brought; 1 stay rejected (...).",
+            "dry_run": False,
+        }
+    ),
+)
+async def replay(request: Request, table: TableName, how: Replay | None = None) -> Any:
+    """Decodes them by the table's settings of now, brings what converts in one commit, and waits for the report."""
+    context, wanted = context_of(request), how or Replay()
+    found = await run_in_threadpool(_rejecting, context, table)
+    return await context.carried_out("rejected_replay", {"table": found.name, **wanted.model_dump()})
+
+
+def _rejecting(context: Context, table: str) -> Table:
+    """The table that a path names; NotFoundError for an OFFLINE half."""
+    found = named(context, table)
     if found.half is Half.OFFLINE:
         raise NotFoundError(f"'{table}' names the OFFLINE half, which rejects nothing.")
-    total = found.table.half(Half.REALTIME).realtime.rejected
-    return {"total": total, "rows": json_value(found.table.rejected(limit, offset))}
+    return found.table
 
 
 def _entry(context: Context, table: str, entry: str) -> dict[str, str]:
     found = named(context, table).table
+    if found.replacing.waiting(entry[:_LENGTH_MAX]) is not None:
+        return {"table": found.name, "entry": entry[:_LENGTH_MAX]}
     return {"table": found.name, "entry": found.replacement(entry[:_LENGTH_MAX]).id}

@@ -34,6 +34,8 @@ PATH_RIGHTS: Mapping[str, Right] = {
     "POST /tables/{table}/timeBoundary": OPERATE,
     "DELETE /tables/{table}/timeBoundary": OPERATE,
     "POST /tables/{table}/replacements/{entry}/revert": OPERATE,
+    "POST /tables/{table}/purges": ADMIN,
+    "POST /tables/{table}/rejected/replay": OPERATE,
     "POST /backfills": OPERATE,
     "POST /backfills/{backfill}/resume": OPERATE,
     "POST /backfills/{backfill}/pause": OPERATE,
@@ -55,11 +57,12 @@ PATH_RIGHTS: Mapping[str, Right] = {
 VERB_RIGHTS: Mapping[str, Right] = {
     **dict.fromkeys(("table_list", "table_show", "table_validate", "query", "explain", "status"), READ),
     **dict.fromkeys(("segments", "segment", "boundary", "replacements", "replacement", "rejected"), READ),
-    **dict.fromkeys(("backfills", "backfill"), READ),
+    **dict.fromkeys(("backfills", "backfill", "purges"), READ),
+    "purge": ADMIN,
     **dict.fromkeys(("backfill_plan", "backfill_run", "backfill_pause", "backfill_cancel", "backfill_revert"), OPERATE),
     **dict.fromkeys(("pause_status", "runs", "run", "schedules", "connectors", "flows"), READ),
     **dict.fromkeys(("pause", "resume", "ingest", "move", "task_run", "job_run", "revert", "seal"), OPERATE),
-    "replacement_end": OPERATE,
+    **dict.fromkeys(("replacement_end", "rejected_replay", "backfill_release"), OPERATE),
     **dict.fromkeys(("boundary_set", "boundary_clear", "connector_start", "connector_pause"), OPERATE),
     **dict.fromkeys(("table_create", "table_apply", "table_add", "table_drop", "table_undrop"), ADMIN),
 }

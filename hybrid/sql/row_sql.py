@@ -46,6 +46,20 @@ def row_condition(text: str, spec: TableSpec, what: str, *, now_ms: int | None =
         return _short_enough(spark_sql(_rewritten(tree, reader, now_ms)))
 
 
+def condition_words(text: str, spec: TableSpec, what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that a condition reads, and the constants, as texts, that it holds them equal to; each once.
+
+    Errors as for `row_condition`.
+    """
+    with _errors_of(what):
+        tree = RowReader(text, spec, False).expression(_words(text, "A condition"))
+    reads = dict.fromkeys(node.name for node in tree.find_all(exp.Column))
+    equal = (node for node in tree.find_all(exp.EQ, exp.In) if node.find_ancestor(exp.Not) is None)
+    sides = (side for node in equal if node.find(exp.Column) is not None for side in node.iter_expressions())
+    values = dict.fromkeys(str(side.this) for side in sides if isinstance(side, exp.Literal))
+    return tuple(reads), tuple(value for value in values if value)
+
+
 def row_assignments(text: str, spec: TableSpec, what: str, *, now_ms: int | None = None) -> dict[str, str]:
     """The Spark SQL of the new values that `a = expr, b = expr` gives, by column, each as its column stores it.
 

@@ -31,8 +31,8 @@ class PartitionKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> PartitionKey:
-        """The inverse of `str()`. Neither connector names nor topic names hold a slash."""
-        connector, topic, epoch, partition = text.split("/")
+        """The inverse of `str()`. No topic name holds a slash; a replay's connector does (`hybrid.table.replays`)."""
+        connector, topic, epoch, partition = text.rsplit("/", 3)
         return cls(connector, topic, int(epoch), int(partition))
 
 
@@ -57,13 +57,15 @@ class Boundary:
     """`time_ms` is T (None: the offline half has taken over nothing by time), `frontier` is F (absent means 0).
 
     `mode` is fixed when the table is created. `override_ms` is the limit that somebody has set in the place of the
-    mode's own, until it is cleared. Neither changes what moves have taken over.
+    mode's own, until it is cleared. Neither changes what moves have taken over. Of times before `floor_ms` the REALTIME
+    half no longer holds all that was taken over, so no limit that is in effect may fall below it.
     """
 
     time_ms: int | None = None
     frontier: Offsets = field(default_factory=dict)
     mode: BoundaryMode = BoundaryMode.EXACT
     override_ms: int | None = None
+    floor_ms: int | None = None
 
     def covers(self, time_ms: int | None, key: PartitionKey, offset: int) -> bool:
         """Whether the offline half has taken over the realtime row at these coordinates."""
@@ -87,6 +89,10 @@ class Boundary:
             frontier[key] = max(offset, frontier.get(key, 0))
         return replace(self, time_ms=time_ms, frontier=frontier)
 
+    def with_floor(self, floor_ms: int) -> Boundary:
+        """The boundary with a floor at least there; it never falls."""
+        return replace(self, floor_ms=floor_ms if self.floor_ms is None else max(self.floor_ms, floor_ms))
+
     def to_json(self) -> dict[str, object]:
         """JSON as it stands in the OFFLINE half's commits."""
         return {
@@ -94,16 +100,18 @@ class Boundary:
             "time_ms": self.time_ms,
             "frontier": offsets_to_json(self.frontier),
             "override_ms": self.override_ms,
+            **({"floor_ms": self.floor_ms} if self.floor_ms is not None else {}),
         }
 
     @classmethod
     def from_json(cls, doc: Mapping[str, object]) -> Boundary:
         """The inverse of `to_json`."""
-        time_ms, override_ms = doc["time_ms"], doc.get("override_ms")
+        time_ms, override_ms, floor_ms = doc["time_ms"], doc.get("override_ms"), doc.get("floor_ms")
         assert time_ms is None or isinstance(time_ms, int)
         assert override_ms is None or isinstance(override_ms, int)
+        assert floor_ms is None or isinstance(floor_ms, int)
         mode = BoundaryMode(str(doc.get("mode", "exact")))  # halves of the first version say none
-        return cls(time_ms, offsets_from_json(doc["frontier"]), mode, override_ms)
+        return cls(time_ms, offsets_from_json(doc["frontier"]), mode, override_ms, floor_ms)
 
 
 def offsets_to_json(offsets: Offsets) -> dict[str, int]:

@@ -14,13 +14,19 @@ EPOCH = "_hy_epoch"  # int: counts resets of offsets and recreations of the topi
 PARTITION = "_hy_partition"  # int: Kafka partition
 OFFSET = "_hy_offset"  # long: Kafka offset
 TIMESTAMP = "_hy_timestamp"  # long, ms: Kafka timestamp
-OP = "_hy_op"  # string: `row`, or `delete` for a delete marker
+OP = "_hy_op"  # string: `row`, or `delete` for a delete marker; of a rejected row what became of it
 TIME = "_hy_time"  # long, ms: the time column's value; null on a table without one
 REASON = "_hy_reason"  # string, REALTIME only: why a row was rejected; null for good rows
 RAW = "_hy_raw"  # binary, REALTIME only: the rejected row's message value as it came
 
 OP_ROW = "row"
 OP_DELETE = "delete"
+
+# What became of a rejected row. `row`: nothing yet, it is still rejected. `replayed`: a replay brought its message to
+# the table. `filtered`: a replay found that the table's filter drops it. `taken:<plan>`: a backfill brings it.
+OP_REPLAYED = "replayed"
+OP_FILTERED = "filtered"
+OP_TAKEN = "taken:"
 
 # One row arrived after another when this tuple is greater; the tie-break of R5 behind the comparison value.
 ARRIVAL = (TIMESTAMP, CONNECTOR, TOPIC, EPOCH, PARTITION, OFFSET)

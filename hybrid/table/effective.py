@@ -67,6 +67,8 @@ def effective_boundary(boundary: Boundary, last_ms: int | None, lag_ms: int) -> 
     limit_ms = boundary.override_ms
     if limit_ms is None and last_ms is not None:
         limit_ms = last_ms - lag_ms + 1
+    if boundary.floor_ms is not None:
+        limit_ms = boundary.floor_ms if limit_ms is None else max(limit_ms, boundary.floor_ms)
     return EffectiveBoundary(limit_ms, boundary.frontier, pinot and not boundary.frontier, restricts_offline=True)
 
 

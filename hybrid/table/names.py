@@ -1,6 +1,7 @@
 """Names of segments. Letters, digits, `_`, `-` and `.` only, so that a name is also a folder name.
 
-Realtime: `orders__0__3__20211121T1038Z` (table, partition, sequence, UTC creation minute), as Pinot's LLC names.
+Realtime: `orders__0__3__20211121T1038Z` (table, partition, sequence, UTC creation minute), as Pinot's LLC names; of a
+replay `orders__replay0__17__20211121T1038Z`, with the act's number.
 Offline: `orders_<min>_<max>_<sequence>`, first and last time of the rows read into it, after rounding, before merging.
 """
 
@@ -20,6 +21,12 @@ def realtime_segment(table: str, partition: int, sequence: int, created_ms: int)
     """The name of a realtime segment; `created_ms` is the commit's clock in epoch milliseconds."""
     minute = datetime.fromtimestamp(created_ms / 1000, UTC).strftime("%Y%m%dT%H%MZ")
     return f"{table}__{partition}__{sequence}__{minute}"
+
+
+def replay_segment(table: str, partition: int, act_number: int, created_ms: int) -> str:
+    """The name of the segment of rows that a replay brings back to a Kafka partition; no stream's has it."""
+    minute = datetime.fromtimestamp(created_ms / 1000, UTC).strftime("%Y%m%dT%H%MZ")
+    return f"{table}__replay{partition}__{act_number}__{minute}"
 
 
 def realtime_sequence(name: str) -> int:

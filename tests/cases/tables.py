@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from hybrid.creation import lay_halves
 from hybrid.ingest.loop import IngestReport, ingest_until_caught_up
+from hybrid.ingest.replay import ReplayReport, replay_rejected
 from hybrid.jvm.topics import Record, produce
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
@@ -20,6 +21,7 @@ from hybrid.move.move import MoveReport, run_move
 from hybrid.move.plan import Reach
 from hybrid.query.engine import QueryTable, run
 from hybrid.replace.job import JobReport, run_job
+from hybrid.spec.ingestion import IngestionConfig
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
 from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
@@ -126,6 +128,14 @@ class LiveTable:
 
     def move(self, max_buckets: int | None = 1, **options: bool) -> MoveReport:
         return run_move(self.bench, self.spec, self.layout, reach=Reach(max_buckets), **options)
+
+    def lenient(self, where: str | None = None) -> LiveTable:
+        """Values that do not fit become nulls from now on; what matches `where` is dropped."""
+        self.spec = replace(self.spec, ingestion={Half.REALTIME: IngestionConfig((), where, True)})
+        return self
+
+    def replay(self, **options: bool) -> ReplayReport:
+        return replay_rejected(self.bench, self.spec, self.layout, **options)
 
     def set_boundary(self, time_ms: int | None) -> BoundaryReport:
         return change_boundary(self.bench, self.spec, self.layout, Wish(time_ms))

@@ -119,6 +119,31 @@ def test_an_act_that_dies_anywhere_is_done_by_the_next(workers, kind):
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
+def test_a_replay_that_dies_anywhere_is_done_by_the_next(workers):
+    """Rows are rejected or in the table, each once, whenever one looks."""
+    ours = workers()
+    ours.table.create()
+    brought: set[int] = set()
+    strict = ours.table.spec
+    for number, position in enumerate(POSITIONS):
+        ours.produce(1)
+        odd = [100 + 2 * number, 101 + 2 * number]
+        ours.table.produce(*({"id": one, "key": "k", "ts": 0, "value": "much"} for one in odd))
+        ours.table.ingest()
+        code, said = ours.run(f"replay@{NOW}", failpoint=f"replay.commit.{position}")
+        assert code == -signal.SIGKILL, said
+        seen = ours.table.queried()
+        assert seen == sorted(set(seen)) and {*ours.produced, *brought} <= set(seen), "every row at most once"
+        ours.table.lenient().replay()  # waits for the JVM that was left alone
+        brought |= set(odd)
+        ours.table.spec = strict
+        ours.table.move(None)
+        assert ours.table.visible() == ours.table.queried() == sorted([*ours.produced, *brought])
+        assert ours.table.half(Half.REALTIME).realtime.rejected == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_two_jvms_on_one_local_table(workers):
     """Batches of three offsets from two processes at once: the lock lets one act at a time, the other plans anew."""
     ours = workers(flush_rows=5)

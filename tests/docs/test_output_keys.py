@@ -84,6 +84,7 @@ def play_work(play: Any) -> None:
     play("boundary set", "orders", "--at", "1632463470000")
     play("boundary clear", "orders")
     play("rejected list", "orders")
+    play("rejected replay", "orders")
     for name in ("connector list", "connector pause", "connector start", "connector resume"):
         play(name, "events")
     variables = ("--var", f"segmentName={segment}", "--input", str(DATA / "corrected"))
@@ -112,6 +113,7 @@ def play_backfill(play: Any) -> None:
             play("backfill run", plan, "--yes")
             play("backfill resume", plan)
             play("backfill revert", plan, "--yes")
+    play("purge", "orders", "--where", "order_id = 999", "--dry-run")
     play("backfill pause", plan)
     play("backfill list", "orders")
     play("backfill status", plan)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from hybrid.doctor.findings import Severity
@@ -23,7 +26,7 @@ def planned(patient: Patient) -> Patient:
     half = open_half(layout.half(Half.OFFLINE))
     bucket = PlannedBucket(0, 1000, BucketState.PRESENT, Counts(1, 1, changed=1), unit=0)
     plan = Plan(
-        id=ID, table="orders", created_at="2021-11-21T00:00:00.000+00:00", change="update amount = 1", request={},
+        id=ID, table="orders", created_at=datetime.now(UTC).isoformat(), change="update amount = 1", request={},
         table_id=half.table_id, offline_version=half.version, realtime_version=None, base_revision="", fresh_topic="",
         buckets=(bucket,), units=(Unit(0, (0,), {}, ()),),
     )  # fmt: skip
@@ -49,3 +52,25 @@ def test_one_that_an_error_ended_is_noted(planned: Patient) -> None:
     plans.want(planned.hybrid().layout("orders"), ID, Wanted(Wish.RUN, error="segment 'a' is gone."))
     (found,) = planned.examine()
     assert found.severity is Severity.NOTE and found.message.endswith("buckets are corrected: segment 'a' is gone.")
+
+
+@pytest.mark.parametrize(
+    ("failed", "why"),
+    [((), "it was never run"), (("amount is positive",), "its rows failed expectations, so it does not run")],
+)
+def test_one_that_was_forgotten_is_found_with_its_size(failed: tuple[str, ...], why: str, planned: Patient) -> None:
+    layout = planned.hybrid().layout("orders")
+    plan, since = plans.find_plan(layout, ID), (datetime.now(UTC) - timedelta(days=31)).isoformat()
+    assert plan is not None
+    old = replace(plan, created_at=since, failed_checks=failed)
+    (layout.plan(ID) / "plan.json").write_text(old.to_text(), encoding="utf-8")
+    assert planned.examine() == [], "nothing is staged"
+    (plans.rows_folder(layout, ID) / "part-0.parquet").write_bytes(b"x" * 100)
+    (found,) = planned.examine()
+    assert found.severity is Severity.WARNING and found.message == (
+        f"Backfill '{ID}' was planned at {since}, longer ago than the 30 days of the revert window, and {why}. "
+        "Its staged rows take 100 bytes."
+    )
+    assert found.hint is not None and found.hint.startswith(f"hybrid backfill cancel {ID} (removes them)")
+    planned.hybrid().backfills.cancel(ID)
+    assert planned.examine() == []

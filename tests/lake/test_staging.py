@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from hybrid.lake.staging import staging_folder
+from hybrid.lake.staging import bytes_in, put_whole, staging_folder
 
 OWNER = """
 import sys, time
@@ -61,3 +62,15 @@ def test_an_act_that_goes_on_keeps_its_rows(tmp_path, other):
     with staging_folder(tmp_path / "mine"), staging_folder(tmp_path / "mine-too"):
         assert names(tmp_path) == {"other"}
         assert (tmp_path / "other" / "rows.parquet").exists()
+
+
+def test_a_file_that_several_put_is_always_whole(tmp_path: Path) -> None:
+    path, texts = tmp_path / "wanted.json", [str(number) * 5000 for number in range(4)]
+    writers = [threading.Thread(target=lambda text=text: [put_whole(path, text) for _ in range(50)]) for text in texts]
+    put_whole(path, texts[0])
+    for one in writers:
+        one.start()
+    while any(one.is_alive() for one in writers):
+        assert path.read_text() in texts
+    assert os.listdir(tmp_path) == ["wanted.json"]
+    assert bytes_in(tmp_path) == 5000 and bytes_in(tmp_path / "nothing") == 0

@@ -19,7 +19,7 @@ from hybrid.spec.table_config import BoundaryMode, Half, StreamConfig, TableSpec
 from hybrid.spec.timeformat import TimeFormat, TimeKind
 from hybrid.spec.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
-from hybrid.table.state import Act, OfflineState, RealtimeState, to_user_metadata
+from hybrid.table.state import Act, LineagePointer, OfflineState, RealtimeState, to_user_metadata
 
 MILLIS = TimeFormat("1:MILLISECONDS:EPOCH", TimeKind.EPOCH)
 KEY = PartitionKey("kafka", "orders", 0, 0)
@@ -37,6 +37,7 @@ class Row:
     op: str = "row"
     segment: str = "orders__0__0__20210924T0602Z"
     reason: str | None = None
+    raw: bytes | None = None
 
     def stored(self) -> dict[str, object]:
         key = self.key
@@ -51,7 +52,7 @@ class Row:
             "_hy_op": self.op,
             "_hy_time": self.time_ms,
             "_hy_reason": self.reason,
-            "_hy_raw": None,
+            "_hy_raw": self.raw,
             **self.values,
         }
 
@@ -120,6 +121,16 @@ class Halves:
             boundary=boundary if boundary is not None else newest.boundary,
         )
         return self._append(Half.OFFLINE, rows)
+
+    def commit_entry(self, kind: str, **detail: object) -> str:
+        """A lineage entry without rows; its id."""
+        half = open_half(self.layout.half(Half.OFFLINE))
+        newest, previous = half.offline, half.offline.last_lineage
+        entry = {"previous": vars(previous) if previous else None, "segments_from": [], "segments_to": [], **detail}
+        made = act(kind, newest.act.number + 1, **entry)
+        self.offline = replace(newest, act=made, last_lineage=LineagePointer(made.id, half.version + 1))
+        self._append(Half.OFFLINE, [])
+        return made.id
 
     def _append(self, half: Half, rows: Sequence[Row]) -> int:
         schema = arrow_schema(self.spec, half)

@@ -109,3 +109,18 @@ class _Held:
 
     def open(self, name: str) -> Any:
         return replace(self._halves.open(name), stop_at=self._stop_at)
+
+
+def test_a_purge_has_the_rows_laid_anew(tmp_path: Path) -> None:
+    """A row that was taken out may still lie in blocks and dictionaries, so none of them is kept."""
+    halves = Halves.create(tmp_path, orders_spec())
+    values = {"order_id": 1, "customer": "a", "amount": 1.0, "ts": 1000}
+    halves.commit_offline([Row(values, 1000, 0, segment="orders_0")])
+    cache, sql = SteppedCache(halves, NOW_MS, ListTail()), "select order_id from orders"
+    assert cache.ask(sql) is not None
+    built = cache.built
+    halves.commit_offline([], kind="boundary")
+    assert cache.ask(sql) is not None and cache.built == built
+    halves.commit_offline([], kind="purge")
+    found = cache.ask(sql)
+    assert found is not None and found.rows == [(1,)] and cache.built == built + 1

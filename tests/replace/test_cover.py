@@ -103,7 +103,10 @@ def test_segments_in_a_stretch() -> None:
 
 def test_the_same_rows_in_fewer_segments_are_a_change() -> None:
     same = Difference(2, 2, identical=True)
-    plans = {covers: JobPlan(None, ("a", "b"), ("a",), same, lambda _: None, covers) for covers in (False, True)}  # type: ignore
+    plans = {
+        covers: JobPlan(None, ("a", "b"), ("a",), same, lambda _: None, lambda _: True, covers)
+        for covers in (False, True)
+    }  # type: ignore
     assert plans[False].is_nothing and not plans[True].is_nothing
     assert replace(plans[True], segments_to=("b", "a")).is_nothing
 

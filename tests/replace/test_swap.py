@@ -14,14 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybrid.errors import OvertakenError
-from hybrid.lake.log import open_half
-from hybrid.replace import swap
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.report import JobReport
 from hybrid.spec.job_names import NameParts
 from hybrid.spec.table_config import Half
-from tests.replace.tables import BOUNDARY_MS, SEGMENT, Table, recipe
+from tests.replace.tables import SEGMENT, Table, recipe
 
 pytestmark = pytest.mark.spark
 
@@ -120,23 +118,6 @@ def test_a_removed_winner_does_not_come_back(concat: Table) -> None:
     concat.write_rows([row for row in _corrected("orders_upsert") if row["order_id"] == 1])
     assert _run(concat).removed == 1
     assert set(concat.visible()) == {1, 5, 6, 7, 8, 9}
-
-
-def test_an_act_in_between_is_planned_on_anew(orders: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    orders.write_rows(_corrected())
-    commit, others = swap.commit_swap, [1, 2]
-
-    def after_another(*args: Any) -> int:
-        if others:
-            place = others.pop()
-            orders.add_offline(f"other{place}", [({"order_id": 90 + place, "ts": BOUNDARY_MS - place}, 90)])
-        return commit(*args)
-
-    monkeypatch.setattr("hybrid.replace.job.commit_swap", after_another)
-    report = _run(orders)
-    assert orders.segments() == {SEGMENT, "other1", "other2"}
-    assert len(orders.rows()) == 9 and report.version == open_half(orders.path(Half.OFFLINE)).version
-    assert open_half(orders.path(Half.OFFLINE)).offline.boundary.time_ms == BOUNDARY_MS
 
 
 def test_it_gives_up_when_others_never_stop(orders: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ def test_planned_looked_at_run_and_taken_back(working: App, tmp_path: Path) -> N
     push(working, tmp_path / "in", "history", ROWS)
     count, amount = total(working)
     status, said = working.refused("POST", "/backfills", {**CHANGE, "delete": True})
-    assert status == 400 and "Give one of --update, --delete, --input and --sql" in said
+    assert status == 400 and "Give one of --update, --delete, --input, --sql, --from-rejected" in said
     plan = working.ok("POST", "/backfills", {**CHANGE, "reason": "doubled", "user": "ada"})
     assert total(working) == [count, amount] and plan["buckets"][0]["changed"] == count
     sql = f"SET plan='{plan['id']}'; SELECT count(*), sum(amount) FROM orders"

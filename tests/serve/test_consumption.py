@@ -111,3 +111,25 @@ def test_consuming_segments_with_kafka(working: App, broker: str) -> None:
         pass
     assert found["numberOfSegmentsYetToBeCommitted"] == 0 and len(found["segmentsForceCommitted"]) == 1
     assert working.get("/tables/orders/consumingSegmentsInfo")["_segmentToConsumingInfoMap"] == {}
+
+    produce(broker, "orders-consuming", [b'{"order_id": 3, "amount": "much", "ts": 3000}'])
+    working.home.table("orders").ingest_batch()
+    path = "/tables/orders/rejected"
+    assert working.refused("POST", "/tables/orders_OFFLINE/rejected/replay")[0] == 404
+    assert working.ok("POST", f"{path}/replay", {"dryRun": True})["sentence"].startswith("Nothing to replay: none of 2")
+    working.ok("PUT", "/tables/orders", {**given, "ingestionConfig": {"continueOnError": True}})
+    working.ok("POST", "/tables", OFFLINE)
+    plan = working.ok("POST", "/backfills", {"table": "orders", "from": "3000", "to": "4000", "fromRejected": True})
+    assert (plan["buckets"][0]["added"], plan["change"]) == (1, "rejected rows that convert now")
+    working.ok("POST", f"/backfills/{plan['id']}/resume")
+    assert working.get(path)["total"] == 1 and working.ok("POST", f"{path}/replay")["replayed"] == 0
+    working.ok("POST", f"/backfills/{plan['id']}/revert")
+    assert working.get(path)["total"] == 2 and working.get(f"/backfills/{plan['id']}")["taken"] == 0
+    report = working.ok("POST", f"{path}/replay")
+    assert (report["replayed"], report["rows"], report["left"]) == (1, 1, 1) and report["version"]
+    found = working.get(path)
+    assert found["total"] == 1 and [row["offset"] for row in found["rows"]] == [1]
+    everything = working.get(f"{path}?all=true")
+    assert everything["total"] == 2 and [row["state"] for row in everything["rows"]] == ["rejected", "replayed"]
+    answer = working.ok("POST", "/query/sql", {"sql": "select order_id from orders order by order_id"})
+    assert answer["resultTable"]["rows"] == [[1], [2], [3]]

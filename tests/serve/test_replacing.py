@@ -99,6 +99,13 @@ def test_what_is_thrown_away_added_and_removed(working: App, tmp_path: Path) -> 
     assert total(working) == [3, 4.5] and lineage(working)[newer]["segmentsTo"] == ["c"]
     assert working.refused("POST", START, {"segmentsFrom": ["c"], "segmentsTo": ["c"]})[0] == 409, "it exists"
 
+    last = start(working, [], ["d"])
+    assert working.get("/tables/orders/replacements")[0]["state"] == "IN_PROGRESS"
+    assert working.get(f"/tables/orders/replacements/{last}")["result"].startswith("Waits for segment 'd'")
+    taken = working.ok("POST", f"/tables/orders/replacements/{last}/revert")
+    assert taken["sentence"] == f"Reverted '{last}': nothing was pushed to it." and taken["version"] is None
+    assert lineage(working)[last]["state"] == "REVERTED"
+
     gone = start(working, ["c"], [])
     working.ok("POST", f"{END}?segmentLineageEntryId={gone}")
     assert total(working)[0] == 0 and working.get("/segments/orders") == [{"OFFLINE": []}]

@@ -17,7 +17,7 @@ from hybrid.errors import DataError
 from hybrid.flow.connectors.columnar import Columnar
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, coordinates, raise_to
 from hybrid.lake.create import arrow_schema
-from hybrid.lake.layout import physical_columns
+from hybrid.lake.layout import ddl_of, physical_columns
 from hybrid.spec.table_config import Half, MessageFormat, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
@@ -32,6 +32,7 @@ NOTE = f"{columns.PREFIX}note"
 HISTORY_TIMESTAMP = -2
 HISTORY_TOPIC = "history"
 _ROWS_PER_PIECE_BITS = 40
+_BATCH_ROWS = 4096
 _UNNAMED = ""
 _MARKER = "it is a delete marker of a table of ours. Load what that table shows: write a query's answer to a file"
 _NOT_BUILT: Mapping[type[Any], str] = {
@@ -51,8 +52,7 @@ class _Note:
 
 def staged_ddl(spec: TableSpec) -> str:
     """The columns of staged rows, in Spark's words."""
-    names = [*physical_columns(spec, Half.OFFLINE), (NOTE, "string")]
-    return ", ".join(f"`{name}` {kind}" for name, kind in names)
+    return ddl_of([*physical_columns(spec, Half.OFFLINE), (NOTE, "string")])
 
 
 def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Piece], folder: Path) -> Staged:
@@ -157,6 +157,18 @@ class Rows:
         reason = found.reason if isinstance(found, Rejected) else _NOT_BUILT[type(found)]
         self.note.problem = (piece, place, where, reason)
         return None
+
+    def batches(self, taken: Iterable[tuple[object, ...] | None]) -> Iterator[pa.RecordBatch]:
+        """What `take` gave of one record after another, in batches, up to the first that was no row."""
+        found: list[tuple[object, ...]] = []
+        for row in taken:
+            if row is None:
+                break
+            found.append(row)
+            if len(found) == _BATCH_ROWS:
+                yield self.batch(found)
+                found = []
+        yield self.batch(found)
 
     def _dead(self, batch: pa.RecordBatch) -> int | None:
         """The first delete marker in records of one of our own tables."""

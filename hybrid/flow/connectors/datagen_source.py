@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _PIECE_ROWS = 100_000
 _SLICE_ROWS = 10_000
 _TASKS_PER_CORE = 2
-_BATCH_ROWS = 4096
 _SEED_BITS = 63
 # What a pause, or a server that was down, leaves to be made up for: more would come as a flood.
 _DUE_S_MAX = 60
@@ -172,21 +171,8 @@ def _worker(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from _made(rows, make, slices[number], plan)
+                made = (rows.take(make(row), plan, row, f", row {row + 1}") for row in slices[number])
+                yield from rows.batches(made)
         yield rows.told()
 
     return run
-
-
-def _made(rows: Rows, make: _Records, numbers: range, plan: int) -> Iterator[pa.RecordBatch]:
-    """The stored rows of some numbers, up to the first that is no row of the table."""
-    found: list[tuple[object, ...]] = []
-    for number in numbers:
-        row = rows.take(make(number), plan, number, f", row {number + 1}")
-        if row is None:
-            break
-        found.append(row)
-        if len(found) == _BATCH_ROWS:
-            yield rows.batch(found)
-            found = []
-    yield rows.batch(found)

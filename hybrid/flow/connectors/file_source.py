@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-_BATCH_ROWS = 4096
 _TASKS_PER_CORE = 2
 _NS_PER_MS = 1_000_000
 
@@ -139,23 +138,18 @@ def _worker(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 piece, part = slices[number]
-                yield from _read(rows, piece, part, csv_format, changed_ms[piece])
+                yield from rows.batches(_taken(rows, piece, part, csv_format, changed_ms[piece]))
         yield rows.told()
 
     return run
 
 
-def _read(rows: Rows, piece: int, part: Slice, csv_format: CsvFormat, changed_ms: int) -> Iterator[pa.RecordBatch]:
-    found: list[tuple[object, ...]] = []
+def _taken(
+    rows: Rows, piece: int, part: Slice, csv_format: CsvFormat, changed_ms: int
+) -> Iterator[tuple[object, ...] | None]:
+    """What `Rows.take` gives of each record, up to the place where the file cannot be read."""
     try:
         for record in read_slice(part, csv_format):
-            row = rows.take(record.values, piece, record.position, record.at, changed_ms)
-            if row is None:
-                break
-            found.append(row)
-            if len(found) == _BATCH_ROWS:
-                yield rows.batch(found)
-                found = []
+            yield rows.take(record.values, piece, record.position, record.at, changed_ms)
     except Problem as problem:
         rows.note.problem = (piece, problem.position, problem.at, problem.reason)
-    yield rows.batch(found)

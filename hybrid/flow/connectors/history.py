@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.flow.connectors.source import Piece, Source, Staged, raise_to
-from hybrid.flow.laying import Laying, in_files, laying_of, named_segments
+from hybrid.flow.laying import Laying, laying_of, named_segments
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, TableSpec

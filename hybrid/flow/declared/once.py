@@ -26,9 +26,9 @@ from hybrid.flow.declared.progress import (
     with_realtime,
 )
 from hybrid.flow.declared.stage import Staged, laid_out
-from hybrid.flow.laying import in_files, laying_of, named_segments
+from hybrid.flow.laying import laying_of, named_segments
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, MoveConfig, TableSpec

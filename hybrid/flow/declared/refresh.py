@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 
 from hybrid.flow.declared.brought import brought_by
 from hybrid.flow.declared.progress import INCREMENTAL, FlowProgress, all_progress, with_offline, with_realtime
-from hybrid.flow.laying import in_files
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, TableSpec

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from hybrid.errors import StreamError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import has_entry, is_followed, open_half, read_commit
+from hybrid.lake.log import Commit, has_entry, is_followed, open_half, read_commit
 from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.plan import QueryTable
@@ -16,7 +16,7 @@ from hybrid.query.revision import pin_halves
 from hybrid.query.tailrows import tail_rows
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.state import RealtimeState
+from hybrid.table.state import PURGE, RealtimeState
 
 # How old the moment may be up to which everything is in the rows. It is milliseconds but under a flood of rows; then
 # statements say how old, for reading so many from Kafka for each of them would only hold the flood up.
@@ -137,6 +137,8 @@ class Follower:
             if self._has_missed(Half.OFFLINE, offline) or self._has_missed(Half.REALTIME, realtime):
                 return False
         while offline is not None and (commit := read_commit(self._layout.half(Half.OFFLINE), offline + 1)) is not None:
+            if self._is_purge(commit):
+                return False
             if not self.rows.follow_offline(commit):
                 return False
             offline = commit.version
@@ -144,9 +146,18 @@ class Follower:
             commit = read_commit(self._layout.half(Half.REALTIME), realtime + 1)
             if commit is None:
                 return True
+            if self._is_purge(commit):
+                return False
             if not self.rows.follow_realtime(commit):
                 return False
             realtime = commit.version
+        return True
+
+    def _is_purge(self, commit: Commit) -> bool:
+        """Whether rows were removed for good: then all is laid anew, for what went before may still lie in memory."""
+        if commit.state is None or commit.state.act.kind != PURGE:
+            return False
+        self.rows.forget()
         return True
 
     def _has_missed(self, half: Half, version: int | None) -> bool:

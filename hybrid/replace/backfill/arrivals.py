@@ -1,7 +1,8 @@
 """Corrections by rows from outside: in every bucket that they reach, they come in the place of what is there.
 
 Buckets of the window that they do not reach are left alone. Rows of the window's segments that lie in none of the
-differing buckets are carried over under their segment's name; the rows that arrive get segments of their own.
+differing buckets are carried over under their segment's name; the rows that arrive get segments of their own. Rows that
+only come beside what is there leave every segment alone.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from hybrid.replace.backfill.correction import SHARED, Correction
 from hybrid.replace.backfill.request import Request
 from hybrid.replace.diff import Difference, differences, key_struct
 from hybrid.replace.duplicates import refuse_duplicate_keys
-from hybrid.replace.markers import removed_winners
 from hybrid.replace.places import place_in_files
+from hybrid.replace.plan import stage_markers
 from hybrid.replace.stage import Staged
 from hybrid.spec.table_config import Half
 from hybrid.table import columns
@@ -39,49 +40,51 @@ _IS_ROW = f"{columns.OP} = '{columns.OP_ROW}'"
 
 @dataclass(frozen=True)
 class _Arrivals:
-    """The rows that arrive, on their base."""
+    """The rows that arrive, on their base.
+
+    `fresh` are the rows as they will be stored, with BUCKET and without a segment's name. `goes` says which of the rows
+    that are there make room for them; None: all of the buckets that they reach. With `beside` they come whatever
+    difference they make.
+    """
 
     base: Base
-    staged: DataFrame
+    fresh: DataFrame
+    goes: Column | None = None
+    beside: bool = False
 
     @cached_property
-    def fresh(self) -> DataFrame:
-        """The rows as they will be stored, with BUCKET and without a segment's name."""
+    def leaves(self) -> Column:
+        """True of stored rows that go when their bucket is corrected; never null."""
         from pyspark.sql import functions as F
 
-        base = self.base
-        latest = base.realtime.realtime.timestamp_max if base.realtime is not None else None
-        constants = {
-            columns.SEGMENT: F.lit(""),
-            columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
-            columns.TOPIC: F.lit(fresh_topic(base)),
-            columns.EPOCH: F.lit(0),
-            columns.PARTITION: F.lit(0),
-            columns.TIMESTAMP: F.lit(latest or 0).cast("bigint"),
-        }
-        return base.with_bucket(self.staged.withColumns(constants).select(*self.wanted))
+        goes = quoted(BUCKET).isin(self.reached) if self.goes is None else self.goes
+        return F.col(BUCKET).isNotNull() & goes
 
     @cached_property
     def wanted(self) -> list[Column]:
         """The stored columns."""
-        return [quoted(name) for name, _ in physical_columns(self.base.spec, Half.OFFLINE)]
+        return _stored_columns(self.base)
 
     @cached_property
     def reached(self) -> list[int]:
-        """The buckets that the rows reach."""
-        return sorted(row[0] for row in self.fresh.select(BUCKET).distinct().collect())
+        """The buckets that the rows reach, and those that rows leave."""
+        frame = self.fresh.select(BUCKET)
+        if self.goes is not None:
+            frame = frame.unionByName(self.there.where(quoted(BUCKET).isNotNull() & self.goes).select(BUCKET))
+        return sorted(row[0] for row in frame.distinct().collect())
 
     @cached_property
     def markers(self) -> DataFrame | None:
-        """On an upsert table: a delete marker for each key of the reached buckets that does not come again."""
+        """On an upsert table: a delete marker for each key of the reached buckets that does not come again.
+
+        None where rows keep their coordinates: the versions that are left tell what is live.
+        """
         base = self.base
-        if base.spec.upsert is None:
+        if self.goes is not None:
             return None
-        path = str(base.folder / "markers")
         before = self.there.where(quoted(BUCKET).isin(self.reached))
-        removed_winners(base.spec, before, self.fresh).write.parquet(path)
-        ddl = ", ".join(f"`{name}` {kind}" for name, kind in physical_columns(base.spec, Half.OFFLINE))
-        return base.with_bucket(base.bench.spark.read.schema(ddl).parquet(path))
+        staged = stage_markers(base.bench, base.spec, before, self.fresh, base.folder)
+        return base.with_bucket(staged) if staged is not None else None
 
     @cached_property
     def arriving(self) -> DataFrame:
@@ -93,6 +96,26 @@ class _Arrivals:
         """The stored rows of the candidates, with BUCKET."""
         frame = self.base.stored().where(quoted(columns.SEGMENT).isin(list(self.base.candidates)))
         return self.base.with_bucket(frame.select(*self.wanted))
+
+
+def _stored_columns(base: Base) -> list[Column]:
+    return [quoted(name) for name, _ in physical_columns(base.spec, Half.OFFLINE)]
+
+
+def _as_replacement(base: Base, staged: DataFrame) -> DataFrame:
+    """Rows from files under the coordinates of what arrives at the swap."""
+    from pyspark.sql import functions as F
+
+    latest = base.realtime.realtime.timestamp_max if base.realtime is not None else None
+    constants = {
+        columns.SEGMENT: F.lit(""),
+        columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
+        columns.TOPIC: F.lit(fresh_topic(base)),
+        columns.EPOCH: F.lit(0),
+        columns.PARTITION: F.lit(0),
+        columns.TIMESTAMP: F.lit(latest or 0).cast("bigint"),
+    }
+    return base.with_bucket(staged.withColumns(constants).select(*_stored_columns(base)))
 
 
 def fresh_topic(base: Base) -> str:
@@ -107,18 +130,39 @@ def corrected_arrivals(base: Base, request: Request, staged: Staged) -> Correcti
     """
     _refuse_outside(base, request, staged)
     refuse_duplicate_keys(base.spec, request.files, request.csv_format, staged)
-    arrivals = _Arrivals(base, staged.frame)
+    return _correction(_Arrivals(base, _as_replacement(base, staged.frame)))
+
+
+def added_rows(base: Base, rows: DataFrame, shared: Sequence[tuple[int, str]] = ()) -> Correction:
+    """The correction that brings rows of the window beside what is there, under the coordinates that they have.
+
+    `shared`: buckets that are to be swapped together, under names that begin with SHARED.
+    """
+    from pyspark.sql import functions as F
+
+    fresh = base.with_bucket(rows.select(*_stored_columns(base)))
+    return _correction(_Arrivals(base, fresh, F.lit(False), beside=True), shared)
+
+
+def rebuilt_rows(base: Base, rows: DataFrame, goes: Column) -> Correction:
+    """The correction that brings rows of the window, under the coordinates that they have, where others go."""
+    return _correction(_Arrivals(base, base.with_bucket(rows.select(*_stored_columns(base))), goes))
+
+
+def _correction(arrivals: _Arrivals, shared: Sequence[tuple[int, str]] = ()) -> Correction:
+    base = arrivals.base
     found = _differences(arrivals)
-    differing = sorted(bucket for bucket in arrivals.reached if bucket in found and not found[bucket].identical)
+    differing = [
+        bucket for bucket in arrivals.reached if arrivals.beside or (bucket in found and not found[bucket].identical)
+    ]
     held = _held(arrivals)
     counts = {bucket: Counts(rows, rows) for bucket, rows in _rows_of(held).items()}
     counts |= {bucket: _counts(one) for bucket, one in found.items()}
     names = _names(arrivals, differing)
-    pairs = [(bucket, segment) for bucket, segment in held if bucket in set(differing)]
-    pairs += [(bucket, name) for bucket, name in names.items()]
-    pairs += _by_shared_keys(arrivals, differing)
-    samples = {bucket: [vars(sample) for sample in found[bucket].samples] for bucket in differing}
-    touched = {segment for bucket, segment in held if bucket in set(differing)}
+    replaced = [pair for pair in _left_by(arrivals, held) if pair[0] in set(differing)]
+    pairs = [*replaced, *names.items(), *_by_shared_keys(arrivals, differing), *shared]
+    samples = {bucket: [vars(sample) for sample in found[bucket].samples] for bucket in differing if bucket in found}
+    touched = {segment for _, segment in replaced}
     return Correction(
         counts,
         pairs,
@@ -144,7 +188,9 @@ def _by_shared_keys(arrivals: _Arrivals, differing: Sequence[int]) -> list[tuple
     if arrivals.base.spec.upsert is None or len(differing) < 2:
         return []
     key = key_struct(arrivals.base.spec).alias(KEY)
-    versions = arrivals.there.select(BUCKET, key).unionByName(arrivals.arriving.select(BUCKET, key))
+    versions = arrivals.arriving.select(BUCKET, key)
+    if not arrivals.beside:
+        versions = arrivals.there.select(BUCKET, key).unionByName(versions)
     buckets = F.array_sort(F.collect_set(BUCKET)).alias("buckets")
     shared = versions.where(quoted(BUCKET).isin(list(differing))).groupBy(KEY).agg(buckets)
     found = shared.where("size(buckets) > 1").select("buckets").distinct().collect()
@@ -152,6 +198,8 @@ def _by_shared_keys(arrivals: _Arrivals, differing: Sequence[int]) -> list[tuple
 
 
 def _left_alone(arrivals: _Arrivals, counts: Mapping[int, Counts]) -> Iterator[str]:
+    if arrivals.goes is not None:
+        return
     alone = {bucket: one.rows_before for bucket, one in counts.items() if bucket not in set(arrivals.reached)}
     if any(alone.values()):
         buckets = counted(len([rows for rows in alone.values() if rows]), "bucket")
@@ -207,6 +255,16 @@ def _held(arrivals: _Arrivals) -> dict[tuple[int, str], int]:
     return {(bucket, segment): rows for bucket, segment, rows in found}
 
 
+def _left_by(arrivals: _Arrivals, held: Mapping[tuple[int, str], int]) -> list[tuple[int, str]]:
+    """The (bucket, segment) of the window whose segment is written anew when the bucket is corrected."""
+    if arrivals.goes is None:
+        return list(held)
+    if arrivals.beside:
+        return []
+    leaving = arrivals.there.where(arrivals.leaves).select(BUCKET, columns.SEGMENT).distinct().collect()
+    return sorted((row[0], row[1]) for row in leaving)
+
+
 def _rows_of(held: Mapping[tuple[int, str], int]) -> dict[int, int]:
     rows: dict[int, int] = defaultdict(int)
     for (bucket, _), count in held.items():
@@ -221,7 +279,9 @@ def _differences(arrivals: _Arrivals) -> dict[int, Difference]:
     """
     base, reached = arrivals.base, quoted(BUCKET).isin(arrivals.reached)
     if base.spec.upsert is None:
-        return differences(base.spec, arrivals.there.where(reached), arrivals.fresh, BUCKET)
+        there = arrivals.there.where(reached)
+        after = there.where(~arrivals.leaves).unionByName(arrivals.fresh)
+        return differences(base.spec, there, after, BUCKET)
     before = base.with_live(arrivals.there.where(f"{BUCKET} IS NOT NULL")).where(LIVE).drop(LIVE)
     return differences(base.spec, before, _live_after(arrivals), BUCKET)
 
@@ -233,7 +293,7 @@ def _live_after(arrivals: _Arrivals) -> DataFrame:
     base, spec = arrivals.base, arrivals.base.spec
     keyed = key_struct(spec).alias(KEY)
     beyond = base.with_bucket(base.shown()).where(F.col(BUCKET).isNull())
-    stays = arrivals.there.where(F.col(BUCKET).isNotNull() & ~quoted(BUCKET).isin(arrivals.reached))
+    stays = arrivals.there.where(F.col(BUCKET).isNotNull() & ~arrivals.leaves)
     of_window = stays.unionByName(arrivals.arriving)
     versions = base.elsewhere().unionByName(beyond.select(keyed, base.order.alias(ORDER)))
     versions = versions.unionByName(of_window.select(keyed, base.order.alias(ORDER)))
@@ -267,7 +327,7 @@ def _rows(arrivals: _Arrivals, touched: Iterable[str], differing: Iterable[int],
     from pyspark.sql import functions as F
 
     base, chosen = arrivals.base, quoted(BUCKET).isin(list(differing))
-    stays = quoted(columns.SEGMENT).isin(list(touched)) & (F.col(BUCKET).isNull() | ~chosen)
+    stays = quoted(columns.SEGMENT).isin(list(touched)) & (F.col(BUCKET).isNull() | ~chosen | ~arrivals.leaves)
     carried = arrivals.there.where(stays).select(*arrivals.wanted)
     ddl = f"{BUCKET} bigint, {_NAMED} string"
     named = F.broadcast(base.bench.spark.createDataFrame(list(names.items()), ddl))

@@ -12,7 +12,7 @@ from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import DataFile, HalfSnapshot, own_states
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.diff import key_struct, order_columns
-from hybrid.replace.swap import rows_as_of
+from hybrid.replace.swap import rows_as_of, with_defaults
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
@@ -45,24 +45,10 @@ class Base:
         """Segments that may hold rows of the window, by the files' statistics."""
         return tuple(dict.fromkeys(file.segment for file in self.offline.files if self._reaches(file)))
 
-    def files_of(self, segment: str) -> tuple[str, ...]:
-        """The data files of a segment, as paths in the half."""
-        return files_of(self.offline, segment)
-
     def stored(self) -> DataFrame:
         """All rows of the half. A column that was added after a row gives its default, as queries see it."""
-        from pyspark.sql import functions as F
-
         frame = rows_as_of(self.bench, self.offline)
-        if not self._has_grown or self.spec.null_handling:
-            return frame
-        fields = [one for one in self.spec.schema.fields if one.single_value]
-        defaults = {
-            one.name: F.coalesce(quoted(one.name), F.lit(one.default_null).cast(one.spark_type))
-            for one in fields
-            if isinstance(one.default_null, str | int | float)
-        }
-        return frame.withColumns(defaults)
+        return frame.withColumns(with_defaults(self.spec)) if self._has_grown else frame
 
     def shown(self) -> DataFrame:
         """The rows of the half that the boundary leaves visible."""
@@ -136,12 +122,7 @@ class Base:
         return self.order.alias(ORDER)
 
     def _reaches(self, file: DataFile) -> bool:
-        if self.window is None:
-            return True
-        first, last = file.low.get(columns.TIME), file.high.get(columns.TIME)
-        if not isinstance(first, int) or not isinstance(last, int):
-            return True
-        return first < self.window.end and self.window.start <= last
+        return self.window is None or file.may_reach(self.window.start, self.window.end)
 
 
 def unmoved(
@@ -156,9 +137,3 @@ def unmoved(
     if window is not None:
         rows = rows.where(f"{columns.TIME} >= {window.start} AND {columns.TIME} < {window.end}")
     return rows.count()
-
-
-def files_of(half: HalfSnapshot, segment: str) -> tuple[str, ...]:
-    """The data files of a segment, as paths in the half. They never change under one name."""
-    root = f"{half.path}/"
-    return tuple(sorted(file.path.removeprefix(root) for file in half.files if file.segment == segment))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hybrid.replace.check_result import CheckResult
-from hybrid.table.plans import Counts
+from hybrid.table.plans import Counts, hang_together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,3 +36,8 @@ class Correction:
     new: frozenset[str] = frozenset()
     checks: Sequence[CheckResult] = ()
     warnings: Sequence[str] = ()
+
+    @cached_property
+    def groups(self) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
+        """The buckets and segments of each unit."""
+        return hang_together(self.pairs)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hybrid.errors import DataError
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
@@ -21,19 +19,20 @@ from hybrid.progress import counted
 from hybrid.replace.backfill.arrivals import corrected_arrivals, fresh_topic
 from hybrid.replace.backfill.base import WHOLE, Base
 from hybrid.replace.backfill.correction import Correction
+from hybrid.replace.backfill.from_kafka import corrected_by_kafka
+from hybrid.replace.backfill.from_rejected import corrected_by_rejected
 from hybrid.replace.backfill.request import ChangeKind, Request
 from hybrid.replace.backfill.staging import stage_units
 from hybrid.replace.backfill.values import corrected_values
 from hybrid.replace.backfill.watch import refuse_falling_limit
 from hybrid.replace.check_result import CheckState, change_result
-from hybrid.replace.check_rows import said_by_spark
+from hybrid.replace.check_rows import spark_errors
 from hybrid.replace.job_checks import check_staged, notices, watched
 from hybrid.replace.lineage import EntryState, entries_of
 from hybrid.replace.report import numbers
 from hybrid.replace.stage import stage
 from hybrid.spec.expectations import ExpectationKind
 from hybrid.spec.table_config import TableSpec
-from hybrid.table import columns
 from hybrid.table.plans import (
     BucketState,
     Counts,
@@ -41,7 +40,6 @@ from hybrid.table.plans import (
     PlannedBucket,
     Span,
     Unit,
-    hang_together,
     span,
     total,
 )
@@ -64,7 +62,8 @@ def plan_backfill(
     with bench.staging(layout, plan.id) as folder:
         started = time.monotonic()
         base = Base(bench, spec, offline, realtime, request.window, folder)
-        with _errors_of_rows(plan):
+        what = f"'{plan.change}' cannot be computed for every row of '{plan.table}'"
+        with spark_errors(what, hint="Leave such rows out with --where."):
             correction = _correct(base, request, folder)
             units = stage_units(base, correction, folder / plans.ROWS)
         failed = _failed_before(layout, offline)
@@ -77,24 +76,13 @@ def plan_backfill(
     return found
 
 
-@contextmanager
-def _errors_of_rows(plan: Plan) -> Iterator[None]:
-    """What Spark says of a row that cannot be computed (a division by zero, an overflow) as a DataError."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        raise DataError(
-            f"'{plan.change}' cannot be computed for every row of '{plan.table}': {said_by_spark(error)} "
-            "Nothing was changed.",
-            hint="Leave such rows out with --where.",
-        ) from error
-
-
 def _correct(base: Base, request: Request, folder: Path) -> Correction:
     bench, spec = base.bench, base.spec
     bench.progress.say(f"Comparing with what '{spec.name}' holds.")
+    if request.kind is ChangeKind.REJECTED:
+        return corrected_by_rejected(base, request)
+    if request.kind is ChangeKind.KAFKA:
+        return corrected_by_kafka(base, request)
     if request.kind is not ChangeKind.ROWS:
         return corrected_values(base, request)
     expected = watched(request.expectations)
@@ -116,7 +104,7 @@ def _failed_before(layout: TableLayout, offline: HalfSnapshot) -> set[Span]:
 
 
 def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan, failed: set[Span]) -> Plan:
-    groups = hang_together(correction.pairs)
+    groups = correction.groups
     unit_of = {bucket: number for number, (buckets, _) in enumerate(groups) for bucket in buckets}
     corrected = _corrected(base)
     places: dict[int, int] = {}
@@ -171,11 +159,8 @@ def _corrected(base: Base) -> set[str]:
 def _state(base: Base, counts: Counts, start: int | None, end: int | None, corrected: set[str]) -> BucketState:
     if not counts.rows_before:
         return BucketState.MISSING
-    for file in base.offline.files if corrected else ():
-        first, last = file.low.get(columns.TIME), file.high.get(columns.TIME)
-        if file.segment in corrected and (start is None or end is None or (first < end and start <= last)):  # type: ignore[operator]
-            return BucketState.CORRECTED
-    return BucketState.PRESENT
+    reached = any(file.segment in corrected and file.may_reach(start, end) for file in base.offline.files)
+    return BucketState.CORRECTED if reached else BucketState.PRESENT
 
 
 def _sentence(plan: Plan) -> str:

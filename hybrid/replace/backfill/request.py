@@ -9,8 +9,9 @@ from enum import StrEnum
 from hybrid.errors import SpecError, UsageError
 from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import InputFile
+from hybrid.lake.held import HeldRows
 from hybrid.spec.expectations import Expectation
-from hybrid.spec.table_config import ARRIVED, TableSpec
+from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeType, TableSpec
 from hybrid.table.window import Window
 
 BUCKETS_MAX = 100_000
@@ -18,16 +19,24 @@ _DAY_MS = 86_400_000
 
 
 class ChangeKind(StrEnum):
-    """UPDATE gives matching rows other values, DELETE removes them, ROWS puts rows from outside in the place of all."""
+    """UPDATE gives matching rows other values, DELETE removes them, ROWS puts rows from outside in the place of all.
+
+    REJECTED adds the rejected rows that convert now, KAFKA puts what Kafka still holds in the place of what came by it.
+    """
 
     UPDATE = "update"
     DELETE = "delete"
     ROWS = "rows"
+    REJECTED = "rejected"
+    KAFKA = "kafka"
 
 
 @dataclass(frozen=True)
 class Request:
-    """`window` None: the whole of a table without a time column. `where` and `assignments` are Spark SQL."""
+    """`window` None: the whole of a table without a time column. `where` and `assignments` are Spark SQL.
+
+    `held` is what Kafka holds, of a request of kind KAFKA.
+    """
 
     kind: ChangeKind
     window: Window | None
@@ -36,6 +45,7 @@ class Request:
     files: tuple[InputFile, ...] = ()
     csv_format: CsvFormat = field(default_factory=CsvFormat)
     expectations: tuple[Expectation, ...] = ()
+    held: HeldRows | None = None
 
 
 def window_of(spec: TableSpec, start: int | None, end: int | None) -> Window | None:
@@ -86,9 +96,26 @@ def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
             "that was corrected would no longer be equal to its delete.",
             hint="Send what is to change to the topic, as a delete and an insert.",
         )
+    if kind is ChangeKind.KAFKA:
+        _require_as_read(spec)
     if kind is ChangeKind.ROWS and spec.upsert is not None and spec.upsert.comparison_column == ARRIVED:
         raise SpecError(
             f"Table '{spec.name}' shows the version of a key that arrived last: rows from files would arrive now, and "
             "win over newer versions in other buckets.",
             hint="Correct rows that are there with --update or --delete, or send the right ones to the topic.",
+        )
+
+
+def _require_as_read(spec: TableSpec) -> None:
+    """SpecError where OFFLINE does not hold rows as they are read from the stream, or shows them beside REALTIME."""
+    if spec.move is not None and spec.move.merge_type is not MergeType.CONCAT:
+        raise SpecError(
+            f"Moves of table '{spec.name}' merge rows ({spec.move.merge_type.value}): what Kafka holds is not what "
+            "OFFLINE holds.",
+            hint="hybrid backfill plan ... --input or --sql",
+        )
+    if spec.boundary_mode is BoundaryMode.PINOT:
+        raise SpecError(
+            f"The rows of '{spec.name}' are pushed to OFFLINE from outside (mode pinot), not moved from its stream.",
+            hint="hybrid backfill plan ... --input or --sql",
         )

@@ -1,7 +1,7 @@
 """Runs a plan: one commit for each of its units, or one for all, each with its lineage entry.
 
 What is done is read from the OFFLINE half's log alone, so a run that was killed goes on with what is missing:
-  before a commit                 the unit is not done; the next run does it
+  before a commit                 the unit is not done; the next run does it. Rejected rows that it brings are taken
   in a commit                     it is done, or not done
   after it, nothing told          its entry names plan and buckets: it is not done again
 """
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import OvertakenError
 from hybrid.lake import plans
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted, segment_order
 from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
 from hybrid.lake.plans import Wish
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.plain import utc
 from hybrid.progress import counted
+from hybrid.replace.backfill.claims import claim
 from hybrid.replace.backfill.watch import KIND, Watch
-from hybrid.replace.lineage import Lineage
+from hybrid.replace.lineage import lineage_of
 from hybrid.replace.report import numbers
 from hybrid.replace.swap import Ready, arrival_timestamp, commit_under_lock
 from hybrid.spec.table_config import Half, TableSpec
@@ -73,9 +74,11 @@ class RunReport:
 def run_plan(bench: Workbench, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> RunReport:
     """Swaps in what is not done yet of a plan. ConflictError when what it was planned on has changed.
 
-    Units that were committed before stay. The caller holds the plan's `runner`.
+    Units that were committed before stay. Rejected rows that the plan brings are taken before the first commit, so that
+    nothing else brings them. The caller holds the plan's `runner`.
     """
     run = _Run(bench, spec, layout, plan, how)
+    claim(bench, spec, layout, plan, run.left)
     return run.all_at_once() if how.atomic else run.one_by_one()
 
 
@@ -86,28 +89,29 @@ class _Run:
         self._watch = Watch(layout.half(Half.OFFLINE), plan)
         half = open_half(layout.half(Half.OFFLINE))
         self._watch.look(half)
-        if self._left:
-            self._watch.refuse_changed(self._left, half)
+        if self.left:
+            self._watch.refuse_changed(self.left, half)
 
     @property
-    def _left(self) -> list[Unit]:
+    def left(self) -> list[Unit]:
+        """What is not done yet, in the order in which it is to be."""
         left = self._watch.left()
         return left[::-1] if self._how.newest_first else left
 
     def all_at_once(self) -> RunReport:
-        while self._left:  # again when the JVM of a killed run has brought one of them to its end
-            self._commit(self._left)
+        while self.left:  # again when the JVM of a killed run has brought one of them to its end
+            self._commit(self.left)
         return self._report(None)
 
     def one_by_one(self) -> RunReport:
-        while self._left:
+        while self.left:
             wish = plans.wanted_of(self._layout, self._plan.id).wish
             if wish in {Wish.PAUSE, Wish.CANCEL}:
                 return self._report(wish)
-            unit = self._left[0]
+            unit = self.left[0]
             self._commit([unit])
             self._bench.progress.step("correcting buckets", self._count_done(), self._count_all())
-            if self._left:
+            if self.left:
                 self._keep_pace()
         return self._report(None)
 
@@ -123,21 +127,17 @@ class _Run:
                 raise OvertakenError(f"Backfill '{self._plan.id}' was run elsewhere.")
             self._watch.refuse_changed(units, current)
             names = _free_names(self._spec, units, current)
-            lineage = Lineage(
-                segments_from=tuple(name for unit in units for name in unit.replaced),
-                segments_to=tuple(names.get(one.name, one.name) for unit in units for one in unit.written),
-                version_before=current.version,
-                rows_before=found.rows_before,
-                rows_after=found.rows_after,
-                added=found.added,
-                removed=found.removed,
-                changed=found.changed,
-                result=f"Corrected {what}: {numbers(found)}.",
+            old = tuple(name for unit in units for name in unit.replaced)
+            new = tuple(names.get(one.name, one.name) for unit in units for one in unit.written)
+            lineage = lineage_of(
+                current,
+                (old, new),
+                found,
+                f"Corrected {what}: {numbers(found)}.",
                 reason=self._how.reason or self._plan.reason,
                 user=self._how.user,
                 source=self._plan.id,
                 inputs=self._plan.inputs,
-                previous=current.offline.last_lineage,
                 backfill=self._plan.id,
                 buckets=tuple(span(bucket) for bucket in self._buckets(units)),
                 change=self._plan.change,
@@ -161,8 +161,7 @@ class _Run:
         """The staged rows of some units; those that arrive now arrive after everything that is committed."""
         from pyspark.sql import functions as F
 
-        stored = physical_columns(self._spec, Half.OFFLINE)
-        ddl = ", ".join(f"`{name}` {kind}" for name, kind in stored)
+        stored, ddl = physical_columns(self._spec, Half.OFFLINE), physical_ddl(self._spec, Half.OFFLINE)
         files = plans.staged_files(self._layout, self._plan, units)
         if not files:
             return self._bench.spark.createDataFrame([], ddl)
@@ -193,8 +192,7 @@ class _Run:
             frame = frame.coalesce(tasks)
         if len(written) == 1 and len(written[0].files) == 1:
             return frame
-        order = [columns.SEGMENT, *self._spec.sort_columns, columns.TIME, *columns.ARRIVAL]
-        return frame.sortWithinPartitions(*(quoted(name) for name in order))
+        return frame.sortWithinPartitions(*segment_order(self._spec))
 
     def _keep_pace(self) -> None:
         rate = self._how.rows_per_second

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from hybrid.lake.layout import physical_columns, quoted
+from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import Base
 from hybrid.replace.backfill.correction import SHARED, Correction
 from hybrid.spec.table_config import Half
 from hybrid.table import columns
-from hybrid.table.plans import Unit, WrittenSegment, hang_together
+from hybrid.table.plans import Unit, WrittenSegment
 
 _SEGMENT_DIR = f"{columns.SEGMENT}="
 
@@ -21,21 +21,20 @@ def stage_units(base: Base, correction: Correction, folder: Path) -> list[Unit]:
 
     The units do not know their buckets' places yet.
     """
-    groups = hang_together(correction.pairs)
+    groups = correction.groups
     if not groups:
         return []
     base.bench.progress.say(f"Staging {counted(len(groups), 'swap')} of '{base.spec.name}'.")
     wanted = [quoted(name) for name, _ in physical_columns(base.spec, Half.OFFLINE)]
     frame = correction.rows().select(*wanted)
     if correction.needs_sort:
-        order = [columns.SEGMENT, *base.spec.sort_columns, columns.TIME, *columns.ARRIVAL]
-        frame = frame.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in order))
+        frame = in_files(base.spec, frame)
     frame.write.partitionBy(columns.SEGMENT).parquet(str(folder))
     written = _written(base, folder, correction.new)
     units = []
     for number, (_, segments) in enumerate(groups):
         stored = [name for name in segments if name not in correction.new and not name.startswith(SHARED)]
-        replaced = {name: base.files_of(name) for name in stored}
+        replaced = {name: base.offline.files_of(name) for name in stored}
         units.append(Unit(number, (), replaced, tuple(written[name] for name in segments if name in written)))
     return units
 

@@ -75,20 +75,24 @@ def _differs(name: str) -> Column:
     return ~quoted(name).eqNullSafe(F.col(f"`{_NEW}{name}`"))
 
 
-def _check(base: Base, request: Request, marked: DataFrame) -> tuple[CheckResult, ...]:
-    """What came of the expectations on the rows with their new values.
+def check_corrected(base: Base, request: Request, rows: DataFrame) -> tuple[CheckResult, ...]:
+    """What came of the expectations on corrected rows, but for how many there are.
 
-    A row that is there is not left out: what `drop` would leave out fails.
+    No row is left out: what `drop` would leave out fails.
     """
     of_rows = [
         replace(one, on_failure=OnFailure.FAIL) if one.on_failure is OnFailure.DROP else one
         for one in request.expectations
         if one.kind is not ExpectationKind.ROW_COUNT_CHANGE
     ]
-    if request.kind is ChangeKind.DELETE or not of_rows:
+    return check(base.spec, rows, of_rows, None, now_ms=base.bench.now_ms()).results if of_rows else ()
+
+
+def _check(base: Base, request: Request, marked: DataFrame) -> tuple[CheckResult, ...]:
+    """What came of the expectations on the rows with their new values."""
+    if request.kind is ChangeKind.DELETE or not request.expectations:
         return ()
-    changed = _changed(base, request, marked.where(_HIT))
-    return check(base.spec, changed, of_rows, None, now_ms=base.bench.now_ms()).results
+    return check_corrected(base, request, _changed(base, request, marked.where(_HIT)))
 
 
 def _count(base: Base, request: Request, marked: DataFrame) -> tuple[dict[int, Counts], list[tuple[int, str]]]:

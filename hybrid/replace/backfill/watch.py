@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.log import HalfSnapshot, last_time, open_half, own_states, texts
-from hybrid.replace.backfill.base import files_of
 from hybrid.spec.table_config import BoundaryMode
-from hybrid.table import columns
 from hybrid.table.plans import Plan, Span, Unit, span
-from hybrid.table.state import Act
+from hybrid.table.state import PURGE, Act
 
 KIND = "backfill"
 
@@ -31,6 +29,7 @@ class Watch:
         self._seen = plan.offline_version
         self._expected: set[str] = set()
         self._done: set[Span] = set()
+        self._purge: str | None = None
         self._newest: Act = base.state.act
 
     def look(self, current: HalfSnapshot) -> None:
@@ -47,21 +46,26 @@ class Watch:
 
     def refuse_changed(self, units: Sequence[Unit], current: HalfSnapshot) -> None:
         """ConflictError when a segment of these units is not as it was planned on, or others than moves added rows."""
+        if self._purge is not None:  # what was staged before may hold what was purged
+            raise self._changed(f"'{self._purge}' has purged rows since")
         for unit in units:
             for segment, files in unit.replaced.items():
-                now = files_of(current, segment)
+                now = current.files_of(segment)
                 if now != files:
                     how = "has been written anew" if now else "is gone"
                     raise self._changed(f"segment '{segment}' {how} since")
         spans = [span(bucket) for unit in units for bucket in self._plan.buckets_of(unit)]
         for file in current.files:
-            if file.segment not in self._before and file.segment not in self._expected and _reaches(file, spans):
+            is_stranger = file.segment not in self._before and file.segment not in self._expected
+            if is_stranger and any(file.may_reach(start, end) for start, end in spans):
                 raise self._changed(f"segment '{file.segment}' has been added among its buckets")
         refuse_falling_limit(self._plan, units, current)
 
     def _note(self, act: Act) -> None:
         if act.kind == "move":  # late rows: they stay as they came
             self._expected.update(texts(act.detail.get("segments")))
+        elif act.kind == PURGE:
+            self._purge = act.id
         elif act.kind == KIND and act.detail.get("backfill") == self._plan.id:
             self._expected.update(texts(act.detail.get("segments_to")))
             spans = act.detail.get("buckets")
@@ -89,18 +93,6 @@ def refuse_falling_limit(plan: Plan, units: Sequence[Unit], current: HalfSnapsho
             f"of '{plan.table}': older rows of REALTIME would be seen again. Nothing was changed.",
             hint=f"Set the boundary by hand first: hybrid boundary set {plan.table} --at ...",
         )
-
-
-def _reaches(file: object, spans: Iterable[Span]) -> bool:
-    first, last = (getattr(file, side).get(columns.TIME) for side in ("low", "high"))
-    return any(_overlap(first, last, start, end) for start, end in spans)
-
-
-def _overlap(first: object, last: object, start: int | None, end: int | None) -> bool:
-    """Where a time is not known, it may be any."""
-    if start is None or end is None or not isinstance(first, int) or not isinstance(last, int):
-        return True
-    return first < end and start <= last
 
 
 def _stale(plan: Plan, why: str) -> ConflictError:

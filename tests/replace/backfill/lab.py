@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hybrid.ingest.replay import ReplayReport, replay_rejected
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
+from hybrid.rejected import read_rejected
+from hybrid.replace.backfill.claims import settle
 from hybrid.replace.backfill.inputs import inspect_input
 from hybrid.replace.backfill.planning import plan_backfill
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
@@ -59,6 +62,27 @@ class Lab:
         boundary = Boundary(until, {KEY: 1_000_000}) if until is not None else None
         self.halves.commit_offline([replace(one, segment=segment) for one in rows], boundary)
 
+    def reject(self, *messages: Mapping[str, object] | bytes) -> None:
+        """Rejected rows at offsets from 1000 on, of messages that convert unless they are bytes."""
+        raws = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in messages]
+        bad = [
+            Row({}, None, 1000 + number, segment="orders__rejected", reason="of then", raw=raw, timestamp_ms=5)
+            for number, raw in enumerate(raws)
+        ]
+        done = {"offsets": {KEY: 1000 + len(bad)}, "topic_ids": {"kafka/orders": "an id"}, "rejected": len(bad)}
+        self.halves.commit_realtime(bad, **done)
+
+    def marks(self) -> dict[int, str]:
+        """What became of each rejected row, by offset."""
+        files = [file.path for file in self.realtime.files if file.segment == "orders__rejected"]
+        return {one["offset"]: one["state"] for one in read_rejected(files, 1000, everything=True)}
+
+    def replay(self) -> ReplayReport:
+        return replay_rejected(self.bench, self.spec, self.halves.layout)
+
+    def settle(self, plan: Plan, *, ended: bool = True) -> int:
+        return settle(self.bench, self.spec, self.halves.layout, plan, ended=ended)
+
     @property
     def offline(self) -> Any:
         return open_half(self.halves.layout.half(Half.OFFLINE))
@@ -76,9 +100,17 @@ class Lab:
         delete: bool = False,
         where: str | None = None,
         rows: Iterable[Mapping[str, object]] | None = None,
+        rejected: bool = False,
     ) -> Plan:
         """A plan of one change on the newest versions."""
-        request = self._request(start, end, update, delete, where, rows)
+        if rejected:
+            request = Request(ChangeKind.REJECTED, window_of(self.spec, start, end))
+        else:
+            request = self._request(start, end, update, delete, where, rows)
+        return self.plan_of(request)
+
+    def plan_of(self, request: Request) -> Plan:
+        """A plan of a request on the newest versions."""
         offline, realtime = self.offline, self.realtime
         blank = Plan(
             id=new_act_id("backfill"),

@@ -1,0 +1,59 @@
+"""`hybrid purge`: deleted rows go for good, from every place that still has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.cli.opened import ask, confirm, tell
+from hybrid.cli.replacement import os_user
+from hybrid.errors import UsageError
+
+_READINGS = ("place", "current", "files", "rows", "matching", "shown")
+_LISTED = ("id", "created_at", "columns", "reason", "user", "sentence")
+
+
+@click.command(cls=HybridCommand)
+@click.argument("table", metavar="TABLE")
+@click.option("--where", metavar="CONDITION", help="Which rows. Queries must not show any of them any more.")
+@click.option("--undecided", is_flag=True, help="Rejected messages too of which cannot be told whether they match.")
+@click.option("--dry-run", is_flag=True, help="Say where such rows lie, and touch nothing.")
+@click.option("--reason", help="Why; kept with the record.")
+@click.option("--list", "listed", is_flag=True, help="The records of the table's purges.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_cli
+def purge(
+    cli: Cli,
+    table: str,
+    where: str | None,
+    undecided: bool,
+    dry_run: bool,
+    reason: str | None,
+    listed: bool,
+    yes: bool,
+) -> None:
+    """Remove deleted rows from old files, rejected rows, plans and memory, and read everything again to prove it.
+
+    It cannot be taken back. Delete the rows first: hybrid backfill plan TABLE --delete --where CONDITION.
+    """
+    if listed:
+        _list(cli, table)
+        return
+    if where is None:
+        raise UsageError("Which rows are to go? A purge takes --where.", hint='hybrid purge TABLE --where "id = 7"')
+    if not dry_run:
+        confirm(f"Remove every deleted row of '{table}' where {where}? It cannot be taken back.", yes)
+    how = {"undecided": undecided, "dry_run": dry_run, "reason": reason, "user": os_user()}
+    found = ask(cli, "purge", table=table, where=where, **how)
+    tell(cli, found)
+    if not cli.is_machine_read:
+        cli.emit(found["before"] if dry_run else found["after"], _READINGS)
+        for one in found["outside"]:
+            cli.say(f"Not reached: {one}.")
+
+
+def _list(cli: Cli, table: str) -> None:
+    found: list[dict[str, Any]] = ask(cli, "purges", table=table)
+    cli.emit(found, _LISTED)

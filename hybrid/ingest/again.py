@@ -1,0 +1,46 @@
+"""Reads once more what Kafka still holds of what is committed, as ingestion read it, by the settings of now."""
+
+from __future__ import annotations
+
+from hybrid.errors import SpecError
+from hybrid.ingest.batch import stream_of
+from hybrid.ingest.plan import check_identity
+from hybrid.ingest.read import VALUE_BYTES, decode_frame, read_ranges
+from hybrid.ingest.stream import require_topic
+from hybrid.lake.held import HeldRows
+from hybrid.lake.layout import physical_ddl
+from hybrid.lake.workbench import Workbench
+from hybrid.spec.table_config import Half, Records, TableSpec
+from hybrid.table.boundary import partition_key
+from hybrid.table.ranges import OffsetRange
+from hybrid.table.segments import Assigner, Thresholds
+from hybrid.table.state import RealtimeState
+
+_ONE_SEGMENT = Thresholds(2**62, 2**62, 2**62)
+
+
+def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRows:
+    """The messages up to the offsets of `state`.
+
+    StreamError when the topic is not the one that was read, NotFoundError when it is missing; SpecError where a message
+    holds several records.
+    """
+    stream = stream_of(spec)
+    if stream.records is not Records.ONE:
+        raise SpecError(
+            f"Messages of topic '{stream.topic}' hold several records, of which some may be rejected and others in "
+            f"'{spec.name}': they cannot be read once more one by one.",
+            hint="hybrid backfill plan ... --input or --sql",
+        )
+    view = require_topic(stream)
+    check_identity(spec.name, stream, state, view)
+    keys = {number: partition_key(stream, number) for number in view.starts}
+    committed = {key: state.offsets[key] for key in keys.values() if key in state.offsets}
+    held = {keys[number]: start for number, start in view.starts.items() if keys[number] in committed}
+    ranges = [OffsetRange(key, held[key], end) for key, end in sorted(committed.items()) if held[key] < end]
+    if not ranges:
+        return HeldRows(bench.spark.createDataFrame([], physical_ddl(spec, Half.REALTIME)), held)
+    messages = read_ranges(bench.spark, stream, ranges)
+    assigners = {one.key.partition: Assigner(spec.name, one.key, _ONE_SEGMENT, 0, None, 0) for one in ranges}
+    frame = decode_frame(messages, spec, assigners, partition_key(stream, 0)).drop(VALUE_BYTES)
+    return HeldRows(frame, held)

@@ -1,0 +1,258 @@
+"""Replay: rejected rows that convert by the table's settings of now become rows of the table, in one commit (R2, R6).
+
+The commit holds the rows, in sealed segments under coordinates of the replay's own (see `hybrid.table.replays`), the
+marks on the rejected rows that were brought, and the reasons of now on those that stay. So a row is rejected or in the
+table at any moment, and a second replay finds what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hybrid.errors import SpecError
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.rejected import BROUGHT, KIND, WHY, RejectedRows, rejected_rows
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.progress import counted
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.boundary import PartitionKey
+from hybrid.table.names import replay_segment
+from hybrid.table.replays import REPLAY, replay_key
+from hybrid.table.state import RealtimeState, next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REASONS_MAX = 10
+OF_A_FLOW = "A flow brought it: correct its source, and run the flow with --full-refresh."
+_KEY = (columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION)
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What a replay did of the `rejected` rows there were.
+
+    `replayed` of them were brought, as `rows` of the table; the table's filter dropped `filtered`; `left` stay, for the
+    `reasons` ([{"reason", "rows"}], the commonest first). `version` None: nothing was committed.
+    """
+
+    table: str
+    rejected: int
+    replayed: int
+    rows: int
+    filtered: int
+    left: int
+    reasons: tuple[Mapping[str, object], ...]
+    segments: tuple[str, ...]
+    version: int | None
+    sentence: str
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """The rows that come back of one partition, as its origin names it."""
+
+    origin: PartitionKey
+    first: int
+    last: int
+    rows: int
+    deletes: int
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """What decoding once more has found. `reasons` count rejected rows, the commonest first."""
+
+    pieces: tuple[_Piece, ...]
+    replayed: int
+    filtered: int
+    left: int
+    reasons: tuple[tuple[str, int], ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(piece.rows for piece in self.pieces)
+
+    @property
+    def taken(self) -> int:
+        """The rejected rows that are no longer."""
+        return self.replayed + self.filtered
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The rejected rows of a half, decoded once more."""
+
+    snapshot: HalfSnapshot
+    rejected: RejectedRows
+    decoded: DataFrame
+    tally: _Tally
+
+
+def replay_rejected(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, act_id: str | None = None
+) -> ReplayReport:
+    """Brings back what converts now, in one commit; nothing is committed where nothing does.
+
+    SpecError when the table has no REALTIME half.
+    """
+    if Half.REALTIME not in spec.halves:
+        raise SpecError(f"Table '{spec.name}' has no REALTIME half, which alone rejects rows.")
+    path = layout.half(Half.REALTIME)
+    if not open_half(path).realtime.rejected:  # before a JVM is started
+        return _report(spec, _Tally((), 0, 0, 0, ()), dry_run)
+    with nullcontext() if dry_run else bench.lock(layout, Half.REALTIME):
+        snapshot = open_half(path)
+        bench.progress.say(f"Reading the rejected rows of '{spec.name}' once more.")
+        rejected = rejected_rows(bench, spec, snapshot)
+        decoded = rejected.decoded().persist()
+        try:
+            tally = _tally(rejected, decoded)
+            if dry_run or not tally.taken:
+                return _report(spec, tally, dry_run)
+            found = _Found(snapshot, rejected, decoded, tally)
+            return _commit(bench, spec, layout, found, act_id or new_act_id("replay"))
+        finally:
+            decoded.unpersist()
+
+
+def _tally(rejected: RejectedRows, decoded: DataFrame) -> _Tally:
+    from pyspark.sql import functions as F
+
+    is_deleted = quoted(columns.OP) == columns.OP_DELETE
+    offset = quoted(columns.OFFSET)
+    found = (
+        decoded.where(quoted(KIND) == BROUGHT)
+        .groupBy(*(quoted(name) for name in _KEY))
+        .agg(F.min(offset), F.max(offset), F.count("*"), F.count_if(is_deleted))
+        .collect()
+    )
+    pieces = [_Piece(_origin(*row[:4]), *row[4:]) for row in found]
+    marked = decoded.where(quoted(KIND) != BROUGHT).groupBy(KIND, WHY).count().collect()
+    of_flows = rejected.others.where(quoted(columns.OP) == columns.OP_ROW).count()
+    why = {row[WHY]: row["count"] for row in marked if row[KIND] == columns.OP_ROW}
+    reasons = {**why, **({OF_A_FLOW: of_flows} if of_flows else {})}
+
+    def count(kind: str) -> int:
+        return sum(row["count"] for row in marked if row[KIND] == kind)
+
+    return _Tally(
+        tuple(sorted(pieces, key=lambda piece: piece.origin)),
+        count(columns.OP_REPLAYED),
+        count(columns.OP_FILTERED),
+        sum(reasons.values()),
+        tuple(sorted(reasons.items(), key=lambda one: (-one[1], one[0]))),
+    )
+
+
+def _origin(connector: str, topic: str, epoch: int, partition: int) -> PartitionKey:
+    return PartitionKey(connector.removeprefix(REPLAY), topic, epoch, partition)
+
+
+def _commit(bench: Workbench, spec: TableSpec, layout: TableLayout, found: _Found, act_id: str) -> ReplayReport:
+    snapshot, tally = found.snapshot, found.tally
+    state = snapshot.realtime
+    keys = _keys(state, tally.pieces)
+    number, now_ms = state.act.number + 1, bench.now_ms()
+    names = {piece: replay_segment(spec.name, piece.origin.partition, number, now_ms) for piece in tally.pieces}
+    segments = tuple(sorted(set(names.values())))
+    detail = {
+        "replayed": tally.replayed,
+        "rows": tally.rows,
+        "filtered": tally.filtered,
+        "rejected": tally.left,
+        "segments": list(segments),
+    }
+    offsets = dict(state.offsets)
+    for piece, key in keys.items():
+        offsets[key] = max(piece.last + 1, offsets.get(key, 0))
+    after = replace(
+        state,
+        act=next_act(state, act_id, "replay", bench.now_iso(), detail),
+        offsets=offsets,
+        rejected=tally.left,
+        filtered=state.filtered + tally.filtered,
+        deletes=state.deletes + sum(piece.deletes for piece in tally.pieces),
+    )
+    frame = _frame(bench, spec, found, [(keys[piece], piece, names[piece]) for piece in tally.pieces])
+    places = (columns.rejected_segment(spec.name), *segments)
+    version = commit_act(frame, layout.half(Half.REALTIME), after, planned=snapshot.version, replacing=places)
+    return _report(spec, tally, False, segments, version)
+
+
+def _keys(state: RealtimeState, pieces: Sequence[_Piece]) -> dict[_Piece, PartitionKey]:
+    """The coordinates of each piece; one after the other, as two epochs of one origin may have the same offsets."""
+    offsets, keys = dict(state.offsets), {}
+    for piece in pieces:
+        keys[piece] = replay_key(offsets, piece.origin, piece.first)
+        offsets[keys[piece]] = piece.last + 1
+    return keys
+
+
+def _frame(
+    bench: Workbench, spec: TableSpec, found: _Found, named: Sequence[tuple[PartitionKey, _Piece, str]]
+) -> DataFrame:
+    """The rejected rows with their marks, and the rows that come, under their own epochs and segments."""
+    from pyspark.sql import functions as F
+
+    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
+    epoch, segment = "_hy_replay_epoch", "_hy_replay_segment"
+    ddl = f"{columns.CONNECTOR} string, {columns.TOPIC} string, {columns.EPOCH} int, {columns.PARTITION} int, "
+    rows = [
+        (key.connector, key.topic, piece.origin.epoch, key.partition, key.epoch, name) for key, piece, name in named
+    ]
+    names = bench.spark.createDataFrame(rows, f"{ddl}{epoch} int, {segment} string")
+    come = found.decoded.where(quoted(KIND) == BROUGHT).join(F.broadcast(names), list(_KEY))
+    come = come.withColumns({columns.EPOCH: F.col(epoch), columns.SEGMENT: F.col(segment)})
+    marked = found.decoded.where(quoted(KIND) != BROUGHT)
+    others = found.rejected.others.select(*wanted)
+    frame = others.unionByName(marked.select(*wanted)).unionByName(come.select(*wanted))
+    return frame.repartition(columns.SEGMENT).sortWithinPartitions(columns.SEGMENT, columns.PARTITION, columns.OFFSET)
+
+
+def _report(
+    spec: TableSpec, tally: _Tally, dry_run: bool, segments: tuple[str, ...] = (), version: int | None = None
+) -> ReplayReport:
+    reasons = tuple({"reason": reason, "rows": rows} for reason, rows in tally.reasons[:REASONS_MAX])
+    return ReplayReport(
+        spec.name,
+        tally.taken + tally.left,
+        tally.replayed,
+        tally.rows,
+        tally.filtered,
+        tally.left,
+        reasons,
+        segments,
+        version,
+        _sentence(spec, tally, dry_run),
+        dry_run,
+    )
+
+
+def _sentence(spec: TableSpec, tally: _Tally, dry_run: bool) -> str:
+    before = tally.taken + tally.left
+    if not before:
+        return f"Nothing to replay: '{spec.name}' has no rejected rows."
+    why = f" (commonest reason: {tally.reasons[0][0].removesuffix('.')})" if tally.reasons else ""
+    if not tally.taken:
+        return f"Nothing to replay: none of {counted(before, 'rejected row')} of '{spec.name}' converts now{why}."
+    parts = []
+    if tally.replayed:
+        would = "would be brought" if dry_run else "brought"
+        what = f" as {counted(tally.rows, 'row')}" if tally.rows != tally.replayed else ""
+        parts.append(
+            f"{tally.replayed} of {counted(before, 'rejected row')} of '{spec.name}' now convert: {would}{what}"
+        )
+    if tally.filtered:
+        of = "" if tally.replayed else f" of {counted(before, 'rejected row')} of '{spec.name}'"
+        parts.append(f"the table's filter drops {tally.filtered}{of}")
+    parts.append(f"{tally.left} stay rejected{why}")
+    sentence = "; ".join(parts) + "."
+    return sentence[0].upper() + sentence[1:]

@@ -1,0 +1,133 @@
+"""Rejected rows decoded once more, by the table's settings of now: what replays and backfills bring of them.
+
+They lie in a partition of REALTIME, one row for each record that was rejected; the records of one message share its
+coordinates and its raw bytes. A message comes as a whole or not at all, for nothing tells its records apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hybrid.lake.layout import ddl_of, physical_columns, quoted
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.decode import Decoder
+from hybrid.table.outcome import Decoded, Filtered, Rejected
+from hybrid.table.replays import nothing_was_brought, replay_connector
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from hybrid.lake.log import HalfSnapshot
+    from hybrid.lake.workbench import Workbench
+
+# The coordinates of a message.
+MESSAGE = (columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION, columns.OFFSET)
+# Beside the stored columns: what the row is, why it stays rejected, and first and last time of its message's rows.
+KIND, WHY, LOW, HIGH = "_hy_kind", "_hy_why", "_hy_low", "_hy_high"
+# KIND of a rejected row is its mark, of one that stays rejected `row`; of a row of the table that comes:
+BROUGHT = "brought"
+
+OTHERS_ARE_THERE = "Other records of the message are in the table already."
+_REASONS = "reasons"
+
+
+@dataclass(frozen=True)
+class RejectedRows:
+    """The rejected rows of a half at one version. `all` have the stored columns.
+
+    `of_streams` are those that are still rejected and whose message came from a stream; the rest stays as it is.
+    """
+
+    spec: TableSpec
+    all: DataFrame
+    is_of_stream: Column
+
+    @property
+    def of_streams(self) -> DataFrame:
+        """Those that can be decoded once more."""
+        return self.all.where(self.is_of_stream)
+
+    @property
+    def others(self) -> DataFrame:
+        """The others: taken already, or of flows, which are read again from their files."""
+        return self.all.where(~self.is_of_stream)
+
+    def decoded(self) -> DataFrame:
+        """The stored rows that `of_streams` become, with KIND, WHY, LOW and HIGH.
+
+        There is each rejected row with its new mark, or with the reason of now; and beside it the rows that come, under
+        a replay's connector, without a segment, with the epoch of their origin.
+        """
+        from pyspark.sql import functions as F
+
+        messages = self.of_streams.groupBy(*(quoted(name) for name in MESSAGE)).agg(
+            F.first(quoted(columns.TIMESTAMP)).alias(columns.TIMESTAMP),
+            F.first(quoted(columns.RAW)).alias(columns.RAW),
+            F.array_sort(F.collect_list(quoted(columns.REASON))).alias(_REASONS),
+        )
+        own = [(KIND, "string"), (WHY, "string"), (LOW, "bigint"), (HIGH, "bigint")]
+        wanted = [*physical_columns(self.spec, Half.REALTIME), *own]
+        return messages.mapInArrow(_worker(self.spec), ddl_of(wanted))
+
+
+def rejected_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot) -> RejectedRows:
+    """The rejected rows of a REALTIME half. What has moved on since `realtime` an act sees under the half's lock."""
+    from pyspark.sql import functions as F
+
+    stored = bench.spark.read.format("delta").load(str(realtime.path))
+    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
+    frame = stored.where(quoted(columns.SEGMENT) == columns.rejected_segment(spec.name)).select(*wanted)
+    # Of a stream the state knows the topic's id.
+    topic = F.concat(quoted(columns.CONNECTOR), F.lit("/"), quoted(columns.TOPIC))
+    is_stream = topic.isin(sorted(realtime.realtime.topic_ids))
+    return RejectedRows(spec, frame, (quoted(columns.OP) == columns.OP_ROW) & is_stream)
+
+
+def _worker(spec: TableSpec) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoder = Decoder(spec)
+        for batch in batches:
+            yield _as_batch(spec, [row for message in batch.to_pylist() for row in _rows(spec, decoder, message)])
+
+    return convert
+
+
+def _rows(spec: TableSpec, decoder: Decoder, message: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
+    """All that becomes of a message."""
+    reasons: list[str] = message[_REASONS]
+    found = decoder.decode_all(message[columns.RAW], message[columns.TIMESTAMP])
+    good = [one for one in found if isinstance(one, Decoded)]
+    refused = [one.reason for one in found if isinstance(one, Rejected)]
+    kind, why = columns.OP_REPLAYED, None
+    if not nothing_was_brought(reasons):
+        kind, why = columns.OP_ROW, OTHERS_ARE_THERE
+    elif refused:
+        kind, why = columns.OP_ROW, refused[0]
+        # A reason tells how many records there were, and a row stands for each: neither changes without the other.
+        reasons = refused if len(refused) == len(found) == len(reasons) else reasons
+    elif all(isinstance(one, Filtered) for one in found):
+        kind = columns.OP_FILTERED
+    times = [one.time_ms for one in good if one.time_ms is not None] if kind == columns.OP_REPLAYED else []
+    own = (why, min(times, default=None), max(times, default=None))
+    connector, *place = (message[name] for name in (*MESSAGE, columns.TIMESTAMP))
+    nothing = (None,) * len(spec.schema.fields)
+    segment = columns.rejected_segment(spec.name)
+    for reason in reasons:
+        yield (segment, connector, *place, kind, None, reason, message[columns.RAW], *nothing, kind, *own)
+    for one in good if kind == columns.OP_REPLAYED else ():
+        op = columns.OP_DELETE if one.is_delete else columns.OP_ROW
+        yield ("", replay_connector(connector), *place, op, one.time_ms, None, None, *one.values, BROUGHT, *own)
+
+
+def _as_batch(spec: TableSpec, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    from hybrid.lake.create import arrow_schema, record_batch
+
+    own = [(KIND, pa.string()), (WHY, pa.string()), (LOW, pa.int64()), (HIGH, pa.int64())]
+    schema = pa.schema([*arrow_schema(spec, Half.REALTIME), *(pa.field(name, kind) for name, kind in own)])
+    return record_batch(schema, rows)

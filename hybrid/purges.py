@@ -1,0 +1,80 @@
+"""Purges as the API has them: what Kafka holds is committed first; each is a run. Part of the API's layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hybrid.drop import dropped_copies
+from hybrid.replace.purge.asked import Asked
+from hybrid.replace.purge.report import PurgeReport
+from hybrid.sql.row_sql import condition_words, row_condition
+
+if TYPE_CHECKING:
+    from hybrid.api import Hybrid
+    from hybrid.handle import Table
+
+_WHERE = "--where"
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What is to be purged: the deleted rows that match `where`, in Pinot's SQL.
+
+    `undecided`: rejected messages go, too, of which cannot be told whether they match.
+    """
+
+    where: str
+    undecided: bool = False
+    dry_run: bool = False
+    reason: str | None = None
+    user: str | None = None
+
+
+def purge_table(home: Hybrid, table: Table, erasure: Erasure) -> PurgeReport:
+    """Purges a table; see `hybrid.handle.Table.purge`. UsageError for a condition that is none.
+
+    A condition cannot use the clock: what is purged must be said exactly.
+    """
+    from hybrid.replace.purge.purge import purge
+
+    spec = table.spec
+    sql = row_condition(erasure.where, spec, _WHERE)
+    reads, values = condition_words(erasure.where, spec, _WHERE)
+    asked = Asked(
+        id=home.act_id("purge"),
+        text=erasure.where,
+        where=sql,
+        reads=reads,
+        values=values,
+        undecided=erasure.undecided,
+        reason=erasure.reason,
+        user=erasure.user,
+        dry_run=erasure.dry_run,
+    )
+    outside = _outside(home, table)
+    if erasure.dry_run:
+        return purge(home.bench, spec, table.layout, asked, outside)
+    with home.recorded(table.name, "purge") as run:
+        warnings = table.catch_up()
+        asked = replace(asked, takes_markers=spec.stream is None or not (warnings or _is_held(home, table)))
+        report = purge(home.bench, spec, table.layout, asked, (*outside, *warnings))
+        home.catalog.runs.forget_samples(table.name)
+        run.ended(report.sentence, did_something=report.committed)
+    return report
+
+
+def _is_held(home: Hybrid, table: Table) -> bool:
+    """Whether a pause, or a connector that waits, keeps messages in Kafka that were sent."""
+    is_paused = table.name in home.catalog.serving.pauses()
+    return is_paused or table.connectors.waits() is not None or table.connectors.stop_at() is not None
+
+
+def _outside(home: Hybrid, table: Table) -> list[str]:
+    """What a purge does not reach, in words."""
+    found = [f"the dropped copy {path.name}: undrop brings it back" for path in dropped_copies(home, table.name)]
+    if table.spec.stream is not None:
+        found.append(f"topic '{table.spec.stream.topic}': Kafka keeps its messages as long as it is told to")
+    found.append("files that jobs, connectors and flows have read, and plans that were written with -o")
+    found.append("statements and errors in the run records, the lineage and the logs")
+    return found

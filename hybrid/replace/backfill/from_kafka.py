@@ -1,0 +1,111 @@
+"""Corrections by what Kafka still holds: the window as it would be, had it been ingested with the settings of now.
+
+In the window all rows go whose message Kafka holds (its replays and corrections too, which keep its coordinates), and
+those that replacements brought; what is read from Kafka comes. Rows of messages that Kafka no longer holds stay, and
+those of other connectors. Rejected rows whose message comes are taken by the run, as `--from-rejected` takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from hybrid.lake.held import HeldRows
+from hybrid.lake.layout import quoted
+from hybrid.lake.rejected import MESSAGE, rejected_rows
+from hybrid.progress import counted
+from hybrid.replace.backfill.arrivals import rebuilt_rows
+from hybrid.replace.backfill.base import BUCKET, Base
+from hybrid.replace.backfill.claims import stage_claims
+from hybrid.replace.backfill.correction import Correction
+from hybrid.replace.backfill.request import Request
+from hybrid.replace.backfill.values import check_corrected
+from hybrid.table import columns
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR
+from hybrid.table.replays import replay_connector
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def corrected_by_kafka(base: Base, request: Request) -> Correction:
+    """The correction that rebuilds the window; its claims are staged in the base's folder."""
+    held = request.held
+    assert held is not None and base.realtime is not None
+    path = str(base.folder / "input")
+    _of_interest(base, held.frame).write.parquet(path)
+    staged = base.bench.spark.read.schema(held.frame.schema).parquet(path)
+    rows = staged.where(_is_row(base))
+    _stage_claims(base, rows)
+    found = rebuilt_rows(base, rows, _goes(held))
+    told = (*_told_of_messages(base, staged), *_told_of_kafka(base, held))
+    return replace(found, checks=check_corrected(base, request, rows), warnings=(*found.warnings, *told))
+
+
+def _of_interest(base: Base, frame: DataFrame) -> DataFrame:
+    """Rows of the window, and messages that do not convert."""
+    window = base.window
+    if window is None:
+        return frame
+    is_inside = f"{columns.TIME} >= {window.start} AND {columns.TIME} < {window.end}"
+    return frame.where(f"{columns.REASON} IS NOT NULL OR coalesce({is_inside}, FALSE)")
+
+
+def _is_row(base: Base) -> Column:
+    """Not rejected, and not dropped by the filter."""
+    segment = quoted(columns.SEGMENT)
+    return segment.isNotNull() & (segment != columns.rejected_segment(base.spec.name))
+
+
+def _goes(held: HeldRows) -> Column:
+    """True of stored rows of the window that what comes stands for; never null."""
+    from pyspark.sql import functions as F
+
+    def of_partition(number: int, first: int) -> Column:
+        return (quoted(columns.PARTITION) == number) & (quoted(columns.OFFSET) >= first)
+
+    stream = next(iter(held.held_from))
+    # A replay of a message has an epoch of its own, its message's offset, and is its message.
+    is_message = quoted(columns.CONNECTOR).isin(stream.connector, replay_connector(stream.connector))
+    is_message &= quoted(columns.TOPIC) == stream.topic
+    is_held = reduce(or_, (of_partition(key.partition, first) for key, first in sorted(held.held_from.items())))
+    return F.coalesce((is_message & is_held) | (quoted(columns.CONNECTOR) == REPLACEMENT_CONNECTOR), F.lit(False))
+
+
+def _stage_claims(base: Base, rows: DataFrame) -> None:
+    """The rejected rows whose messages come."""
+    assert base.realtime is not None
+    names = [quoted(name) for name in MESSAGE]
+    coming = base.with_bucket(rows).select(*names, quoted(BUCKET))
+    open_ones = rejected_rows(base.bench, base.spec, base.realtime).of_streams.select(*names)
+    stage_claims(base, open_ones.join(coming, list(MESSAGE)))
+
+
+def _told_of_messages(base: Base, staged: DataFrame) -> Iterator[str]:
+    refused = staged.where(quoted(columns.REASON).isNotNull()).groupBy(columns.REASON).count().collect()
+    if refused:
+        commonest = max(refused, key=lambda row: (row["count"], row[columns.REASON]))[columns.REASON]
+        messages = counted(sum(row["count"] for row in refused), "message")
+        yield f"{messages} that Kafka holds do not convert (commonest reason: {commonest.removesuffix('.')})."
+
+
+def _told_of_kafka(base: Base, held: HeldRows) -> Iterator[str]:
+    """Of each partition what Kafka no longer holds, and how many rows of the window stay for it."""
+    from pyspark.sql import functions as F
+
+    there = base.with_bucket(base.stored().where(quoted(columns.SEGMENT).isin(list(base.candidates))))
+    stays = there.where(quoted(BUCKET).isNotNull() & ~_goes(held))
+    is_row = quoted(columns.OP) == columns.OP_ROW
+    found = stays.groupBy(columns.CONNECTOR, columns.PARTITION).agg(F.count_if(is_row)).collect()
+    rows = {(row[0], row[1]): row[2] for row in found}
+    for key, first in sorted(held.held_from.items()):
+        if first > 0:
+            names = (key.connector, replay_connector(key.connector))
+            kept = sum(rows.get((name, key.partition), 0) for name in names)
+            yield (
+                f"Kafka no longer holds what lies before offset {first} in partition {key.partition} of topic "
+                f"'{key.topic}': {counted(kept, 'row')} of the stretch from there stay as they are."
+            )

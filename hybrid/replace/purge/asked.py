@@ -1,0 +1,82 @@
+"""What a purge is asked to remove, and the table that it is asked of."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import SpecError
+from hybrid.lake.layout import TableLayout, quoted
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.swap import with_defaults
+from hybrid.spec.table_config import TableSpec
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`text` is the condition as it was written, `where` as Spark's SQL. `reads` names its columns; `values` the
+    constants, as texts, that it holds columns equal to. `id` names the purge. `takes_markers`: everything that was sent
+    has arrived, so delete markers are not needed for it. `undecided`: rejected messages go of which cannot be told
+    whether they match.
+    """
+
+    id: str
+    text: str
+    where: str
+    reads: tuple[str, ...]
+    values: tuple[str, ...]
+    takes_markers: bool = True
+    undecided: bool = False
+    reason: str | None = None
+    user: str | None = None
+    dry_run: bool = False
+
+    @property
+    def digest(self) -> str:
+        """What stands for the condition in records: it names what was to be forgotten."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The table of a purge. `folder` is for what is staged on the way."""
+
+    bench: Workbench
+    spec: TableSpec
+    layout: TableLayout
+    asked: Asked
+    folder: Path
+
+    def matches(self) -> Column:
+        """True for stored rows of the table that match, their columns as `filled` has them; never null."""
+        from pyspark.sql import functions as F
+
+        return F.coalesce(F.expr(self.asked.where), F.lit(False))
+
+    def filled(self) -> dict[str, Column]:
+        """The columns that the condition reads, with the default for what a row does not have, as queries see it.
+
+        A delete marker has no other values than those that decide which version wins.
+        """
+        from pyspark.sql import functions as F
+
+        is_row = ~quoted(columns.OP).eqNullSafe(F.lit(columns.OP_DELETE))
+        defaults = with_defaults(self.spec).items()
+        read = {name: column for name, column in defaults if name in self.asked.reads}
+        return {name: F.when(is_row, column).otherwise(quoted(name)) for name, column in read.items()}
+
+
+def require_purgeable(spec: TableSpec) -> None:
+    """SpecError where what is shown is counted rather than read: to remove a hidden row would show another."""
+    if spec.nets_deletes:
+        raise SpecError(
+            f"Table '{spec.name}' has no primary key, and each delete of its stream takes an equal row away: a row "
+            "that was removed would no longer be taken away by its delete.",
+            hint="hybrid table drop TABLE --purge removes all of it.",
+        )

@@ -1,0 +1,165 @@
+"""Which rows of the current versions go: they match, and no query shows them.
+
+    a REALTIME row that the boundary hides                  it goes, and no boundary may be set below its time any more
+    on an upsert table: below the winner of its key         it goes
+    a delete marker, where nothing else of its key is left  it goes
+    anything else                                           a query shows it, or it keeps an older version dead
+
+Markers go only for conditions on the primary key: then all versions of a key match or none does, so no old version that
+is left anywhere can come back. OFFLINE rows that a limit hides are shown again when it moves, so they count as shown.
+
+Decisions are made on versions that are pinned, and carried out while only ingestion has added to them since: what wins
+a key then only gets newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.lake.layout import quoted
+from hybrid.lake.log import HalfSnapshot
+from hybrid.replace.diff import key_struct, order_columns
+from hybrid.replace.purge.asked import Scene
+from hybrid.replace.purge.scan import CONDEMNED, with_condemned
+from hybrid.replace.swap import rows_as_of
+from hybrid.spec.table_config import Half
+from hybrid.table import columns
+from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
+from hybrid.table.effective import EffectiveBoundary
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# Whether a row goes, and whether the boundary hides it.
+GOES, HIDDEN = "_hy_goes", "_hy_hidden"
+_KEY, _ORDER, _TOP, _REST = "_hy_key", "_hy_order", "_hy_top", "_hy_rest"
+_MATCH, _MARKER, _SHOWN = "_hy_match", "_hy_marker", "_hy_shown"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of a current version with rows that match: those that go, those that queries show, and delete markers
+    that older versions need.
+    """
+
+    half: Half
+    name: str
+    goes: int
+    shown: int
+    markers: int
+
+
+class Hidden:
+    """What goes of a table at these versions. `raws` are the digests of rejected messages that go; `folder` is for what
+    is staged on the way.
+    """
+
+    def __init__(self, scene: Scene, halves: Mapping[Half, HalfSnapshot], raws: DataFrame | None, folder: Path) -> None:
+        self._scene, self._halves, self._raws, self._folder = scene, halves, raws, folder
+
+    def segments(self, matching: Mapping[Half, Sequence[str]]) -> list[Segment]:
+        """What becomes of the rows of these segments, all that hold rows that match."""
+        from pyspark.sql import functions as F
+
+        found = []
+        for half, names in matching.items():
+            if not names:
+                continue
+            stored = rows_as_of(self._scene.bench, self._halves[half])
+            rows = self.decided(half, stored.where(quoted(columns.SEGMENT).isin(list(names)))).where(
+                F.col(_MATCH) | F.col(GOES)
+            )
+            stays, marker = ~F.col(GOES), F.col(_MARKER)
+            counted = (F.count_if(GOES), F.count_if(stays & ~marker), F.count_if(stays & marker))
+            counts = rows.groupBy(columns.SEGMENT).agg(*counted).collect()
+            found += [Segment(half, *row) for row in sorted(counts)]
+        return found
+
+    def decided(self, half: Half, rows: DataFrame) -> DataFrame:
+        """Stored rows of a half, of these versions or later ones, with GOES, HIDDEN and whether they match."""
+        from pyspark.sql import functions as F
+
+        is_hidden = F.lit(False) if half is Half.OFFLINE else ~F.expr(visible_realtime_sql(self._effective))
+        rows, hidden = self._matched(rows).withColumn(HIDDEN, is_hidden), F.col(HIDDEN)
+        if self._scene.spec.upsert is None:
+            decided = rows.withColumn(GOES, F.col(_MATCH) & hidden)
+        else:
+            keyed = rows.withColumn(_KEY, key_struct(self._scene.spec))
+            of_key = self._winners.withColumnRenamed(_KEY, "_hy_of_key")
+            joined = keyed.join(of_key, keyed[_KEY].eqNullSafe(F.col("_hy_of_key")), "left")
+            beaten = F.coalesce(self._order < F.col(_TOP), F.lit(False))
+            alone = F.col(_MARKER) & F.coalesce(F.col(_REST) == 0, F.lit(False)) & self._takes_markers
+            decided = joined.withColumn(GOES, F.col(_MATCH) & (hidden | beaten | alone))
+        return self._with_rejected(decided) if half is Half.REALTIME else decided
+
+    def _with_rejected(self, rows: DataFrame) -> DataFrame:
+        """Rejected rows go by their messages alone."""
+        from pyspark.sql import functions as F
+
+        spec = self._scene.spec
+        kept_apart = quoted(columns.SEGMENT).isin(list(columns.bookkeeping(spec.name)))
+        goes = (quoted(columns.SEGMENT) == columns.rejected_segment(spec.name)) & F.col(CONDEMNED)
+        rows = with_condemned(rows, self._raws)
+        rows = rows.withColumn(GOES, F.when(kept_apart, goes).otherwise(F.col(GOES)))
+        return rows.withColumn(_MATCH, F.when(kept_apart, F.col(GOES)).otherwise(F.col(_MATCH)))
+
+    def _matched(self, rows: DataFrame) -> DataFrame:
+        """Adds whether a row matches, and whether it is a delete marker; the values stay as they are stored."""
+        from pyspark.sql import functions as F
+
+        scene = self._scene
+        marker = quoted(columns.OP).eqNullSafe(F.lit(columns.OP_DELETE))
+        filled = scene.filled()
+        kept = {f"_hy_kept_{name}": quoted(name) for name in filled}
+        rows = rows.withColumns(kept).withColumns(filled)
+        rows = rows.withColumn(_MATCH, scene.matches()).withColumn(_MARKER, marker)
+        return rows.withColumns({name: F.col(f"`_hy_kept_{name}`") for name in filled})
+
+    @cached_property
+    def _winners(self) -> DataFrame:
+        """(KEY, TOP, REST): for each key with a match, the order of its winner, and how many of its stored versions are
+        no delete markers that match. Staged once.
+        """
+        from pyspark.sql import functions as F
+
+        versions = reduce(lambda one, other: one.unionByName(other), map(self._versions, self._halves))
+        keys = versions.where(_MATCH).select(_KEY).distinct()
+        going = F.col(_MATCH) & F.col(_MARKER)
+        top = F.max(F.when(F.col(_SHOWN), F.col(_ORDER)))
+        best = (
+            versions.join(keys, _KEY, "left_semi").groupBy(_KEY).agg(top.alias(_TOP), F.count_if(~going).alias(_REST))
+        )
+        best.write.parquet(str(self._folder))
+        return self._scene.bench.spark.read.schema(best.schema).parquet(str(self._folder))
+
+    def _versions(self, half: Half) -> DataFrame:
+        """All stored versions of a half, and whether the boundary shows them."""
+        from pyspark.sql import functions as F
+
+        rows = rows_as_of(self._scene.bench, self._halves[half]).where(columns.rows_sql(self._scene.spec.name))
+        is_offline = half is Half.OFFLINE
+        shown = visible_offline_sql(self._effective) if is_offline else visible_realtime_sql(self._effective)
+        key, order = key_struct(self._scene.spec).alias(_KEY), self._order.alias(_ORDER)
+        return self._matched(rows).select(key, order, _MATCH, _MARKER, F.expr(shown).alias(_SHOWN))
+
+    @property
+    def _takes_markers(self) -> Column:
+        from pyspark.sql import functions as F
+
+        asked = self._scene.asked
+        return F.lit(asked.takes_markers and set(asked.reads) <= set(self._scene.spec.primary_key))
+
+    @property
+    def _order(self) -> Column:
+        from pyspark.sql import functions as F
+
+        return F.struct(*order_columns(self._scene.spec))
+
+    @cached_property
+    def _effective(self) -> EffectiveBoundary:
+        offline = self._halves.get(Half.OFFLINE)
+        return offline.effective_boundary(self._scene.spec.boundary_lag_ms) if offline else EffectiveBoundary()

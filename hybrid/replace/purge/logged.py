@@ -1,0 +1,160 @@
+"""What a Delta log says of rows in files: the first and last value of key and time. Of files that are gone it goes too.
+
+Entries of the log say it of each file they add, checkpoints copy it, and checksums (`.crc`) may. Neither readers nor
+writers need it of a file that no version can read any more. Call these under the half's lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+
+from hybrid.lake.log import HalfSnapshot
+from hybrid.plain import without_samples
+
+_VALUES = ("minValues", "maxValues")
+_ACTIONS = ("add", "remove")
+
+
+def logged_files(half: Path) -> set[str]:
+    """The files, as paths in the half, that entries and checkpoints of the log name."""
+    found = {path for entry in _entries(half) for path, _ in _actions(entry.read_text(encoding="utf-8"))}
+    return found.union(*(_added(checkpoint) for checkpoint in _checkpoints(half)))
+
+
+def forget_values(current: HalfSnapshot, files: Collection[str], known: Collection[str]) -> None:
+    """Forgets the values of `files`, and of all that the log names (`known`) and that are not there any more; and the
+    rows that results of expectations show as samples.
+
+    What the newest version, `current`, holds keeps them, there or not.
+    """
+    half = current.path
+    doomed = {*files, *(path for path in known if not (half / path).exists())} - _held(current)
+    for entry in _entries(half):
+        _forget_in(entry, doomed)
+    outdated = [path for path in _checkpoints(half) if _added(path) & doomed]
+    if outdated:
+        DeltaTable(str(half), version=current.version).create_checkpoint()
+        # Hadoop's checksum is of what Spark wrote there.
+        (half / "_delta_log" / "._last_checkpoint.crc").unlink(missing_ok=True)
+        for path in outdated:
+            if _version(path) < current.version and _is_whole(half, _version(path)):
+                delete_file(path)
+    _forget_checksums(current)
+
+
+def remembered(current: HalfSnapshot) -> list[str]:
+    """The files of the log that still tell values of a data file that is gone, or show rows as samples."""
+    half, held = current.path, _held(current)
+
+    def is_gone(path: str) -> bool:
+        return path not in held and not (half / path).exists()
+
+    def tells(text: str) -> bool:
+        lines = text.split("\n")
+        told = any(is_gone(path) and _has_values(action) for path, action in _actions(text))
+        return told or any(_bare(line) != line for line in lines)
+
+    entries = [entry.name for entry in _entries(half) if tells(entry.read_text(encoding="utf-8"))]
+    return entries + [path.name for path in _checkpoints(half) if any(map(is_gone, _added(path)))]
+
+
+def _held(current: HalfSnapshot) -> set[str]:
+    return {Path(file.path).relative_to(current.path).as_posix() for file in current.files}
+
+
+def _entries(half: Path) -> list[Path]:
+    return sorted((half / "_delta_log").glob("[0-9]*.json"))
+
+
+def _checkpoints(half: Path) -> list[Path]:
+    return sorted((half / "_delta_log").glob("*.checkpoint*.parquet"))
+
+
+def _version(path: Path) -> int:
+    return int(path.name.split(".", 1)[0])
+
+
+def _actions(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(path in the half, action) of each file that an entry adds or removes."""
+    for line in text.split("\n"):
+        action = json.loads(line) if line.startswith(('{"add"', '{"remove"')) else {}
+        for kind in _ACTIONS:
+            if kind in action:
+                yield unquote(str(action[kind]["path"])), action[kind]
+
+
+def _has_values(action: dict[str, Any]) -> bool:
+    statistics = json.loads(action.get("stats") or "{}")
+    return any(statistics.get(name) for name in _VALUES)
+
+
+def _forget_in(entry: Path, files: Collection[str]) -> None:
+    text = entry.read_text(encoding="utf-8")
+    lines = [_bare(_stripped(line, files)) for line in text.split("\n")]
+    if lines == text.split("\n"):
+        return
+    stat, fresh = entry.stat(), entry.with_name(f".{entry.name}.purged")
+    with fresh.open("w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+        file.flush()
+        os.fsync(file.fileno())
+    os.utime(fresh, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # Delta tells the time of a commit by it
+    # Hadoop holds what it reads against the checksum beside it.
+    entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
+    fresh.rename(entry)
+
+
+def _stripped(line: str, files: Collection[str]) -> str:
+    if not any(path in files and _has_values(action) for path, action in _actions(line)):
+        return line
+    document = json.loads(line)
+    action = next(document[kind] for kind in _ACTIONS if kind in document)
+    statistics = {name: value for name, value in json.loads(action["stats"]).items() if name not in _VALUES}
+    action["stats"] = json.dumps(statistics, separators=(",", ":"))
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _bare(line: str) -> str:
+    """An own commit's line without the rows that results of expectations show."""
+    if not line.startswith('{"commitInfo"') or "sample" not in line:
+        return line
+    document = json.loads(line)
+    told = document["commitInfo"].get("userMetadata")
+    state = json.loads(told) if isinstance(told, str) and "sample" in told else None
+    if without_samples(state) == state:
+        return line
+    document["commitInfo"]["userMetadata"] = json.dumps(without_samples(state), separators=(",", ":"))
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _added(checkpoint: Path) -> set[str]:
+    """The files that the version of a checkpoint held."""
+    import pyarrow.parquet as pq
+
+    rows = pq.ParquetFile(checkpoint).read(columns=["add.path"]).column("add").to_pylist()
+    return {unquote(one["path"]) for one in rows if one is not None and one["path"] is not None}
+
+
+def _is_whole(half: Path, version: int) -> bool:
+    """Whether every version up to this one can be read from entries alone."""
+    return all((half / "_delta_log" / f"{number:020d}.json").exists() for number in range(version + 1))
+
+
+def _forget_checksums(current: HalfSnapshot) -> None:
+    """Those of all versions but the newest: they are optional, and list the files of their version."""
+    for path in (current.path / "_delta_log").glob("[0-9]*.crc"):
+        if _version(path) < current.version:
+            delete_file(path)
+
+
+def delete_file(path: Path) -> None:
+    """Deletes a file, and the checksum that Hadoop keeps beside it."""
+    path.unlink(missing_ok=True)
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)

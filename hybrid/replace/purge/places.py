@@ -1,0 +1,77 @@
+"""Every place below a table's folder where rows lie in files: current versions, and what is left of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid.lake import plans, pushes
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.plans import Wish
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.columns import SEGMENT, files_segment, rejected_segment
+
+STAGED = "staged"
+_LOG = "_delta_log"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Data files: of a half as it is (`current`), of its older versions and of killed acts, or staged by plans."""
+
+    name: str
+    current: bool
+    files: tuple[Path, ...]
+
+
+def halves_of(spec: TableSpec, layout: TableLayout) -> dict[Half, HalfSnapshot]:
+    """The newest versions: OFFLINE first, so that its boundary hides no row that the REALTIME version has not."""
+    return {half: open_half(layout.half(half)) for half in (Half.OFFLINE, Half.REALTIME) if half in spec.halves}
+
+
+def places(layout: TableLayout, halves: Iterable[tuple[Half, HalfSnapshot]]) -> list[Place]:
+    """All of them. What acts that go on have staged is not among them: it is theirs, and new; nor are the
+    claims of plans, which hold coordinates alone.
+    """
+    found = []
+    for half, snapshot in halves:
+        held = {Path(file.path) for file in snapshot.files}
+        found.append(Place(half.value, True, tuple(sorted(held))))
+        found.append(Place(half.value, False, tuple(sorted(files_in(layout.half(half)) - held))))
+    staged = (path for path in files_in(layout.plans) if plans.CLAIMS not in path.relative_to(layout.plans).parts)
+    found.append(Place(STAGED, False, tuple(sorted(staged))))
+    return found
+
+
+def clear_ended(layout: TableLayout) -> None:
+    """Removes staged rows that nobody will swap in: of plans and replacements that ended, left by killed processes."""
+    for plan_id in plans.plan_ids(layout):
+        has_ended = plans.wanted_of(layout, plan_id).wish in {Wish.CANCEL, Wish.ENDED}
+        if has_ended or _is_done(layout, plan_id):
+            plans.discard_rows(layout, plan_id)
+    for entry, state in pushes.left_behind(layout):
+        pushes.remove_left(layout, entry.id, state)
+
+
+def _is_done(layout: TableLayout, plan_id: str) -> bool:
+    """Whether commits have made all that a plan has staged, whatever its run came to write down."""
+    plan = plans.find_plan(layout, plan_id)
+    half = open_half(layout.half(Half.OFFLINE))
+    return plan is not None and not plan.left(plans.corrected_spans(half, plan_id))
+
+
+def files_in(folder: Path) -> set[Path]:
+    """The Parquet files in a folder, those of a Delta log apart."""
+    return {path for path in folder.rglob("*.parquet") if _LOG not in path.parts and path.is_file()}
+
+
+def is_rejected(spec: TableSpec, path: Path) -> bool:
+    """Whether a file of REALTIME holds rejected rows."""
+    return path.parent.name == f"{SEGMENT}={rejected_segment(spec.name)}"
+
+
+def is_record(spec: TableSpec, path: Path) -> bool:
+    """Whether a file of REALTIME tells which files flows have read, and holds no rows."""
+    return path.parent.name == f"{SEGMENT}={files_segment(spec.name)}"

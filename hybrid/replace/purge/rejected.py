@@ -1,0 +1,137 @@
+"""Which rejected messages go: those that match as far as they can be read.
+
+A message was rejected because it is no row of the table, so the condition cannot simply be asked. Every object in it is
+read column by column. Where one matches, the message goes. Where it cannot be told, because a column that the condition
+reads is missing or does not fit or nothing can be read, the bytes decide: a message goes that holds, as a word, one of
+the values that the condition holds columns equal to. What is left undecided then stays, unless it is asked to go too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hybrid.errors import DataError
+from hybrid.lake.layout import ddl_of, quoted
+from hybrid.replace.purge.asked import Scene
+from hybrid.replace.purge.scan import digest
+from hybrid.spec.connectors import JsonFlavor
+from hybrid.spec.jsontext import parse_json
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.decode import Decoder
+from hybrid.table.fields import Field, fields_of
+from hybrid.table.outcome import Filtered, Rejected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+_DEPTH_MAX = 4
+_TOLD, _NAMED = "_hy_told", "_hy_named"
+_UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError, DataError)
+# What fits of an object, and whether that tells all that the condition reads; None: it has nothing of it.
+Row = tuple[dict[str, Any], bool | None]
+
+
+def condemned(scene: Scene, rows: DataFrame) -> DataFrame:
+    """(raw, goes, undecided): each message among rejected rows by its digest, whether it goes, or cannot be told."""
+    from pyspark.sql import functions as F
+
+    own = [("raw", "string"), (_TOLD, "boolean"), (_NAMED, "boolean")]
+    ddl = ddl_of([*own, *((one.name, one.spark_type) for one in scene.spec.schema.fields)])
+    messages = rows.where(quoted(columns.RAW).isNotNull()).select(
+        digest().alias("raw"), quoted(columns.RAW).alias("value"), quoted(columns.TIMESTAMP).alias("at")
+    )
+    read = messages.mapInArrow(_worker(scene.spec, scene.asked.reads, scene.asked.values), ddl)
+    # What an object does not tell is no null: only one that tells all that the condition reads can match.
+    matches = F.coalesce(F.expr(scene.asked.where), F.lit(False)) & F.coalesce(F.col(_TOLD), F.lit(False))
+    found = read.groupBy("raw").agg(
+        F.max(matches).alias("matches"), F.min(_TOLD).alias("told"), F.max(_NAMED).alias("named")
+    )
+    undecided = "NOT coalesce(told, FALSE)"
+    goes = "TRUE" if scene.asked.undecided else "named"
+    return found.withColumn("goes", F.expr(f"matches OR ({undecided} AND {goes})")).select(
+        "raw", "goes", F.expr(f"NOT goes AND {undecided}").alias("undecided")
+    )
+
+
+def _worker(
+    spec: TableSpec, reads: tuple[str, ...], values: tuple[str, ...]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reader = MessageReader(spec, reads, values)
+        for batch in batches:
+            yield _read_batch(batch, spec, reader)
+
+    return read
+
+
+def _read_batch(batch: pa.RecordBatch, spec: TableSpec, reader: MessageReader) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    from hybrid.lake.create import record_batch
+
+    fields = [pa.field("raw", pa.string()), pa.field(_TOLD, pa.bool_()), pa.field(_NAMED, pa.bool_())]
+    schema = pa.schema(fields + [pa.field(one.name, one.arrow_type()) for one in spec.schema.fields])
+    names = spec.schema.column_names
+    rows: list[tuple[object, ...]] = []
+    for raw, value, now_ms in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        named = reader.names(value)
+        for record, told in reader.records(value, now_ms) or [({}, None)]:
+            rows.append((raw, told, named, *(record.get(name) for name in names)))
+    return record_batch(schema, rows)
+
+
+class MessageReader:
+    """Reads what can be read of messages that are no rows: of the columns `reads` what fits."""
+
+    def __init__(self, spec: TableSpec, reads: tuple[str, ...], values: tuple[str, ...]) -> None:
+        flavor = spec.stream.flavor if spec.stream is not None else JsonFlavor.DEFAULT
+        self._fields = [field for field in fields_of(spec, flavor) if field.name in reads]
+        self._decoder = Decoder(spec, Half.REALTIME)
+        words = "|".join(map(re.escape, values))
+        self._words = re.compile(rf"(?<![\w@.-])(?:{words})(?![\w@-]|\.\w)".encode()) if words else None
+
+    def names(self, payload: bytes) -> bool:
+        """Whether the bytes hold one of the values as a word."""
+        return self._words is not None and self._words.search(payload) is not None
+
+    def records(self, payload: bytes, now_ms: int | None) -> list[Row]:
+        """What each object in a message tells."""
+        try:
+            document = parse_json(str(payload, "utf-8"))
+        except (ValueError, RecursionError):
+            return []
+        return [self._row(one, now_ms) for one in _objects(document, _DEPTH_MAX)]
+
+    def _row(self, record: Mapping[str, object], now_ms: int | None) -> Row:
+        named = self._decoder.named(record)
+        shaped = self._decoder.shape(named, now_ms)
+        known = named if isinstance(shaped, Rejected | Filtered) else {**named, **shaped}
+        found: dict[str, Any] = {}
+        for field in self._fields:
+            self._fit(field, known, found)
+        holds_any = any(field.name in known for field in self._fields)
+        return found, len(found) == len(self._fields) if holds_any else None
+
+    def _fit(self, field: Field, record: Mapping[str, object], found: dict[str, Any]) -> None:
+        value = record.get(field.name)
+        if value is None:
+            return
+        try:
+            found[field.name] = field.convert(value)
+        except _UNFIT:
+            return
+
+
+def _objects(document: object, depth: int) -> Iterator[Mapping[str, object]]:
+    """Every object of a document, outer ones first: a change holds its rows some levels down."""
+    if depth == 0:
+        return
+    if isinstance(document, dict):
+        yield document
+    inner = document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
+    for one in inner:
+        yield from _objects(one, depth - 1)

@@ -1,0 +1,168 @@
+"""The acts of a purge: segments without the rows that go, one commit for each half, and the entry that tells of it.
+
+Both locks are held, OFFLINE's first as a drop takes them: what hides a row in one half may be an act on the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hybrid.errors import ConflictError, OvertakenError
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import in_files, quoted
+from hybrid.lake.log import HalfSnapshot, acts_between, open_half
+from hybrid.lake.workbench import new_act_id
+from hybrid.replace.purge.asked import Scene
+from hybrid.replace.purge.hidden import GOES, HIDDEN, Hidden, Segment
+from hybrid.replace.swap import newest_rows
+from hybrid.spec.table_config import BoundaryMode, Half
+from hybrid.table import columns
+from hybrid.table.state import PURGE, Act, HalfState, OfflineState, RealtimeState, next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# What may come to REALTIME between the reading and the act: it only adds rows.
+_ADDING = frozenset({"ingest", "seal"})
+Halves = Mapping[Half, HalfSnapshot]
+
+
+def write_anew(scene: Scene, half: Half, planned: Halves, hidden: Hidden, found: Sequence[Segment]) -> int:
+    """Writes segments of a half without the rows that go; how many went.
+
+    The newest rows of the segments are taken: one of REALTIME may have grown. OvertakenError when other acts than
+    ingestion came since: what they did has not been looked at.
+    """
+    from pyspark.sql import functions as F
+
+    names = [one.name for one in found]
+    with _held(scene, planned) as current:
+        stored = newest_rows(scene.bench, current[half]).where(quoted(columns.SEGMENT).isin(names))
+        rows = hidden.decided(half, stored)
+        last = (F.max(F.when(F.col(HIDDEN), quoted(columns.TIME))), F.max(columns.TIME))
+        going, hidden_ms, last_ms = rows.where(GOES).agg(F.count("*"), *last).collect()[0]
+        if _raise_floor(scene, current, half, hidden_ms, last_ms):
+            current = {**current, Half.OFFLINE: open_half(scene.layout.half(Half.OFFLINE))}
+        # All columns of the half, also one that this process has not heard of yet.
+        kept = rows.where(f"NOT {GOES}").select(*(quoted(name) for name in stored.columns))
+        state = _recounted(scene, current[half].state, kept, names)
+        told = {"rows": going, "segments": names}
+        _commit(scene, current[half], state, _laid(scene, half, kept), told, names)
+    return int(going)
+
+
+def tell(scene: Scene, half: Half, removed: Mapping[str, object]) -> None:
+    """Commits the entry of a purge to a half, without rows.
+
+    Servers build their memory of the table anew when they meet it, and moves that planned before it plan anew.
+    """
+    with scene.bench.lock(scene.layout, half):
+        current = open_half(scene.layout.half(half))
+        _commit(scene, current, current.state, newest_rows(scene.bench, current).limit(0), removed, ())
+
+
+@contextmanager
+def _held(scene: Scene, planned: Halves) -> Iterator[Halves]:
+    """Both locks, and the newest versions of the halves. OvertakenError when they hold more than ingestion added."""
+    with ExitStack() as locks:
+        for half in (Half.OFFLINE, Half.REALTIME):
+            if half in planned:
+                locks.enter_context(scene.bench.lock(scene.layout, half))
+        current = {half: open_half(scene.layout.half(half)) for half in planned}
+        for half, snapshot in current.items():
+            acts = acts_between(snapshot.path, planned[half].version, snapshot.version)
+            since = snapshot.version - planned[half].version  # a commit that is not ours is among these alone
+            if acts is None or len(acts) < since or not all(_only_adds(scene, half, act) for act in acts):
+                raise OvertakenError(f"Another act committed to {half.value} of '{scene.spec.name}' first.")
+        refuse_override(scene.spec.name, current.get(Half.OFFLINE))
+        yield current
+
+
+def _only_adds(scene: Scene, half: Half, act: Act) -> bool:
+    """Whether an act has shown nothing again since the decisions: an act of this purge, or of ingestion."""
+    is_own = act.kind == PURGE and act.detail.get("purge") == scene.asked.id
+    return is_own or (half is Half.REALTIME and act.kind in _ADDING)
+
+
+def refuse_override(table: str, offline: HalfSnapshot | None) -> None:
+    """ConflictError where a limit is set by hand: it hides rows only until it is cleared."""
+    if offline is not None and offline.offline.boundary.override_ms is not None:
+        raise ConflictError(
+            f"The boundary of '{table}' is set by hand: rows that it hides now will be shown again when it is cleared. "
+            "Nothing was changed since.",
+            hint=f"hybrid boundary clear {table}",
+        )
+
+
+def _raise_floor(scene: Scene, current: Halves, half: Half, hidden_ms: int | None, last_ms: int | None) -> bool:
+    """Before rows go: no limit may fall to where hidden ones would be shown again, or be missed. Whether it committed.
+
+    `hidden_ms` and `last_ms` are the last times of rows that go, hidden ones and all. In mode pinot the limit goes by
+    the last offline row, which may be one that goes: it must not fall with it.
+    """
+    if Half.OFFLINE not in current:
+        return False
+    offline = current[Half.OFFLINE]
+    boundary = offline.offline.boundary
+    floor = hidden_ms + 1 if hidden_ms is not None else None
+    is_last = (
+        half is Half.OFFLINE and last_ms is not None and offline.last_ms is not None and last_ms >= offline.last_ms
+    )
+    if boundary.mode is BoundaryMode.PINOT and is_last:
+        floor = offline.effective_boundary(scene.spec.boundary_lag_ms).limit_ms
+    if floor is None or (boundary.floor_ms is not None and boundary.floor_ms >= floor):
+        return False
+    state = replace(offline.offline, boundary=boundary.with_floor(floor))
+    nothing = newest_rows(scene.bench, offline).limit(0)
+    _commit(scene, offline, state, nothing, {"floor_ms": floor}, ())
+    return True
+
+
+def _recounted(scene: Scene, state: HalfState, kept: DataFrame, names: Sequence[str]) -> HalfState:
+    """The state with the rows that consuming segments and rejected rows have left.
+
+    Offsets are as they were: what went was read.
+    """
+    if not isinstance(state, RealtimeState):
+        return state
+    rejected = columns.rejected_segment(scene.spec.name)
+    touched = {key: one for key, one in state.consuming.items() if one.name in names}
+    if not touched and rejected not in names:
+        return state
+    counts = kept.groupBy(columns.SEGMENT, columns.OP).count().collect()
+    left = Counter[str]()
+    for segment, _, count in counts:
+        left[segment] += count
+    consuming = {key: replace(one, rows=left[one.name]) for key, one in touched.items()}
+    state = replace(state, consuming={**state.consuming, **consuming})
+    if rejected not in names:
+        return state
+    # Those that a replay or a backfill has brought are marked, and are rejected no more.
+    return replace(state, rejected=sum(row[2] for row in counts if (row[0], row[1]) == (rejected, columns.OP_ROW)))
+
+
+def _commit(
+    scene: Scene,
+    current: HalfSnapshot,
+    state: HalfState,
+    frame: DataFrame,
+    told: Mapping[str, object],
+    segments: Sequence[str],
+) -> None:
+    asked = scene.asked
+    why = {"purge": asked.id, "columns": asked.reads, "condition_sha256": asked.digest}
+    detail = {**why, "reason": asked.reason, "user": asked.user, **told}
+    act = next_act(current.state, new_act_id(PURGE), "purge", scene.bench.now_iso(), detail)
+    assert isinstance(state, OfflineState | RealtimeState)
+    commit_act(frame, current.path, replace(state, act=act), planned=current.version, replacing=segments)
+
+
+def _laid(scene: Scene, half: Half, kept: DataFrame) -> DataFrame:
+    if half is Half.OFFLINE:
+        return in_files(scene.spec, kept)
+    arrival = (columns.SEGMENT, columns.EPOCH, columns.PARTITION, columns.OFFSET)
+    return kept.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in arrival))

@@ -1,0 +1,110 @@
+"""Reads files with the condition: how many rows each one holds, and how many of them match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlparse
+
+from hybrid.lake.layout import ddl_of, physical_columns, quoted
+from hybrid.replace.purge.asked import Scene
+from hybrid.replace.purge.places import is_record, is_rejected
+from hybrid.spec.table_config import Half
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+CONDEMNED = "_hy_condemned"
+_FILE, _DIGEST = "_hy_file", "_hy_raw_digest"
+_FILES_MAX = 2000  # of one Spark job; each is listed in its plan
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file with its rows and those that match. `torn`: it cannot be read, because its writer was killed."""
+
+    path: Path
+    rows: int
+    matching: int
+    torn: bool = False
+
+
+def scan(scene: Scene, files: Iterable[Path], raws: DataFrame | None) -> list[Found]:
+    """The files that hold rows; all of them can be read. `raws` are the digests of rejected messages that go."""
+    found: list[Found] = []
+    rows = [path for path in files if not is_record(scene.spec, path)]
+    for rejected in (False, True):
+        wanted = [path for path in rows if is_rejected(scene.spec, path) == rejected]
+        for start in range(0, len(wanted), _FILES_MAX):
+            part = wanted[start : start + _FILES_MAX]
+            scene.bench.progress.step("reading files", start, len(wanted))
+            found += _counted(_goes_raw(scene, part, raws) if rejected else _matching(scene, part))
+    return found
+
+
+def read_files(scene: Scene, files: Iterable[Path]) -> DataFrame:
+    """The stored rows of some files of any place; what a file does not have is null."""
+    wanted = [pair for pair in physical_columns(scene.spec, Half.REALTIME) if pair[0] != columns.SEGMENT]
+    return scene.bench.spark.read.schema(ddl_of(wanted)).parquet(*(str(path) for path in files))
+
+
+def digest() -> Column:
+    """What tells a rejected message from others: equal bytes are one message as far as a condition goes."""
+    from pyspark.sql import functions as F
+
+    return F.sha2(quoted(columns.RAW), 256)
+
+
+def with_condemned(rows: DataFrame, raws: DataFrame | None) -> DataFrame:
+    """Adds CONDEMNED: whether the message of a rejected row is among `raws`; never null."""
+    from pyspark.sql import functions as F
+
+    if raws is None:
+        return rows.withColumn(CONDEMNED, F.lit(False))
+    named = F.broadcast(raws.select(F.col("raw").alias(_DIGEST), F.lit(True).alias(CONDEMNED)))
+    joined = rows.join(named, digest() == F.col(_DIGEST), "left").drop(_DIGEST)
+    return joined.withColumn(CONDEMNED, F.coalesce(F.col(CONDEMNED), F.lit(False)))
+
+
+def _matching(scene: Scene, files: list[Path]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    rows = read_files(scene, files)
+    return rows.withColumns(scene.filled()).select(
+        F.col("_metadata.file_path").alias(_FILE), scene.matches().alias("goes")
+    )
+
+
+def _goes_raw(scene: Scene, files: list[Path], raws: DataFrame | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    rows = read_files(scene, files).select(F.col("_metadata.file_path").alias(_FILE), quoted(columns.RAW))
+    return with_condemned(rows, raws).select(_FILE, F.col(CONDEMNED).alias("goes"))
+
+
+def _counted(frame: DataFrame) -> list[Found]:
+    from pyspark.sql import functions as F
+
+    counts = frame.groupBy(_FILE).agg(F.count("*"), F.count_if("goes")).collect()
+    return [Found(Path(unquote(urlparse(row[0]).path)), row[1], row[2]) for row in counts]
+
+
+def whole_files(files: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Files that can be read, and torn ones. One that is gone meanwhile is neither."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    whole, torn = [], []
+    for path in files:
+        try:
+            pq.read_metadata(path)
+        except FileNotFoundError:
+            continue
+        except pa.ArrowInvalid:
+            torn.append(path)
+        else:
+            whole.append(path)
+    return whole, torn

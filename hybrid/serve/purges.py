@@ -1,0 +1,59 @@
+"""`/tables/{t}/purges`: deleted rows that went for good, with the proof."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from hybrid.serve.context import context_of
+from hybrid.serve.named import TableName, named
+from hybrid.serve.openapi import shown
+from hybrid.verbs import VERBS
+
+router = APIRouter(tags=["corrections"])
+_REPORT = {
+    "id": "purge-5f0c1a2b3c4d5e6f",
+    "table": "orders",
+    "created_at": "2021-11-21T10:38:00.000+00:00",
+    "columns": ["customer_id"],
+    "rows": {"REALTIME": 2},
+    "files": [],
+    "sentence": "Removed 2 rows of REALTIME of 'orders'.",
+}
+
+
+class Erasure(BaseModel):
+    """Which deleted rows are to go for good; `dryRun` only says where they lie.
+
+    `undecided`: rejected messages too of which cannot be told whether they match.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"where": "customer_id = 101", "reason": "erasure request 17"}]},
+    )
+
+    where: str = Field(min_length=1, max_length=10_000)
+    undecided: bool = False
+    dry_run: bool = Field(default=False, alias="dryRun")
+    reason: str | None = Field(default=None, max_length=10_000)
+    user: str | None = Field(default=None, max_length=200)
+
+
+@router.post("/tables/{table}/purges", summary="Purge deleted rows", responses=shown(_REPORT))
+async def purge(request: Request, table: TableName, erasure: Erasure) -> Any:
+    """Removes them from every place that still has them, reads all places again, and answers the record."""
+    context = context_of(request)
+    found = await run_in_threadpool(named, context, table)
+    return await context.carried_out("purge", {"table": found.table.name, **erasure.model_dump()})
+
+
+@router.get("/tables/{table}/purges", summary="List purges", responses=shown([_REPORT]))
+def list_purges(request: Request, table: TableName) -> Any:
+    """The records of a table's purges, newest first."""
+    context = context_of(request)
+    return VERBS["purges"].call(context.home, table=named(context, table).table.name)

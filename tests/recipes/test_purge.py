@@ -1,0 +1,40 @@
+"""Somebody's orders are erased by the command line, on the orders recipe with a real topic."""
+
+import pytest
+
+from tests.replace.purge.erasing import everything, holding
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+WINDOW = ("--from", "2021-09-24T06:00:00Z", "--to", "2021-09-24T08:00:00Z")
+WHERE = "customer_id = 101"
+
+
+@pytest.fixture(autouse=True)
+def in_the_repository(monkeypatch, pytestconfig):
+    monkeypatch.chdir(pytestconfig.rootpath)
+
+
+def test_orders_of_a_customer_are_deleted_looked_at_and_erased(make_recipe):
+    home = make_recipe("orders")
+    root = home.home / "warehouse" / "orders"
+    home.run("ingest", "orders", "--until-caught-up")
+    home.run("purge", "orders", "--where", WHERE, "--yes", code=4)
+    assert "A purge only removes what has been deleted" in home.messages
+    where = ("--delete", "--where", f"{WHERE}")
+    plan = home.run("backfill", "plan", "orders", *WINDOW, *where)
+    gone = sum(bucket["removed"] for bucket in plan["buckets"])
+    home.run("backfill", "run", plan["id"], "--yes")
+    seen = home.rows("select * from orders limit 100")
+    would = home.run("purge", "orders", "--where", WHERE, "--dry-run")
+    home.run("purge", "orders", "--where", WHERE, code=2)
+    assert "--yes answers yes" in home.messages
+
+    done = home.run("purge", "orders", "--where", WHERE, "--yes", "--reason", "request 17")
+    assert done["rows"] == {"REALTIME": gone} and would["rows"] == {} and gone
+    assert {one["matching"] for one in done["after"]} == {0} and any("topic" in one for one in done["outside"])
+    assert home.rows("select * from orders limit 100") == seen
+    assert not [row for _, row in everything(root) if row.get("customer_id") == 101]
+    assert holding(root, "no such value") == []
+    (kept,) = home.run("purge", "orders", "--list")
+    assert (kept["id"], kept["reason"]) == (done["id"], "request 17")
+    home.run("doctor")

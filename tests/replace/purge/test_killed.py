@@ -1,0 +1,62 @@
+"""A purge that is killed at a commit or while it deletes, and run again: nothing is seen to change or is left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybrid.lake.workbench import Workbench
+from hybrid.replace.purge import remove
+from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
+from tests.replace.purge.erasing import holding, move_all, purge_rows, stream
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+NAME = "erase-me"
+KILLED = -9
+
+
+@pytest.fixture
+def lab(workbench: Workbench, tmp_path: Path) -> Lab:
+    found = Lab.create(workbench, tmp_path, lab_spec())
+    rows = [row(1, 10, customer=NAME), row(2, 20)]
+    stream(found, *rows)
+    move_all(found, rows, "orders_0", BUCKET)
+    found.run(found.plan(0, BUCKET, delete=True, where=f"customer = '{NAME}'"))
+    return found
+
+
+# The first act sets the floor, the second writes REALTIME anew, the third tells.
+@pytest.mark.parametrize("point", ["after@1", "inside@2", "before@3"])
+def test_a_killed_purge_is_run_again(point: str, lab: Lab) -> None:
+    seen = lab.rows()
+    environment = {**os.environ, "HYBRID_FAILPOINT": f"purge.commit.{point}"}
+    command = [sys.executable, "-m", "tests.replace.purge.killed_worker", str(lab.folder), f"customer = '{NAME}'"]
+    died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert died.returncode == KILLED, died.stderr
+    assert lab.rows() == seen
+
+    for orphan in lab.halves.layout.root.rglob("*.parquet"):
+        os.utime(orphan, (0, 0))  # what it left in the middle of a commit is an hour old
+    purge_rows(lab, f"customer = '{NAME}'")
+    assert lab.rows() == seen and holding(lab.halves.layout.root, NAME) == []
+
+
+def test_a_purge_that_dies_while_it_deletes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log forgets first: of a file that is gone nobody would look for it."""
+    seen, delete = lab.rows(), remove._delete
+
+    def dies(file: Path) -> None:
+        delete(file)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(remove, "_delete", dies)
+    with pytest.raises(KeyboardInterrupt):
+        purge_rows(lab, f"customer = '{NAME}'")
+    monkeypatch.undo()
+    assert lab.rows() == seen
+    report = purge_rows(lab, f"customer = '{NAME}'")
+    assert lab.rows() == seen and holding(lab.halves.layout.root, NAME) == [] and report.remembered == ()

@@ -1,0 +1,411 @@
+"""What a purge removes, what it leaves, and what it refuses: the table of ADR 12."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hybrid.doctor.halves import contradictions_of_realtime
+from hybrid.errors import ConflictError, DataError, SpecError
+from hybrid.lake.log import open_half
+from hybrid.lake.workbench import Workbench
+from hybrid.move.explicit import Wish, change_boundary
+from hybrid.replace.backfill.request import ChangeKind, Request, window_of
+from hybrid.replace.job_checks import with_asked
+from hybrid.replace.lineage import entries_of
+from hybrid.replace.purge.places import clear_ended
+from hybrid.replace.purge.report import kept
+from hybrid.replace.revert import revert
+from hybrid.spec.table_config import BoundaryMode, Half, MessageFormat
+from hybrid.table.state import Consuming
+from tests.query.halves import KEY, Row
+from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
+from tests.replace.purge.erasing import everything, holding, move_all, purge_rows, reject, stream
+
+pytestmark = pytest.mark.spark
+GONE = "customer = 'erase-me'"
+NAME = "erase-me"
+SEGMENT = "orders__0__0__20210924T0602Z"
+
+
+def _rows() -> list[Row]:
+    """Two buckets; one row of each is to be erased."""
+    return [
+        row(1, 10, customer=NAME),
+        row(2, 20),
+        row(3, BUCKET + 10),
+        row(4, BUCKET + 20, customer=NAME, timestamp_ms=5),
+    ]
+
+
+@pytest.fixture
+def lab(workbench: Workbench, tmp_path: Path) -> Lab:
+    """Rows that have come by the stream, have been moved, and of which those to erase have been deleted."""
+    found = Lab.create(workbench, tmp_path, lab_spec())
+    stream(found, *_rows())
+    move_all(found, _rows()[:2], "orders_0", BUCKET)
+    move_all(found, _rows()[2:], "orders_1", 2 * BUCKET)
+    return found
+
+
+def _delete(lab: Lab, where: str = GONE) -> None:
+    lab.run(lab.plan(0, 2 * BUCKET, delete=True, where=where))
+
+
+def test_deleted_rows_go_from_every_place(lab: Lab) -> None:
+    _delete(lab)
+    seen, root = lab.rows(), lab.halves.layout.root
+    assert len(holding(root, NAME)) > 3  # old files of OFFLINE, REALTIME as it is, samples of the plan
+    report = purge_rows(lab, GONE)
+    assert report.rows == {"REALTIME": 2} and {one.place for one in report.files} == {"REALTIME", "OFFLINE"}
+    assert holding(root, NAME) == [] and lab.rows() == seen
+    assert [one.matching for one in report.after] == [0] * len(report.after)
+    assert "Removed 2 rows of REALTIME and 3 old files of 'orders'" in report.sentence
+    assert report.id in [one["id"] for one in kept(lab.halves.layout)]
+    again = purge_rows(lab, GONE)
+    assert not again.committed and again.sentence.startswith("Nothing of 'orders' is to be removed")
+
+
+def test_rows_that_queries_show_are_not_touched(lab: Lab) -> None:
+    before = [str(path) for path, _ in everything(lab.halves.layout.root)]
+    with pytest.raises(ConflictError, match=r"Queries show 2 rows of 'orders' that match.*only removes what has been"):
+        purge_rows(lab, GONE)
+    assert [str(path) for path, _ in everything(lab.halves.layout.root)] == before
+
+
+def test_a_dry_run_says_where_they_lie(lab: Lab) -> None:
+    report = purge_rows(lab, GONE, dry_run=True)
+    assert "Queries show 2 rows" in report.sentence and "Would remove 2 rows of current versions" in report.sentence
+    assert not report.committed and kept(lab.halves.layout) == []
+
+
+def test_the_log_forgets_keys_and_times_of_files_that_go(lab: Lab) -> None:
+    upsert = Lab.create(lab.bench, lab.folder / "keyed", lab_spec(upsert=True))
+    telling = 77_770_123
+    rows = [row(telling, 10, customer=NAME), row(2, 20)]
+    stream(upsert, *rows)
+    move_all(upsert, rows, "orders_0", BUCKET)
+    for number in range(12):  # past a checkpoint
+        stream(upsert, row(100 + number, 5 * BUCKET + number))
+    upsert.run(upsert.plan(0, BUCKET, delete=True, where=f"order_id = {telling}"))
+    seen = upsert.rows()
+    assert holding(upsert.halves.layout.root, str(telling))
+    report = purge_rows(upsert, f"order_id = {telling}")
+    assert holding(upsert.halves.layout.half(Half.REALTIME), str(telling)) == []
+    left = holding(upsert.halves.layout.half(Half.OFFLINE), str(telling))
+    # What the statement that deleted it said is the audit's; of rows nothing is left.
+    assert all(path.endswith(".json") for path in left) and report.remembered == ()
+    assert upsert.rows() == seen
+    spark = upsert.bench.spark
+    for half in Half:  # readers that know nothing of us still read both
+        assert spark.read.format("delta").load(str(upsert.halves.layout.half(half))).count() > 0
+        spark.sql(f"DESCRIBE HISTORY delta.`{upsert.halves.layout.half(half)}`").collect()
+
+
+def test_a_purge_forgets_the_condition(lab: Lab) -> None:
+    _delete(lab, "order_id IN (1, 4)")
+    report = purge_rows(lab, GONE, reason="request 17", user="ada")
+    assert report.columns == ("customer",) and len(report.condition_sha256) == 64
+    assert holding(lab.halves.layout.root, NAME) == []
+    newest = lab.offline.state.act
+    assert newest.kind == "purge" and newest.detail["reason"] == "request 17" and newest.detail["user"] == "ada"
+
+
+def test_other_corrections_can_still_be_reverted(lab: Lab) -> None:
+    lab.run(lab.plan(BUCKET, 2 * BUCKET, update="amount = 9", where="order_id = 3"))
+    entry = entries_of(lab.offline)[0]
+    move_all(lab, [row(9, 30, customer=NAME)], "orders_late", 2 * BUCKET)
+    lab.run(lab.plan(0, BUCKET, delete=True))
+    purge_rows(lab, "order_id = 9")
+    revert(lab.bench, lab.spec, lab.halves.layout, entry.id)
+    assert [one for one in lab.rows() if one[0] == 3] == [(3, "a", 1.0, BUCKET + 10)]
+
+
+def test_a_revert_of_what_was_purged_is_refused(lab: Lab) -> None:
+    _delete(lab)
+    seen = lab.rows()
+    purge_rows(lab, GONE)
+    for entry in entries_of(lab.offline):
+        with pytest.raises(ConflictError, match="no longer retained"):
+            revert(lab.bench, lab.spec, lab.halves.layout, entry.id)
+    assert lab.rows() == seen
+
+
+def test_consuming_segments_keep_count(lab: Lab) -> None:
+    _delete(lab)
+    lab.halves.realtime = replace(
+        lab.realtime.realtime, consuming={KEY: Consuming(SEGMENT, 0, 1, 5, 99, 0)}, sequences={KEY: 1}
+    )
+    lab.halves.commit_realtime([row(9, 9 * BUCKET)], offsets={KEY: 10})
+    purge_rows(lab, GONE)
+    half = lab.realtime
+    assert half.realtime.consuming[KEY].rows == 3 and half.realtime.offsets == {KEY: 10}
+    assert list(contradictions_of_realtime(lab.spec, half.realtime, half.files)) == []
+
+
+def test_no_boundary_falls_to_where_rows_are_missing(lab: Lab) -> None:
+    _delete(lab)
+    change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(5))
+    with pytest.raises(ConflictError, match="is set by hand"):
+        purge_rows(lab, GONE)
+    change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(clear=True))
+    purge_rows(lab, GONE)
+    with pytest.raises(ConflictError, match="a purge has removed rows before"):
+        change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(BUCKET + 20))
+    seen = lab.rows()
+    change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(BUCKET + 21))
+    assert lab.rows() == seen
+
+
+def test_in_mode_pinot_the_limit_stays(workbench: Workbench, tmp_path: Path) -> None:
+    lab = Lab.create(workbench, tmp_path, lab_spec(), BoundaryMode.PINOT)
+    day = 86_400_000
+    stream(lab, row(1, 10, customer=NAME), row(2, 20), row(3, 5 * day))
+    lab.lay("orders_0", row(2, 20), row(7, 30), row(8, 3 * day))
+    assert [one[0] for one in lab.rows()] == [2, 3, 7]
+    purge_rows(lab, GONE)
+    assert [one[0] for one in lab.rows()] == [2, 3, 7] and lab.offline.offline.boundary.floor_ms is not None
+    assert holding(lab.halves.layout.root, NAME) == []
+
+
+# Upsert
+
+
+def _upsert(lab: Lab, *versions: Row) -> Lab:
+    found = Lab.create(lab.bench, lab.folder / "upsert", lab_spec(upsert=True))
+    stream(found, *versions)
+    return found
+
+
+def test_markers_go_with_the_last_version_of_their_key(lab: Lab) -> None:
+    versions = [row(1, 10, customer=NAME, offset=1), row(1, BUCKET + 5, customer=NAME, offset=2), row(2, 20, offset=3)]
+    upsert = _upsert(lab, *versions)
+    move_all(upsert, [versions[0], versions[2]], "orders_0", BUCKET)
+    move_all(upsert, [versions[1]], "orders_1", 2 * BUCKET)
+    upsert.run(upsert.plan(0, 2 * BUCKET, delete=True, where="order_id = 1"))
+    assert [one[0] for one in upsert.rows()] == [2]
+    report = purge_rows(upsert, "order_id = 1")
+    assert [one[0] for one in upsert.rows()] == [2]
+    assert {found["order_id"] for _, found in everything(upsert.halves.layout.root)} == {2}
+    assert report.rows["OFFLINE"] >= 2
+
+
+def test_markers_stay_for_conditions_on_more_than_the_key(lab: Lab) -> None:
+    versions = [row(1, 10, customer="b", offset=1), row(1, 20, customer=NAME, offset=2)]
+    upsert = _upsert(lab, *versions)
+    move_all(upsert, versions, "orders_0", BUCKET)
+    upsert.run(upsert.plan(0, BUCKET, delete=True, where=GONE))
+    assert upsert.rows() == []
+    purge_rows(upsert, GONE)
+    assert upsert.rows() == [] and holding(upsert.halves.layout.root, NAME) == []  # the older version is still dead
+
+
+def test_markers_stay_while_messages_may_be_on_their_way(lab: Lab) -> None:
+    upsert = _upsert(lab, row(1, 10))
+    move_all(upsert, [row(1, 10)], "orders_0", BUCKET)
+    upsert.run(upsert.plan(0, BUCKET, delete=True))
+    report = purge_rows(upsert, "order_id = 1", takes_markers=False)
+    assert "1 delete marker that match stay" in report.sentence
+    ops = [found["_hy_op"] for _, found in everything(upsert.halves.layout.half(Half.OFFLINE))]
+    assert ops == ["delete"]
+
+
+def test_versions_below_the_winner_go(lab: Lab) -> None:
+    """A correction in the stream itself: the newest version is another one, the old ones are still stored."""
+    upsert = _upsert(lab, row(1, 10, customer=NAME, offset=1), row(1, 20, customer="b", offset=2))
+    assert purge_rows(upsert, GONE).rows == {"REALTIME": 1}
+    assert upsert.rows() == [(1, "b", 1.0, 20)] and holding(upsert.halves.layout.root, NAME) == []
+
+
+# What is refused, what comes between
+
+
+def test_tables_that_count_deletes_are_refused(lab: Lab) -> None:
+    assert lab.spec.stream is not None
+    spec = replace(lab.spec, stream=replace(lab.spec.stream, message=MessageFormat.DEBEZIUM))
+    lab.halves.spec = spec
+    with pytest.raises(SpecError, match="each delete of its stream takes an equal row away"):
+        purge_rows(lab, GONE)
+
+
+def test_a_plan_that_would_bring_rows_back_is_refused(lab: Lab) -> None:
+    _delete(lab)
+    rows = [{"order_id": 1, "customer": NAME, "amount": 1.0, "ts": 10}]
+    plan = lab.plan(0, BUCKET, rows=rows)
+    with pytest.raises(ConflictError, match=rf"'{plan.id}' has staged 1 row that match"):
+        purge_rows(lab, GONE)
+    clear_ended(lab.halves.layout)  # it has not ended
+    with pytest.raises(ConflictError):
+        purge_rows(lab, GONE)
+
+
+def test_a_plan_from_before_a_purge_does_not_run(lab: Lab) -> None:
+    plan = lab.plan(BUCKET, 2 * BUCKET, update="amount = 7", where="order_id = 3")
+    lab.run(lab.plan(0, BUCKET, delete=True, where=GONE))
+    purge_rows(lab, "order_id = 1")
+    with pytest.raises(ConflictError, match="has purged rows since"):
+        lab.run(plan)
+
+
+def test_files_of_commits_under_way_stay(lab: Lab) -> None:
+    """A file that no version names was left by a killed act, or another tool is about to commit it: age tells."""
+    _delete(lab)
+    old = next(path for path, found in everything(lab.halves.layout.half(Half.OFFLINE)) if found["customer"] == NAME)
+    stranger = old.with_name("part-stranger.parquet")
+    stranger.write_bytes(old.read_bytes())
+    torn = old.with_name("part-torn.parquet")
+    torn.write_bytes(old.read_bytes()[:100])
+    with pytest.raises(ConflictError, match=r"not complete: file part-stranger\.parquet .* which no version .*torn"):
+        purge_rows(lab, GONE)
+    assert "not complete" in kept(lab.halves.layout)[0]["sentence"]
+    assert stranger.exists() and torn.exists()
+    for path in (stranger, torn):
+        os.utime(path, (0, 0))
+    purge_rows(lab, GONE)
+    assert not stranger.exists() and not torn.exists() and holding(lab.halves.layout.root, NAME) == []
+
+
+def _at_milestone(lab: Lab, word: str, then: Callable[[], None]) -> None:
+    """Has the lab's workbench call back once, when it says a word."""
+    done: list[bool] = []
+
+    class Told:
+        def say(self, message: str) -> None:
+            if word in message and not done:
+                done.append(True)
+                then()
+
+        def step(self, label: str, done: int, total: int | None) -> None:
+            pass
+
+    lab.bench = replace(lab.bench, progress=Told())
+
+
+def test_rows_that_arrive_meanwhile_stay(lab: Lab) -> None:
+    _delete(lab)
+    _at_milestone(lab, "Writing", lambda: stream(lab, row(50, 9 * BUCKET, customer=NAME)))
+    report = purge_rows(lab, GONE)
+    assert [one[0] for one in lab.rows()] == [2, 3, 50]
+    assert "1 row that match are shown: they have arrived since" in report.sentence
+
+
+def test_a_revert_meanwhile_shows_the_rows_again(lab: Lab) -> None:
+    _delete(lab)
+    entries = [entry.id for entry in entries_of(lab.offline)]
+    bench = lab.bench
+
+    def take_back() -> None:
+        for entry in entries:
+            revert(bench, lab.spec, lab.halves.layout, entry)
+
+    _at_milestone(lab, "Writing", take_back)
+    report = purge_rows(lab, GONE)
+    assert [one[0] for one in lab.rows()] == [1, 2, 3, 4] and sum(one.shown for one in report.after) == 2
+
+
+def test_only_one_purge_goes_on(lab: Lab) -> None:
+    _delete(lab)
+    met: list[str] = []
+
+    def second() -> None:
+        with pytest.raises(ConflictError, match="Another purge"):
+            purge_rows(lab, GONE)
+        met.append("refused")
+
+    _at_milestone(lab, "Writing", second)
+    purge_rows(lab, GONE)
+    assert met == ["refused"]
+
+
+def test_a_query_on_files_that_went_begins_anew(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hybrid.query import engine
+
+    _delete(lab)
+    planned = engine.plan_query
+    calls: list[int] = []
+
+    def slow(*args: object, **more: object) -> object:
+        plan = planned(*args, **more)  # type: ignore[arg-type]
+        calls.append(1)
+        if len(calls) == 1:
+            purge_rows(lab, GONE)
+        return plan
+
+    monkeypatch.setattr(engine, "plan_query", slow)
+    found = lab.query("SELECT COUNT(*) FROM orders_REALTIME")
+    assert found.rows[0][0] == 2 and len(calls) == 2
+
+
+def test_a_current_file_that_is_not_there_is_no_proof(lab: Lab) -> None:
+    _delete(lab)
+    lost = Path(lab.realtime.files[0].path)
+    aside = lost.rename(lab.folder / "aside.parquet")
+    with pytest.raises(DataError, match="the newest version of REALTIME has this data file, and it is not there"):
+        purge_rows(lab, GONE)
+    aside.rename(lost)
+    purge_rows(lab, GONE)
+    assert holding(lab.halves.layout.root, NAME) == []
+
+
+def test_samples_of_expectations_go_from_plans_and_logs(lab: Lab) -> None:
+    """What an expectation shows of the rows that it warns of stands in the plan, and in the log with the swap."""
+    warn = with_asked(lab.spec, (), ("warn: amount < 0",))
+    request = Request(ChangeKind.UPDATE, window_of(lab.spec, 0, BUCKET), None, {"amount": "7"}, expectations=warn)
+    lab.run(lab.plan_of(request))
+    _delete(lab)
+    offline = lab.halves.layout.half(Half.OFFLINE) / "_delta_log"
+    assert holding(offline, NAME)
+    purge_rows(lab, GONE)
+    assert holding(lab.halves.layout.root, NAME) == []
+    lab.bench.spark.sql(f"DESCRIBE HISTORY delta.`{offline.parent}`").collect()
+
+
+# Rejected messages
+
+
+def test_rejected_messages_go_as_far_as_they_can_be_told(lab: Lab) -> None:
+    going = [
+        b'{"order_id": "no number", "customer": "erase-me", "ts": 1}',  # told, and it matches
+        b'{"after": {"customer": "erase-me"}}',
+        b'[{"customer": "b"}, {"customer": "erase-me"}]',
+        b'{"customer": "erase-me", "ts": ',  # cannot be read, but its bytes say so
+    ]
+    staying = [
+        b'{"order_id": "no number", "customer": "b", "note": "erase-me"}',  # told: another customer
+        b'{"customer": "erase-me-not", "ts": ',
+        b"\xff\xfe nothing to read",
+    ]
+    reject(lab, *going, *staying)
+    _delete(lab)
+    report = purge_rows(lab, GONE)
+    left = {found["_hy_raw"] for _, found in everything(lab.halves.layout.half(Half.REALTIME))} - {None}
+    assert left == set(staying) and report.undecided == 2
+    assert lab.realtime.realtime.rejected == len(staying)
+    report = purge_rows(lab, GONE, undecided=True)
+    left = {found["_hy_raw"] for _, found in everything(lab.halves.layout.half(Half.REALTIME))} - {None}
+    assert left == {staying[0]} and report.undecided == 0
+
+
+def test_a_message_that_says_nothing_matches_no_null(lab: Lab) -> None:
+    reject(lab, b"nothing to read", b'{"order_id": "x"}')
+    report = purge_rows(lab, "customer IS NULL OR NOT customer IN ('nothing')", dry_run=True)
+    assert report.undecided == 2
+
+
+def test_messages_that_cannot_be_decided_by_words_stay(lab: Lab) -> None:
+    reject(lab, b'{"ts": "x"}', b"nothing")
+    report = purge_rows(lab, "ts > 99999999")
+    assert report.undecided == 2 and not report.committed
+
+
+def test_a_table_without_an_offline_half(workbench: Workbench, tmp_path: Path) -> None:
+    lab = Lab.create(workbench, tmp_path, lab_spec(halves=(Half.REALTIME,)))
+    stream(lab, row(2, 20))
+    reject(lab, b'{"customer": "erase-me", "order_id": "x"}')
+    report = purge_rows(lab, GONE)
+    assert report.rows == {"REALTIME": 1} and holding(lab.halves.layout.root, NAME) == []
+    assert open_half(lab.halves.layout.half(Half.REALTIME)).state.act.kind == "purge"
