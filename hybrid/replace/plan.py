@@ -81,7 +81,7 @@ def plan_job(
         return fresh(arrival) if markers is None else fresh(arrival).unionByName(markers)
 
     def holds(current: HalfSnapshot) -> bool:
-        return _version_read(job) is None and going(current) == gone
+        return _version_read(job) in (None, current.version) and going(current) == gone
 
     marked = {row[0] for row in markers.select(columns.SEGMENT).distinct().collect()} if markers is not None else set()
     to = tuple(target.name for target in targets if target.rows or target.name in marked)
