@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,17 @@ from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.topics import create_topic
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
+from tests.turns import turn
 
 # The JVMs of tests live for seconds, in which compiling well costs more than it brings: most tests are a third faster.
 os.environ["JAVA_TOOL_OPTIONS"] = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {os.environ.get('JAVA_TOOL_OPTIONS', '')}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tests that run side by side make room for those that measure time."""
+    with turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

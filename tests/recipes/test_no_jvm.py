@@ -80,6 +80,7 @@ def test_without_kafka_the_committed_rows_answer_and_a_warning_says_so(home):
     assert "127.0.0.1:1" in done.stderr and "warning" in done.stderr
 
 
+@pytest.mark.alone
 def test_a_query_takes_at_most_four_times_the_bare_libraries(home):
     """Whole processes, in turn, medians: how much of the wall time is ours and not the engine's."""
     warehouse = home.home / "warehouse" / "orders"

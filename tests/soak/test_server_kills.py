@@ -52,7 +52,13 @@ VICTIMS = {
     (SUPERVISOR, PIPELINE): (SUPERVISOR, QUERY, PIPELINE, JVM),
 }
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(60 * KILLS + 300)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.alone,
+    pytest.mark.timeout(60 * KILLS + 300),
+]
 
 
 def test_kills_at_random_under_load(broker: str, tmp_path: Path) -> None:
