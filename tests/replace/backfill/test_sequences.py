@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from hybrid.errors import ConflictError, DataError, QueryError
@@ -17,10 +20,15 @@ from hybrid.lake.workbench import Workbench
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
 from hybrid.replace.backfill import running
+from hybrid.replace.ending import end_replacement
+from hybrid.replace.job import run_job
 from hybrid.replace.lineage import EntryState, entries_of
+from hybrid.replace.opening import open_replacement
 from hybrid.replace.revert import revert, revert_backfill
+from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.table.boundary import Boundary
+from hybrid.table.columns import SEGMENT
 from tests.query.halves import KEY, Row
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 
@@ -220,6 +228,60 @@ def test_a_revert_is_refused_whole_when_newer_work_stands_on_a_segment(lab: Lab)
     with pytest.raises(ConflictError, match="segment 'orders_0' has been changed again since"):
         revert_backfill(lab.bench, lab.spec, lab.halves.layout, first.id)
     assert lab.rows() == before
+
+
+@pytest.mark.parametrize("kind", [{}, {"upsert": True}], ids=["append", "upsert"])
+def test_a_revert_restores_the_stored_rows_also_after_moves_late_rows_and_merges(
+    workbench: Workbench, tmp_path: Path, kind: dict[str, Any]
+) -> None:
+    """By a checksum over every stored column, arrival and all, of each segment."""
+    lab = _filled(Lab.create(workbench, tmp_path, lab_spec(**kind)))
+    bench, spec, layout = lab.bench, lab.spec, lab.halves.layout
+    before = _checksums(lab)
+    plan = _doubled(lab, 0, 2 * BUCKET)
+    lab.run(plan)
+    corrected = _checksums(lab)
+    assert {name for name in before if corrected[name] != before[name]} == {"orders_0", "orders_1"}
+    # Rows of later buckets arrive, and late ones of those that were corrected; a move takes them all.
+    arrivals = [row(60, END + BUCKET + 5, offset=2_000_000), row(61, 20, offset=2_000_001)]
+    lab.halves.commit_realtime([*arrivals, row(62, BUCKET + 20, offset=2_000_002)], offsets={KEY: 2_000_003})
+    run_move(bench, spec, layout, reach=Reach(None, END + 2 * BUCKET))
+    _merge(lab, ["orders_2", "orders_3"], "orders_merged")
+    bench.spark.sql(f"OPTIMIZE delta.`{lab.offline.path}`")
+    seen, stored = {found[0]: found for found in lab.rows()}, _checksums(lab)
+    report = revert_backfill(bench, spec, layout, plan.id)
+    after = _checksums(lab)
+    assert "2 swaps" in report.sentence
+    assert {name: after[name] for name in ("orders_0", "orders_1")} == {n: before[n] for n in ("orders_0", "orders_1")}
+    assert {name for name in stored if after[name] != stored[name]} == {"orders_0", "orders_1"}
+    back = {n: (n, "a", 1.0, ts) for n, _, _, ts in seen.values() if n < 4}
+    assert {found[0]: found for found in lab.rows()} == {**seen, **back} and {60, 61, 62} < set(seen)
+
+
+def _checksums(lab: Lab) -> dict[str, str]:
+    """Of all stored columns of each offline segment, however its rows are spread over files."""
+    stored: dict[str, list[str]] = {}
+    for file in lab.offline.files:
+        rows = [{**one, SEGMENT: file.segment} for one in pq.ParquetFile(file.path).read().to_pylist()]
+        stored.setdefault(file.segment, []).extend(repr(sorted(one.items())) for one in rows)
+    return {name: hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest() for name, rows in stored.items()}
+
+
+def _merge(lab: Lab, old: list[str], new: str) -> None:
+    """Segments become one, as Pinot's merge tasks do it: by its protocol, with the rows that they hold."""
+    entry = open_replacement(lab.spec, lab.halves.layout, (old, [new]), created_at=lab.bench.now_iso())
+    names = ["order_id", "customer", "amount", "ts"]
+    within = ", ".join(f"'{name}'" for name in old)
+    rows = lab.query(f"SELECT {', '.join(names)} FROM orders WHERE $segmentName IN ({within}) LIMIT 1000").rows
+    (lab.folder / "merged").mkdir()
+    (lab.folder / "merged" / "rows.json").write_text(
+        "".join(json.dumps(dict(zip(names, r, strict=True))) for r in rows)
+    )
+    named: dict[str, Any] = {"segment_name_type": "fixed", "segment_name": new}
+    job = JobSpec("job.yml", "SegmentCreation", lab.folder / "merged", lab.spec.name, "json", **named)
+    run_job(lab.bench, lab.spec, lab.halves.layout, job)
+    end_replacement(lab.bench, lab.spec, lab.halves.layout, entry)
+    assert new in lab.segments() and not set(old) & set(lab.segments())
 
 
 def test_a_move_that_planned_before_a_swap_commits_after_it(lab: Lab) -> None:
