@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Filtered, Rejected
+from hybrid.table.outcome import Batch
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds
 from hybrid.table.state import RealtimeState
@@ -96,28 +97,70 @@ def _worker(
 def _convert_batch(
     batch: pa.RecordBatch, spec: TableSpec, decoder: Decoder, assigners: Mapping[int, Assigner], topic: PartitionKey
 ) -> pa.RecordBatch:
+    """Messages become stored rows, column by column; a message with several records becomes several rows."""
     import pyarrow as pa
 
-    from hybrid.lake.create import arrow_schema, record_batch
+    from hybrid.lake.create import arrow_schema
 
-    values, partitions, offsets, timestamps = (column.to_pylist() for column in batch.columns)
-    nothing = (None,) * len(spec.schema.fields)
-    rows: list[tuple[object, ...]] = []
-    for value, partition, offset, timestamp in zip(values, partitions, offsets, timestamps, strict=True):
-        size = len(value) if value is not None else 0
-        for found in decoder.decode_all(value, timestamp):
-            segment: str | None
-            tail: tuple[object, ...]
-            if isinstance(found, Filtered):
-                segment, tail = None, (columns.OP_ROW, None, None, None, *nothing, size)
-            elif isinstance(found, Rejected):
-                segment = columns.rejected_segment(spec.name)
-                tail = (columns.OP_ROW, None, found.reason, value, *nothing, size)
-            else:
-                segment = assigners[partition].assign(offset, size)
-                op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
-                tail = (op, found.time_ms, None, None, *found.values, size)
-            rows.append((segment, topic.connector, topic.topic, topic.epoch, partition, offset, timestamp, *tail))
-            size = 0  # of a message with several records the first counts for all
+    values, partitions, _, timestamps = (column.to_pylist() for column in batch.columns)
+    found = decoder.decode_batch(values, timestamps)
+    count = len(found.reasons)
+    messages = batch if _one_each(found, values) else batch.take(pa.array(found.origins, pa.int64()))
+    sizes = _sizes(values, found)
+    raw = [values[of] if why is not None else None for of, why in zip(found.origins, found.reasons, strict=True)]
+    ops = [columns.OP_DELETE if is_delete else columns.OP_ROW for is_delete in found.deletes]
+    made = {
+        columns.SEGMENT: _segments(spec, found, partitions, sizes, assigners),
+        columns.CONNECTOR: pa.repeat(topic.connector, count),
+        columns.TOPIC: pa.repeat(topic.topic, count),
+        columns.EPOCH: pa.repeat(topic.epoch, count),
+        columns.PARTITION: messages.column("partition"),
+        columns.OFFSET: messages.column("offset"),
+        columns.TIMESTAMP: messages.column("timestamp"),
+        columns.OP: ops if any(found.deletes) else pa.repeat(columns.OP_ROW, count),
+        columns.TIME: found.times_ms,
+        columns.REASON: found.reasons,
+        columns.RAW: raw,
+        **{field.name: stored for field, stored in zip(spec.schema.fields, found.columns, strict=True)},
+        VALUE_BYTES: sizes,
+    }
     schema = arrow_schema(spec, Half.REALTIME).append(pa.field(VALUE_BYTES, pa.int64()))
-    return record_batch(schema, rows)
+    arrays = [_as_type(made[field.name], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _one_each(found: Batch, values: Sequence[bytes | None]) -> bool:
+    return found.origins == range(len(values))
+
+
+def _sizes(values: Sequence[bytes | None], found: Batch) -> list[int]:
+    """The bytes of each record's message; of a message with several records the first counts for all."""
+    if _one_each(found, values):
+        return [len(value or b"") for value in values]
+    firsts = map(int.__ne__, found.origins, chain((-1,), found.origins))
+    return [len(values[of] or b"") if first else 0 for of, first in zip(found.origins, firsts, strict=True)]
+
+
+def _segments(
+    spec: TableSpec,
+    found: Batch,
+    partitions: Sequence[int],
+    sizes: Sequence[int],
+    assigners: Mapping[int, Assigner],
+) -> list[str | None]:
+    """Where each record is stored; None for what the table's filter drops."""
+    if not (any(found.reasons) or any(found.filtered)):
+        return [assigners[partitions[of]].assign(size) for of, size in zip(found.origins, sizes, strict=True)]
+    rejected, segments = columns.rejected_segment(spec.name), list[str | None]()
+    for of, size, reason, is_filtered in zip(found.origins, sizes, found.reasons, found.filtered, strict=True):
+        if reason is None and not is_filtered:
+            segments.append(assigners[partitions[of]].assign(size))
+        else:
+            segments.append(None if is_filtered else rejected)
+    return segments
+
+
+def _as_type(values: Any, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)

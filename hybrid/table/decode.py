@@ -18,14 +18,12 @@ from hybrid.spec.sqlvalues import sql_column
 from hybrid.spec.table_config import Half, MessageFormat, Records, TableSpec
 from hybrid.spec.values import EXPECTED
 from hybrid.table.changes import Step, change_step, debezium_steps
-from hybrid.table.fields import Field, fields_of, marker_fields, time_reader
+from hybrid.table.fields import UNFIT, Field, fields_of, marker_fields, time_reader
 from hybrid.table.outcome import Batch, Decoded, Filtered, Outcome, Rejected, shown, to_batch
+from hybrid.table.plain_records import PlainRecords
 
 if TYPE_CHECKING:
     from hybrid.spec.transforms import Transforms
-
-# What a converter raises when a value does not fit; RecursionError comes from records that were not parsed here.
-_UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
 
 
 class Decoder:
@@ -56,6 +54,8 @@ class Decoder:
         self._marker = marker_fields(spec, self._fields)
         plain = message is MessageFormat.RECORD and self._transforms is None
         self._is_plain = plain and not spec.ignores_case
+        is_short = self._is_plain and self._records is Records.ONE
+        self._plain_records = PlainRecords(spec, self._fields) if is_short else None
 
     def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec, Half, MessageFormat]]:
         return Decoder, (self._spec, self._half, self._message)
@@ -212,7 +212,7 @@ class Decoder:
                 continue
             try:
                 values.append(convert(value))
-            except _UNFIT:
+            except UNFIT:
                 if not self._lenient or required:
                     return self._unfit(name, value, multiple)
                 values.append(null)
@@ -222,12 +222,28 @@ class Decoder:
         """The rows of many messages as columns; `times_ms` says for each what counts as now."""
         times: Sequence[int | None] = times_ms if times_ms is not None else (None,) * len(payloads)
         given = zip(payloads, times, strict=True)
+        if self._plain_records is not None:
+            return self._plain_batch(self._plain_records, payloads, times)
         if self._records is Records.ONE:
             found = [self.decode(payload, now_ms) for payload, now_ms in given]
             return to_batch(found, len(self._fields), range(len(found)))
         all_found = [self.decode_all(payload, now_ms) for payload, now_ms in given]
         origins = [number for number, of_one in enumerate(all_found) for _ in of_one]
         return to_batch([one for of_one in all_found for one in of_one], len(self._fields), origins)
+
+    def _plain_batch(self, plain: PlainRecords, payloads: Sequence[bytes | None], times: Sequence[int | None]) -> Batch:
+        taken = plain.take(payloads)
+        count = len(payloads)
+        deletes = [False] * count if self._delete is None else [one is True for one in taken.columns[self._delete]]
+        reasons: list[str | None] = [None] * count
+        for place in taken.left:
+            found = self.decode(payloads[place], times[place])
+            nothing = found if isinstance(found, Decoded) else Decoded((None,) * len(self._fields), None, False)
+            for column, value in zip(taken.columns, nothing.values, strict=True):
+                column[place] = value
+            taken.times_ms[place], deletes[place] = nothing.time_ms, nothing.is_delete
+            reasons[place] = found.reason if isinstance(found, Rejected) else None
+        return Batch(taken.columns, taken.times_ms, deletes, reasons, [False] * count, range(count))
 
     def unknown_columns(self, record: Mapping[str, object]) -> tuple[str, ...]:
         """The keys of a record that the schema does not have, in the record's order. They are not stored."""

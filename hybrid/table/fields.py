@@ -17,6 +17,9 @@ from hybrid.spec.types import DataType
 from hybrid.spec.values import CONVERTERS, millis_of, to_timestamp
 from hybrid.table.outcome import shown
 
+# What a converter raises when a value does not fit; RecursionError comes from records that were not parsed here.
+UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
+
 _NEVER_NULL = "a row whose time is null is rejected"
 
 
@@ -101,15 +104,20 @@ def time_reader(spec: TableSpec) -> Callable[[object], int]:
     form = field.time_format if field else None
     if form is None:
         return _no_time
-    return _read_millis if form.is_millis and form.data_type is not DataType.TIMESTAMP else form.to_millis
+    return read_millis if form.is_millis and form.data_type is not DataType.TIMESTAMP else form.to_millis
 
 
 def _no_time(value: object) -> int:
     raise DataError(f"{shown(value)} is no time: the table has no time column.")
 
 
-def _read_millis(value: object) -> int:
+def read_millis(value: object) -> int:
     """The short way for what nearly every table has."""
     if type(value) is int and MIN_MS <= value <= MAX_MS:
         return value
     raise DataError(f"{shown(value)} is not a time in epoch milliseconds in the years 1 to 9999.")
+
+
+def are_millis(values: Sequence[object]) -> bool:
+    """Whether `read_millis` would take all of these."""
+    return set(map(type, values)) == {int} and min(values) >= MIN_MS and max(values) <= MAX_MS  # type: ignore[type-var, operator]

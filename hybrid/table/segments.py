@@ -6,7 +6,7 @@ come to the same names. A segment is sealed when it reaches its threshold of row
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.names import realtime_segment
@@ -40,14 +40,17 @@ class Assigner:
     ) -> None:
         self._table, self._key, self._limits, self._now_ms = table, key, limits, now_ms
         self._sequence = sequence
-        self._current = current
+        is_open = current is not None and limits.leave_open(current, now_ms)
+        self._name = current.name if current is not None and is_open else None
+        self._rows, self._bytes = (current.rows, current.bytes) if current is not None and is_open else (0, 0)
 
-    def assign(self, offset: int, size: int) -> str:
-        """The name of the segment that takes the row at `offset` with a value of `size` bytes."""
-        if self._current is None or not self._limits.leave_open(self._current, self._now_ms):
-            name = realtime_segment(self._table, self._key.partition, self._sequence, self._now_ms)
-            self._current = Consuming(name, self._sequence, offset, 0, 0, self._now_ms)
+    def assign(self, size: int) -> str:
+        """The name of the segment that takes the next row, with a value of `size` bytes."""
+        limits = self._limits
+        if self._name is None or self._rows >= limits.rows or self._bytes >= limits.bytes:
+            self._name = realtime_segment(self._table, self._key.partition, self._sequence, self._now_ms)
             self._sequence += 1
-        last = self._current
-        self._current = replace(last, rows=last.rows + 1, bytes=last.bytes + size)
-        return last.name
+            self._rows = self._bytes = 0
+        self._rows += 1
+        self._bytes += size
+        return self._name

@@ -20,7 +20,7 @@ def consuming(rows=0, size=0, created=0):
 def test_a_segment_takes_rows_until_it_reaches_a_threshold(sizes, rows_max, bytes_max):
     limits = Thresholds(rows_max, bytes_max, 1000)
     assigner = Assigner("orders", KEY, limits, 0, None, 5)
-    names = [assigner.assign(offset, size) for offset, size in enumerate(sizes)]
+    names = [assigner.assign(size) for size in sizes]
     groups: list[list[int]] = []
     for name, size in zip(names, sizes, strict=True):
         if realtime_sequence(name) - 5 == len(groups):
@@ -37,9 +37,9 @@ def test_a_segment_takes_rows_until_it_reaches_a_threshold(sizes, rows_max, byte
 def test_two_batches_give_the_names_that_one_gives(sizes, cut, rows_max):
     limits = Thresholds(rows_max, 10**9, 1000)
     whole = Assigner("orders", KEY, limits, 0, None, 0)
-    names = [whole.assign(offset, size) for offset, size in enumerate(sizes)]
+    names = [whole.assign(size) for size in sizes]
     first = Assigner("orders", KEY, limits, 0, None, 0)
-    head = [first.assign(offset, size) for offset, size in enumerate(sizes[:cut])]
+    head = [first.assign(size) for size in sizes[:cut]]
     current = None
     if head:
         rows = head.count(head[-1])
@@ -47,7 +47,7 @@ def test_two_batches_give_the_names_that_one_gives(sizes, cut, rows_max):
         current = current if limits.leave_open(current, 0) else None
     free = realtime_sequence(head[-1]) + 1 if head else 0
     second = Assigner("orders", KEY, limits, 0, current, free)
-    assert head + [second.assign(cut + n, size) for n, size in enumerate(sizes[cut:])] == names
+    assert head + [second.assign(size) for size in sizes[cut:]] == names
 
 
 def test_age_seals_and_a_clock_that_jumped_back_does_not():
@@ -59,4 +59,4 @@ def test_age_seals_and_a_clock_that_jumped_back_does_not():
 
 def test_an_aged_segment_takes_no_further_row():
     assigner = Assigner("orders", KEY, Thresholds(100, 100, 60), 60_000, consuming(rows=1), 1)
-    assert assigner.assign(1, 1) == "orders__2__1__19700101T0001Z"
+    assert assigner.assign(1) == "orders__2__1__19700101T0001Z"

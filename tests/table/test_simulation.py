@@ -105,7 +105,7 @@ class Simulation:
             assigner = Assigner("orders", key, LIMITS, self.now, consuming.get(key), sequences.get(key, 0))
             mine = [row for row in self.oracle.produced if row.partition == key]
             for row in [row for row in mine if piece.start <= row.offset < piece.end]:
-                name = assigner.assign(row.offset, 7)
+                name = assigner.assign(7)
                 rows.append((name, row))
                 before = consuming.get(key)
                 if before is None or before.name != name:
