@@ -5,7 +5,7 @@ from __future__ import annotations
 from hybrid.errors import SpecError
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import check_identity
-from hybrid.ingest.read import VALUE_BYTES, decode_frame, read_ranges
+from hybrid.ingest.read import decode_frame, read_ranges
 from hybrid.ingest.stream import require_topic
 from hybrid.lake.held import HeldRows
 from hybrid.lake.layout import physical_ddl
@@ -42,5 +42,5 @@ def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRo
         return HeldRows(bench.spark.createDataFrame([], physical_ddl(spec, Half.REALTIME)), held)
     messages = read_ranges(bench.spark, stream, ranges)
     assigners = {one.key.partition: Assigner(spec.name, one.key, _ONE_SEGMENT, 0, None, 0) for one in ranges}
-    frame = decode_frame(messages, spec, assigners, partition_key(stream, 0)).drop(VALUE_BYTES)
+    frame = decode_frame(messages, spec, assigners, partition_key(stream, 0))
     return HeldRows(frame, held)

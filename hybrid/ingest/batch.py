@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from hybrid.errors import SpecError
+from hybrid.ingest.pieces import Piece, Pieces
 from hybrid.ingest.plan import BatchPlan, check_identity, plan_batch
-from hybrid.ingest.read import VALUE_BYTES, assigners_for, decode_frame, read_ranges
+from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
 from hybrid.ingest.stream import require_topic
-from hybrid.lake.commit import commit_act
+from hybrid.lake.commit import Written, commit_act, commit_files
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
@@ -21,9 +21,6 @@ from hybrid.table.names import realtime_sequence
 from hybrid.table.ranges import advance
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Consuming, RealtimeState, next_act
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 BATCH_OFFSETS_MAX = 1_000_000
 StopAt = Callable[[], Mapping[int, int] | None]
@@ -47,19 +44,6 @@ class BatchReport:
     version: int
     sealed: int = 0
     filtered: int = 0
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """What a batch put into one segment; without a segment, what the table's filter dropped."""
-
-    key: PartitionKey
-    segment: str | None
-    rows: int
-    bytes: int
-    start: int
-    timestamp_max: int
-    deletes: int
 
 
 def run_batch(
@@ -114,33 +98,45 @@ def _commit_batch(
 ) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
     assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
-    messages = read_ranges(bench.spark, stream, plan.ranges)
-    frame = decode_frame(messages, spec, assigners, plan.ranges[0].key).persist()
-    try:
-        pieces = _pieces(frame, plan.ranges[0].key)
-        kept = columns.bookkeeping(spec.name)
-        good = [piece for piece in pieces if piece.segment is not None and piece.segment not in kept]
-        filtered = sum(piece.rows for piece in pieces if piece.segment is None)
-        rows = sum(piece.rows for piece in good)
-        rejected = sum(piece.rows for piece in pieces) - rows - filtered
-        act_id = new_act_id("ingest")
-        detail = {"rows": rows, "rejected": rejected, "filtered": filtered}
+    topic, half, pieces = plan.ranges[0].key, layout.half(Half.REALTIME), dict[tuple[int, str | None], Piece]()
+
+    def write() -> Written:
+        messages = read_ranges(bench.spark, stream, plan.ranges)
+        files, counted = write_ranges(messages, spec, assigners, topic, half)
+        pieces.update(counted)
+        found = _Found(pieces, spec)
+        detail = {"rows": found.rows, "rejected": found.rejected, "filtered": found.filtered}
         after = replace(
-            _after(state, good, limits, now_ms),
-            act=next_act(state, act_id, "ingest", bench.now_iso(), detail),
+            _after(state, topic, found.good, limits, now_ms),
+            act=next_act(state, new_act_id("ingest"), "ingest", bench.now_iso(), detail),
             offsets=advance(state.offsets, list(plan.ranges)),
             topic_ids={**state.topic_ids, topic_key(stream): plan.topic_id},
-            timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces)),
-            rejected=state.rejected + rejected,
-            filtered=state.filtered + filtered,
-            deletes=state.deletes + sum(piece.deletes for piece in good),
+            timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces.values())),
+            rejected=state.rejected + found.rejected,
+            filtered=state.filtered + found.filtered,
+            deletes=state.deletes + sum(piece.deletes for piece in found.good.values()),
         )
         _check_still_the_topic(spec, after)
-        stored = frame.where(f"{columns.SEGMENT} IS NOT NULL") if filtered else frame
-        committed = commit_act(stored.drop(VALUE_BYTES), layout.half(Half.REALTIME), after, planned=snapshot.version)
-    finally:
-        frame.unpersist()
-    return BatchReport(rows, rejected, plan.behind, committed, filtered=filtered)
+        return Written(files, after)
+
+    committed = commit_files(bench.spark, half, "ingest", write)
+    found = _Found(pieces, spec)
+    return BatchReport(found.rows, found.rejected, plan.behind, committed, filtered=found.filtered)
+
+
+class _Found:
+    """What a batch's pieces add up to."""
+
+    def __init__(self, pieces: Pieces, spec: TableSpec) -> None:
+        kept = columns.bookkeeping(spec.name)
+        self.good = {
+            (partition, segment): piece
+            for (partition, segment), piece in pieces.items()
+            if segment is not None and segment not in kept
+        }
+        self.rows = sum(piece.rows for piece in self.good.values())
+        self.filtered = sum(piece.rows for (_, segment), piece in pieces.items() if segment is None)
+        self.rejected = sum(piece.rows for piece in pieces.values()) - self.rows - self.filtered
 
 
 def _check_still_the_topic(spec: TableSpec, after: RealtimeState) -> None:
@@ -174,33 +170,22 @@ def _limits(spec: TableSpec) -> Thresholds:
     return Thresholds(stream.flush_rows, stream.flush_bytes, stream.flush_ms)
 
 
-def _pieces(frame: DataFrame, topic: PartitionKey) -> list[_Piece]:
-    """Rows, bytes, first offset and highest timestamp of each segment in the batch; decodes it into the cache."""
-    from pyspark.sql import functions as F
-
-    deleted = F.col(columns.OP) == columns.OP_DELETE
-    found = (
-        frame.groupBy(columns.PARTITION, columns.SEGMENT)
-        .agg(F.count("*"), F.sum(VALUE_BYTES), F.min(columns.OFFSET), F.max(columns.TIMESTAMP), F.count_if(deleted))
-        .collect()
-    )
-    return [_Piece(topic._replace(partition=row[0]), row[1], *row[2:]) for row in found]
-
-
-def _after(state: RealtimeState, pieces: Iterable[_Piece], limits: Thresholds, now_ms: int) -> RealtimeState:
+def _after(
+    state: RealtimeState, topic: PartitionKey, good: Mapping[tuple[int, str], Piece], limits: Thresholds, now_ms: int
+) -> RealtimeState:
     """Which segments are consuming after the batch, and the next free sequence of each partition."""
     consuming: dict[PartitionKey, Consuming] = dict(state.consuming)
     sequences: dict[PartitionKey, int] = dict(state.sequences)
-    for piece in sorted(pieces, key=lambda piece: (piece.key, piece.start)):
-        assert piece.segment is not None
-        before = state.consuming.get(piece.key)
-        if before is not None and before.name == piece.segment:
+    for (partition, segment), piece in sorted(good.items(), key=lambda item: (item[0][0], item[1].start)):
+        key = topic._replace(partition=partition)
+        before = state.consuming.get(key)
+        if before is not None and before.name == segment:
             merged = replace(before, rows=before.rows + piece.rows, bytes=before.bytes + piece.bytes)
         else:
-            sequence = realtime_sequence(piece.segment)
-            merged = Consuming(piece.segment, sequence, piece.start, piece.rows, piece.bytes, now_ms)
-            sequences[piece.key] = max(sequence + 1, sequences.get(piece.key, 0))
-        consuming[piece.key] = merged
+            sequence = realtime_sequence(segment)
+            merged = Consuming(segment, sequence, piece.start, piece.rows, piece.bytes, now_ms)
+            sequences[key] = max(sequence + 1, sequences.get(key, 0))
+        consuming[key] = merged
     open_still = {key: segment for key, segment in consuming.items() if limits.leave_open(segment, now_ms)}
     return replace(state, consuming=open_still, sequences=sequences)
 

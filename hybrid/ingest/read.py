@@ -6,8 +6,11 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.ingest.pieces import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
+from hybrid.lake.layout import physical_ddl, statistics_columns
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
@@ -20,9 +23,6 @@ from hybrid.table.state import RealtimeState
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-# The size of the message value; only for the thresholds, never stored.
-VALUE_BYTES = "_hy_value_bytes"
 
 # Read 3 to 4 times faster than with Kafka's defaults.
 _CONSUMER = {
@@ -58,15 +58,25 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
 def decode_frame(
     messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], topic: PartitionKey
 ) -> DataFrame:
-    """Stored rows of the REALTIME half (plus `VALUE_BYTES`), rejected rows among them, by the one decoder.
+    """Stored rows of the REALTIME half, rejected rows among them, by the one decoder.
 
-    A message that the table's filter drops is there without a segment, so that it is counted; it must not be stored.
     `assigners` hands out segments by Kafka partition; `topic` gives connector, topic and epoch of the rows.
     """
-    from hybrid.lake.layout import ddl_of, physical_columns
+    return messages.mapInArrow(_worker(spec, dict(assigners), topic), physical_ddl(spec, Half.REALTIME))
 
-    wanted = [*physical_columns(spec, Half.REALTIME), (VALUE_BYTES, "bigint")]
-    return messages.mapInArrow(_worker(spec, dict(assigners), topic), ddl_of(wanted))
+
+def write_ranges(
+    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], topic: PartitionKey, half: Path
+) -> tuple[list[dict[str, object]], Pieces]:
+    """Writes the same rows into files of the half; their log entries, and what became of the messages.
+
+    Messages that the table's filter drops are among the pieces, without a segment. No query sees the files before they
+    are committed.
+    """
+    writer = _writer(spec, dict(assigners), topic, half)
+    found = messages.mapInArrow(writer, "files string, pieces string").collect()
+    entries = [entry for row in found for entry in json.loads(row["files"])]
+    return entries, together(pieces_from_json(row["pieces"]) for row in found)
 
 
 def assigners_for(
@@ -81,23 +91,67 @@ def assigners_for(
     }
 
 
-def _worker(
-    spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+
+def _worker(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey) -> Worker:
     """The function that Spark runs in its workers. It sees whole partitions, each in offset order."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(spec)
         for batch in batches:
-            yield _convert_batch(batch, spec, decoder, assigners, topic)
+            rows, _ = _convert_batch(batch, spec, decoder, assigners, topic)
+            yield rows.filter(rows.column(columns.SEGMENT).is_valid())
 
     return convert
 
 
+def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey, half: Path) -> Worker:
+    """As `_worker`, with the rows put into files, one of each segment."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from hybrid.lake.files import SegmentFile
+
+        decoder, statistics = Decoder(spec), statistics_columns(spec, Half.REALTIME)
+        files: dict[str, SegmentFile] = {}
+        counted: Pieces = {}
+        for batch in batches:
+            rows, sizes = _convert_batch(batch, spec, decoder, assigners, topic)
+            counted = together([counted, pieces_of(rows, sizes)])
+            for segment, part in _by_segment(rows):
+                if segment not in files:
+                    files[segment] = SegmentFile(half, segment, statistics)
+                files[segment].write(part)
+        entries = [file.close() for file in files.values()]
+        told = [[json.dumps(entries)], [pieces_to_json(counted)]]
+        yield pa.RecordBatch.from_arrays([pa.array(one) for one in told], names=["files", "pieces"])
+
+    return write
+
+
+def _by_segment(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each segment, in their order; those without one are left out."""
+    import pyarrow.compute as pc
+
+    segments = rows.column(columns.SEGMENT)
+    names = [name for name in segments.unique().to_pylist() if name is not None]
+    if len(names) == 1 and not segments.null_count:
+        yield names[0], rows
+        return
+    for name in names:
+        yield name, rows.filter(pc.equal(segments, name))
+
+
 def _convert_batch(
     batch: pa.RecordBatch, spec: TableSpec, decoder: Decoder, assigners: Mapping[int, Assigner], topic: PartitionKey
-) -> pa.RecordBatch:
-    """Messages become stored rows, column by column; a message with several records becomes several rows."""
+) -> tuple[pa.RecordBatch, pa.Array]:
+    """Messages become stored rows, column by column; a message with several records becomes several rows.
+
+    A message that the table's filter drops is there without a segment, so that it is counted. Beside the rows stand the
+    bytes of their messages.
+    """
     import pyarrow as pa
 
     from hybrid.lake.create import arrow_schema
@@ -122,11 +176,10 @@ def _convert_batch(
         columns.REASON: found.reasons,
         columns.RAW: raw,
         **{field.name: stored for field, stored in zip(spec.schema.fields, found.columns, strict=True)},
-        VALUE_BYTES: sizes,
     }
-    schema = arrow_schema(spec, Half.REALTIME).append(pa.field(VALUE_BYTES, pa.int64()))
+    schema = arrow_schema(spec, Half.REALTIME)
     arrays = [_as_type(made[field.name], field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema), pa.array(sizes, pa.int64())
 
 
 def _one_each(found: Batch, values: Sequence[bytes | None]) -> bool:

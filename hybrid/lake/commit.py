@@ -7,9 +7,11 @@ is read, and an act that is not in it did not happen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import OvertakenError
 from hybrid.lake.failpoints import failpoint, failpoint_inside
@@ -18,7 +20,7 @@ from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _CONFLICTS = ("ConcurrentTransactionException", "ConcurrentAppend", "ConcurrentDelete", "DELTA_CONCURRENT")
 
@@ -63,9 +65,13 @@ def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[s
     try:
         writer.save(str(half))
     except Exception as error:  # pyspark maps Delta's conflicts to several classes; their names stand in the text
-        if any(name in str(error) or name in type(error).__name__ for name in _CONFLICTS):
+        if _is_conflict(error):
             raise OvertakenError(f"Another act committed to {half} first.") from error
         raise
+
+
+def _is_conflict(error: Exception) -> bool:
+    return any(name in str(error) or name in type(error).__name__ for name in _CONFLICTS)
 
 
 def _committed_as(half: Path, act_id: str, planned: int) -> int:
@@ -75,3 +81,50 @@ def _committed_as(half: Path, act_id: str, planned: int) -> int:
         if state is not None and state.act.id == act_id:
             return version
     raise OvertakenError(f"Another act committed to {half} first.")
+
+
+@dataclass(frozen=True)
+class Written:
+    """Rows that lie in the half's folder: the log entries of their files, and the state that goes with them."""
+
+    files: Sequence[Mapping[str, object]]
+    state: HalfState
+
+
+def commit_files(spark: SparkSession, half: Path, kind: str, write: Callable[[], Written]) -> int:
+    """Lets `write` lay files, and makes them rows of the half with their state, in one commit.
+
+    For an act whose state depends on rows that are known only when they have been read, and whose workers write files
+    themselves. Call it under the half's lock. Returns the version of the commit. OvertakenError when another act came
+    first: nothing was changed then, nor when `write` raises.
+
+    After Delta's `WriteIntoDelta.run`, of which it is the second half: `OptimisticTransaction.commit`.
+    """
+    failpoint(kind, "before")
+    written = write()
+    failpoint(kind, "inside")
+    version = _commit_files(spark, half, written)
+    failpoint(kind, "after")
+    return version
+
+
+def _commit_files(spark: SparkSession, half: Path, written: Written) -> int:
+    jvm: Any = spark._jvm
+    delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
+    transaction = delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
+    fence, number = f"hybrid-{half.name}", written.state.act.number
+    if transaction.txnVersion(fence) >= number:
+        raise OvertakenError(f"Another act committed to {half} first.")
+    transaction.updateSetTransaction(fence, number, nothing)
+    actions = [delta.actions.Action.fromJson(json.dumps(entry)) for entry in written.files]
+    # What Spark's own writer of Delta says of an append to a table that is there: the mode and our state.
+    told = some(to_user_metadata(written.state))
+    by = some(jvm.PythonUtils.toSeq([]))
+    append = jvm.org.apache.spark.sql.SaveMode.Append
+    operation = getattr(delta, "DeltaOperations$Write")(append, by, nothing, told, *(nothing,) * 5)
+    try:
+        return int(transaction.commit(jvm.PythonUtils.toSeq(actions), operation))
+    except Exception as error:
+        if _is_conflict(error):
+            raise OvertakenError(f"Another act committed to {half} first.") from error
+        raise

@@ -1,0 +1,108 @@
+"""Data files of a half that Spark's workers write themselves, and what Delta's log says of each.
+
+Rows that are in Arrow already go to Parquet from there: through the JVM's rows they would take four times as long. The
+log entries follow Delta's protocol ("Add File", "Per-file Statistics"); the commit is Delta's own, see
+`hybrid.lake.commit.commit_files`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hybrid.table.columns import SEGMENT
+
+# Rows of a row group: what a worker holds in memory of each file that it writes.
+_GROUP_ROWS = 262_144
+# Characters of a text in the statistics, and the one that sorts behind all others.
+_TEXT_MAX, _HIGHEST = 32, "\U0010ffff"
+
+
+class SegmentFile:
+    """One file of a segment, written piece by piece. `statistics` are columns whose minimum and maximum are kept."""
+
+    def __init__(self, half: Path, segment: str, statistics: Sequence[str]) -> None:
+        self._segment, self._statistics = segment, statistics
+        self._name = f"{SEGMENT}={segment}/part-{uuid.uuid4()}.c000.snappy.parquet"
+        self._path = half / self._name
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._waiting_rows = 0
+        self._ranges: dict[str, tuple[Any, Any]] = {}
+        self._nulls: dict[str, int] = {}
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Adds rows, all of them of this segment."""
+        self._waiting.append(rows.drop_columns([SEGMENT]))
+        self._waiting_rows += rows.num_rows
+        if self._waiting_rows >= _GROUP_ROWS:
+            self._write_group()
+
+    def close(self) -> dict[str, object]:
+        """Ends the file; the entry of the log."""
+        self._write_group()
+        assert self._writer is not None
+        self._writer.close()
+        statistics = {
+            "numRecords": self._rows,
+            "minValues": {name: _prefix(low) for name, (low, _) in self._ranges.items()},
+            "maxValues": {name: _above(high) for name, (_, high) in self._ranges.items()},
+            "nullCount": self._nulls,
+        }
+        entry = {
+            "path": self._name,
+            "partitionValues": {SEGMENT: self._segment},
+            "size": self._path.stat().st_size,
+            "modificationTime": time.time_ns() // 1_000_000,
+            "dataChange": True,
+            "stats": json.dumps(statistics),
+        }
+        return {"add": entry}
+
+    def _write_group(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting)
+        if self._writer is None:
+            self._path.parent.mkdir(exist_ok=True)
+            # As Spark writes: a half's files are read together, and a column must have one type in all of them.
+            as_spark: dict[str, Any] = {"store_schema": False, "use_deprecated_int96_timestamps": True}
+            self._writer = pq.ParquetWriter(str(self._path), table.schema, compression="snappy", **as_spark)
+        self._writer.write_table(table, row_group_size=table.num_rows)
+        self._count(table)
+        self._waiting, self._waiting_rows = [], 0
+
+    def _count(self, table: pa.Table) -> None:
+        self._rows += table.num_rows
+        for name in self._statistics:
+            column = table.column(name)
+            self._nulls[name] = self._nulls.get(name, 0) + column.null_count
+            found = pc.min_max(column).as_py() if _is_comparable(column.type) else {"min": None}
+            if found["min"] is not None:
+                low, high = self._ranges.get(name, (found["min"], found["max"]))
+                self._ranges[name] = (min(low, found["min"]), max(high, found["max"]))
+
+
+def _is_comparable(kind: pa.DataType) -> bool:
+    """Whether JSON holds its values exactly, and every engine orders them alike."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
+
+
+def _prefix(value: Any) -> Any:
+    """A value that is no higher, as short as Delta's own writer has it."""
+    return value[:_TEXT_MAX] if isinstance(value, str) else value
+
+
+def _above(value: Any) -> Any:
+    """A value that is no lower, as short as Delta's own writer has it."""
+    if not isinstance(value, str) or len(value) <= _TEXT_MAX:
+        return value
+    return value[:_TEXT_MAX] + _HIGHEST

@@ -1,0 +1,145 @@
+"""Files that workers write themselves are to every reader what Spark's own are."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from hybrid.errors import OvertakenError
+from hybrid.lake.commit import Written, commit_act, commit_files
+from hybrid.lake.create import arrow_schema, create_half, record_batch
+from hybrid.lake.files import SegmentFile
+from hybrid.lake.layout import physical_columns, physical_ddl, statistics_columns
+from hybrid.lake.log import open_half, read_commit
+from hybrid.lake.workbench import Workbench
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.columns import SEGMENT
+from hybrid.table.state import Act, RealtimeState, next_act
+from tests.table.test_decode import EVERY_TYPE, table
+
+NOON = datetime(2021, 9, 24, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+def every_type() -> TableSpec:
+    return table(EVERY_TYPE, many=("m",), key=("s", "i"))
+
+
+def row(offset: int, segment: str = "t__0__0__x", **values: Any) -> tuple[object, ...]:
+    user = {
+        "i": offset, "l": 2**60, "f": 0.5, "d": 0.1, "n": Decimal("1.5"), "b": True, "t": NOON, "s": f"é{offset}",
+        "j": '{"a":1}', "x": b"\x00\xff", "m": ["x", None], "ts": offset, **values,
+    }  # fmt: skip
+    hidden = (segment, "kafka", "topic", 0, 0, offset, 1000 + offset, "row", offset, None, None)
+    names = [field.name for field in every_type().schema.fields]
+    return (*hidden, *(user[name] for name in names))
+
+
+def write(half: Path, spec: TableSpec, rows: list[tuple[object, ...]]) -> dict[str, object]:
+    file = SegmentFile(half, str(rows[0][0]), statistics_columns(spec, Half.REALTIME))
+    schema = arrow_schema(spec, Half.REALTIME)
+    for one in rows:
+        file.write(record_batch(schema, [one]))
+    return file.close()
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    create_half(tmp_path / "REALTIME", every_type(), Half.REALTIME, RealtimeState(Act("create-0", 0, "create", "x")))
+    return tmp_path / "REALTIME"
+
+
+def after(half: Path, kind: str = "ingest") -> RealtimeState:
+    state = open_half(half).realtime
+    return RealtimeState(next_act(state, f"{kind}-1", kind, "x", {}))
+
+
+@pytest.mark.spark
+def test_every_reader_finds_the_same_rows_as_in_sparks_files(half: Path, workbench: Workbench) -> None:
+    spec, spark = every_type(), workbench.spark
+    rows = [row(0), row(1, i=None, l=None, f=None, d=None, n=None, b=None, t=None, s=None, j=None, x=None, m=None)]
+    commit_files(spark, half, "ingest", lambda: Written([write(half, spec, rows)], after(half)))
+    theirs = [(one[0].replace("x", "y"), *one[1:]) for one in rows]
+    state = after(half)
+    commit_act(spark.createDataFrame(theirs, physical_ddl(spec, Half.REALTIME)), half, state, planned=1)
+    wanted = ", ".join(f'"{name}"' for name, _ in physical_columns(spec, Half.REALTIME) if name != SEGMENT)
+    paths = {file.path: file.segment for file in open_half(half).files}
+    by_segment: dict[str, list[Any]] = {}
+    for path, segment in paths.items():
+        by_segment.setdefault(segment, []).extend(
+            duckdb.sql(f"SELECT {wanted} FROM read_parquet('{path}') ORDER BY _hy_offset").fetchall()
+        )
+    assert by_segment["t__0__0__x"] == by_segment["t__0__0__y"]
+    read = spark.read.format("delta").load(str(half))
+    named = [name for name, _ in physical_columns(spec, Half.REALTIME) if name != SEGMENT]
+    both = [
+        [tuple(one) for one in read.where(f"{SEGMENT} = '{name}'").select(*named).orderBy("_hy_offset").collect()]
+        for name in ("t__0__0__x", "t__0__0__y")
+    ]
+    assert both[0] == both[1] and len(both[0]) == 2
+    # Pruned by the log's statistics, in Spark too.
+    assert read.where("_hy_offset = 1").count() == 2 and read.where("i > 5").count() == 0
+
+
+@pytest.mark.spark
+def test_the_log_says_the_same_of_both(half: Path, workbench: Workbench) -> None:
+    spec, spark = every_type(), workbench.spark
+    rows = [row(0, s="é" * 50), row(1, s="z" * 50), row(2, i=None)]
+    commit_files(spark, half, "ingest", lambda: Written([write(half, spec, rows)], after(half)))
+    theirs = [(one[0].replace("x", "y"), *one[1:]) for one in rows]
+    commit_act(
+        spark.createDataFrame(theirs, physical_ddl(spec, Half.REALTIME)).coalesce(1), half, after(half), planned=1
+    )
+    mine, other = (_log(half, version) for version in (1, 2))
+    assert mine["commitInfo"]["operation"] == other["commitInfo"]["operation"] == "WRITE"
+    assert mine["commitInfo"]["operationParameters"] == other["commitInfo"]["operationParameters"]
+    assert mine["txn"]["appId"] == other["txn"]["appId"] and mine["txn"]["version"] + 1 == other["txn"]["version"]
+    ours, spark_has = json.loads(mine["add"]["stats"]), json.loads(other["add"]["stats"])
+    assert ours["numRecords"] == spark_has["numRecords"] and ours["minValues"] == spark_has["minValues"]
+    assert ours["nullCount"] == {name: spark_has["nullCount"][name] for name in ours["nullCount"]}
+    text, bound = ours["maxValues"].pop("s"), spark_has["maxValues"].pop("s")
+    assert ours["maxValues"] == spark_has["maxValues"] and text >= "é" * 50 and bound >= "é" * 50
+    commit = read_commit(half, 1)
+    assert commit is not None and [file.rows for file in commit.added] == [3]
+
+
+@pytest.mark.spark
+def test_an_act_that_was_overtaken_leaves_nothing(half: Path, workbench: Workbench) -> None:
+    spec, spark, stale = every_type(), workbench.spark, after(half)
+    commit_files(spark, half, "ingest", lambda: Written([write(half, spec, [row(0)])], stale))
+    with pytest.raises(OvertakenError):
+        commit_files(spark, half, "ingest", lambda: Written([write(half, spec, [row(1)])], stale))
+    assert open_half(half).version == 1 and sum(file.rows for file in open_half(half).files) == 1
+
+    def fails() -> Written:
+        write(half, spec, [row(2)])
+        raise ValueError("while it writes")
+
+    with pytest.raises(ValueError, match="while it writes"):
+        commit_files(spark, half, "ingest", fails)
+    assert open_half(half).version == 1
+    commit_files(spark, half, "ingest", lambda: Written([], after(half)))
+    assert open_half(half).version == 2, "an act without rows leaves its commit"
+
+
+def test_large_files_are_written_in_groups(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr("hybrid.lake.files._GROUP_ROWS", 10)
+    entry = write(half, every_type(), [row(n) for n in range(25)])["add"]
+    assert isinstance(entry, dict)
+    found = pq.ParquetFile(half / entry["path"])
+    assert found.metadata.num_row_groups == 3 and found.metadata.num_rows == 25
+    assert json.loads(entry["stats"])["maxValues"]["_hy_offset"] == 24
+    assert SEGMENT not in found.schema_arrow.names and pa.types.is_string(found.schema_arrow.field("s").type)
+
+
+def _log(half: Path, version: int) -> dict[str, Any]:
+    lines = (half / "_delta_log" / f"{version:020}.json").read_text().split("\n")
+    return {key: value for line in lines if line for key, value in json.loads(line).items()}
