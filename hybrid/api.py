@@ -406,6 +406,7 @@ class Hybrid:
     def _start_spark(self) -> Any:
         from hybrid.jvm.jars import ensure_jars
         from hybrid.jvm.java import find_java
+        from hybrid.lake.archive import with_archive
         from hybrid.lake.spark import SparkSettings, is_running, spark_session
 
         java = find_java()  # says what to install; Spark itself only says that its gateway has gone
@@ -419,6 +420,7 @@ class Hybrid:
             master=self.settings.spark_master,
             driver_memory=self.settings.spark_driver_memory,
             extra=self.settings.spark,
+            java_options=with_archive(java),
         )
         return spark_session(settings)
 

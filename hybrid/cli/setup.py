@@ -11,12 +11,17 @@ from hybrid.cli.command import Cli, HybridCommand, pass_cli
 @click.option("--verify", is_flag=True, help="Hash every jar again.")
 @pass_cli
 def setup(cli: Cli, verify: bool) -> None:
-    """Check Java, and fetch the jars that Spark and Kafka need, once. Afterwards no network is needed."""
+    """Check Java, fetch the jars that Spark and Kafka need, and prepare Spark's start, once.
+
+    Afterwards no network is needed.
+    """
     from hybrid.jvm.jars import ensure_jars, jar_folder
     from hybrid.jvm.java import find_java
+    from hybrid.lake.archive import ensure_archive
 
     java = find_java()
     jars = ensure_jars(cli.progress, verify=verify)
+    archive = ensure_archive(java, jars.spark, cli.progress)
     cli.emit(
         {
             "java": str(java.executable),
@@ -24,5 +29,6 @@ def setup(cli: Cli, verify: bool) -> None:
             "jars": len(jars.spark) + len(jars.kafka),
             "folder": str(jar_folder()),
             "verified": verify,
+            "archive": str(archive) if archive is not None else None,
         }
     )

@@ -22,7 +22,7 @@ from hybrid.table.ranges import advance
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Consuming, RealtimeState, next_act
 
-BATCH_OFFSETS_MAX = 1_000_000
+BATCH_OFFSETS_MAX = 2_000_000
 StopAt = Callable[[], Mapping[int, int] | None]
 
 

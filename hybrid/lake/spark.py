@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """What a session needs: the locked jars, a folder for its log, master, heap, and the user's [spark] settings."""
+    """What a session needs: the locked jars, a folder for its log, master, heap, the user's [spark] settings."""
 
     jars: Sequence[Path]
     log_dir: Path
@@ -27,6 +27,7 @@ class SparkSettings:
     master: str = "local[2]"
     driver_memory: str = "2g"
     extra: Mapping[str, str] = field(default_factory=dict)
+    java_options: Sequence[str] = ()
 
 
 def spark_session(settings: SparkSettings) -> SparkSession:
@@ -80,13 +81,14 @@ def jvm_pid(spark: SparkSession) -> int:
 
 def _configuration(settings: SparkSettings) -> dict[str, str]:
     jars = [str(jar) for jar in settings.jars]
+    log4j = f"-Dlog4j2.configurationFile={_log4j_file(settings.log_dir)}"
     return {
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log4j_file(settings.log_dir)}",
+        "spark.driver.extraJavaOptions": " ".join([log4j, *settings.java_options]),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
