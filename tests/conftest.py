@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.errors import MachineError
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.java import find_java
 from hybrid.jvm.topics import create_topic
@@ -19,7 +20,10 @@ from tests.turns import turn
 
 # The JVMs of tests live for seconds, in which compiling well costs more than it brings: most tests are a third faster.
 # Many of them are started by tests that kill them: with the archive of classes in two thirds of the time.
-_FAST = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *with_archive(find_java()))
+try:
+    _FAST = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *with_archive(find_java()))
+except MachineError:  # most tests need no Java
+    _FAST = ()
 os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_FAST, os.environ.get("JAVA_TOOL_OPTIONS", "")])
 
 

@@ -10,8 +10,8 @@ from hybrid.ingest.pieces import Piece, Pieces
 from hybrid.ingest.plan import BatchPlan, check_identity, plan_batch
 from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
 from hybrid.ingest.stream import require_topic
-from hybrid.lake.commit import Written, commit_act, commit_files
-from hybrid.lake.layout import TableLayout
+from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
+from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
@@ -98,17 +98,19 @@ def _commit_batch(
 ) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
     assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
-    topic, half, pieces = plan.ranges[0].key, layout.half(Half.REALTIME), dict[tuple[int, str | None], Piece]()
+    topic, pieces = plan.ranges[0].key, dict[tuple[int, str | None], Piece]()
+    half, wanted = layout.half(Half.REALTIME), physical_columns(spec, Half.REALTIME)
+    act = FileAct(half, "ingest", new_act_id("ingest"), wanted)
 
     def write() -> Written:
         messages = read_ranges(bench.spark, stream, plan.ranges)
-        files, counted = write_ranges(messages, spec, assigners, topic, half)
+        files, counted = write_ranges(messages, spec, assigners, topic, act)
         pieces.update(counted)
         found = _Found(pieces, spec)
         detail = {"rows": found.rows, "rejected": found.rejected, "filtered": found.filtered}
         after = replace(
             _after(state, topic, found.good, limits, now_ms),
-            act=next_act(state, new_act_id("ingest"), "ingest", bench.now_iso(), detail),
+            act=next_act(state, act.id, "ingest", bench.now_iso(), detail),
             offsets=advance(state.offsets, list(plan.ranges)),
             topic_ids={**state.topic_ids, topic_key(stream): plan.topic_id},
             timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces.values())),
@@ -119,7 +121,7 @@ def _commit_batch(
         _check_still_the_topic(spec, after)
         return Written(files, after)
 
-    committed = commit_files(bench.spark, half, "ingest", write)
+    committed = commit_files(bench.spark, act, write)
     found = _Found(pieces, spec)
     return BatchReport(found.rows, found.rejected, plan.behind, committed, filtered=found.filtered)
 

@@ -1,4 +1,4 @@
-"""Reads exact offset ranges from Kafka into a frame of stored rows: decoded or rejected, each under its segment."""
+"""Reads exact offset ranges from Kafka: stored rows, decoded or rejected, each under its segment; or files of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.ingest.pieces import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
+from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
@@ -66,14 +66,14 @@ def decode_frame(
 
 
 def write_ranges(
-    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], topic: PartitionKey, half: Path
+    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], topic: PartitionKey, act: FileAct
 ) -> tuple[list[dict[str, object]], Pieces]:
-    """Writes the same rows into files of the half; their log entries, and what became of the messages.
+    """Writes the same rows into files of the act's half; their log entries, and what became of the messages.
 
     Messages that the table's filter drops are among the pieces, without a segment. No query sees the files before they
     are committed.
     """
-    writer = _writer(spec, dict(assigners), topic, half)
+    writer = _writer(spec, dict(assigners), topic, act)
     found = messages.mapInArrow(writer, "files string, pieces string").collect()
     entries = [entry for row in found for entry in json.loads(row["files"])]
     return entries, together(pieces_from_json(row["pieces"]) for row in found)
@@ -106,8 +106,8 @@ def _worker(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey
     return convert
 
 
-def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey, half: Path) -> Worker:
-    """As `_worker`, with the rows put into files, one of each segment."""
+def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey, act: FileAct) -> Worker:
+    """As `_worker`, with the rows put into files, one of each segment. At most two are open at a time."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -115,16 +115,21 @@ def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey
         from hybrid.lake.files import SegmentFile
 
         decoder, statistics = Decoder(spec), statistics_columns(spec, Half.REALTIME)
+        rejected = columns.rejected_segment(spec.name)
         files: dict[str, SegmentFile] = {}
+        entries: list[dict[str, object]] = []
         counted: Pieces = {}
         for batch in batches:
             rows, sizes = _convert_batch(batch, spec, decoder, assigners, topic)
             counted = together([counted, pieces_of(rows, sizes)])
             for segment, part in _by_segment(rows):
                 if segment not in files:
-                    files[segment] = SegmentFile(half, segment, statistics)
+                    # Segments come one after the other: those before are full.
+                    full = [name for name in files if rejected not in (name, segment)]
+                    entries += [files.pop(name).close() for name in full]
+                    files[segment] = SegmentFile(act.half, segment, act.id, statistics)
                 files[segment].write(part)
-        entries = [file.close() for file in files.values()]
+        entries += [file.close() for file in files.values()]
         told = [[json.dumps(entries)], [pieces_to_json(counted)]]
         yield pa.RecordBatch.from_arrays([pa.array(one) for one in told], names=["files", "pieces"])
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,7 +27,7 @@ _SILENT = "-Xlog:cds*=off"
 
 def archive_of(java: Java) -> Path:
     """Where the archive for this Java and this installation of Spark lies, or would."""
-    told = f"{java.executable.resolve()}\n{java.version}\n{_spark_home()}\n{jar_folder()}"
+    told = "\n".join([str(java.home), _java_build(java), _spark_home(), version("pyspark"), str(jar_folder())])
     return cache_root() / "archives" / f"{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsa"
 
 
@@ -43,7 +44,7 @@ def ensure_archive(java: Java, jars: Sequence[Path], progress: Progress) -> Path
         return target
     progress.say("Preparing an archive of Spark's classes, with which it starts faster (once, half a minute).")
     target.parent.mkdir(parents=True, exist_ok=True)
-    _forget_those_of_removed_installations(target.parent)
+    _forget_older_ones(target.parent)
     made = target.with_suffix(f".{os.getpid()}.part")
     words = [sys.executable, "-m", "hybrid.lake.archive", str(made), str(java.home), *map(str, jars)]
     try:
@@ -60,15 +61,24 @@ def ensure_archive(java: Java, jars: Sequence[Path], progress: Progress) -> Path
     return None
 
 
+def _java_build(java: Java) -> str:
+    """What changes with every update of a Java at its place."""
+    library = java.home / "lib" / "server" / "libjvm.so"
+    found = (library if library.exists() else java.executable).stat()
+    return f"{java.version} {found.st_size} {found.st_mtime_ns}"
+
+
 def _spark_home() -> str:
     found = find_spec("pyspark")
     assert found is not None and found.origin is not None
     return str(Path(found.origin).parent)
 
 
-def _forget_those_of_removed_installations(folder: Path) -> None:
+def _forget_older_ones(folder: Path) -> None:
+    """Those of this installation, which no longer fit, and of installations that were removed: 200 MB each."""
     for note in folder.glob("*.txt"):
-        if not Path(note.read_text(encoding="utf-8")).exists():
+        home = note.read_text(encoding="utf-8")
+        if home == _spark_home() or not Path(home).exists():
             note.with_suffix(".jsa").unlink(missing_ok=True)
             note.unlink()
 

@@ -1,8 +1,9 @@
 """The one place where rows and state reach a half: one Delta commit per act (R2), fenced.
 
 The fence: one txnAppId per half and txnVersion = the act's number. A writer that planned on an overtaken state either
-fails (Delta's concurrent transaction) or is skipped by Delta without a word; so after the write the newest own commit
-is read, and an act that is not in it did not happen.
+fails (Delta's concurrent transaction) or is skipped by Delta's writer without a word; so after its write the newest own
+commit is read, and an act that is not in it did not happen. Files that workers wrote are committed by a transaction of
+Delta's, which skips nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.errors import OvertakenError
+from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.log import newest_version, state_at
 from hybrid.table.columns import SEGMENT
@@ -22,7 +23,10 @@ from hybrid.table.state import HalfState, to_user_metadata
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_CONFLICTS = ("ConcurrentTransactionException", "ConcurrentAppend", "ConcurrentDelete", "DELTA_CONCURRENT")
+_CONFLICTS = (
+    *("ConcurrentTransactionException", "ConcurrentAppend", "ConcurrentDelete", "DELTA_CONCURRENT"),
+    *("MetadataChanged", "DELTA_METADATA_CHANGED", "ProtocolChanged", "DELTA_PROTOCOL_CHANGED"),
+)
 
 
 def commit_act(
@@ -84,6 +88,19 @@ def _committed_as(half: Path, act_id: str, planned: int) -> int:
 
 
 @dataclass(frozen=True)
+class FileAct:
+    """An act whose workers write files themselves: its half, kind and id, and the columns that the files have.
+
+    `columns` are (name, Spark type); names of its files begin with `part-<act id>-`.
+    """
+
+    half: Path
+    kind: str
+    id: str
+    columns: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
 class Written:
     """Rows that lie in the half's folder: the log entries of their files, and the state that goes with them."""
 
@@ -91,30 +108,66 @@ class Written:
     state: HalfState
 
 
-def commit_files(spark: SparkSession, half: Path, kind: str, write: Callable[[], Written]) -> int:
+def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]) -> int:
     """Lets `write` lay files, and makes them rows of the half with their state, in one commit.
 
-    For an act whose state depends on rows that are known only when they have been read, and whose workers write files
-    themselves. Call it under the half's lock. Returns the version of the commit. OvertakenError when another act came
-    first: nothing was changed then, nor when `write` raises.
+    For an act whose state depends on rows that are known only when they have been read. Call it under the half's lock.
+    Returns the version of the commit. OvertakenError when another act came first, ConflictError when the half has not
+    the columns that were written: nothing was changed then, nor when `write` raises, and the files are gone.
 
-    After Delta's `WriteIntoDelta.run`, of which it is the second half: `OptimisticTransaction.commit`.
+    As Delta's `WriteIntoDelta` does it: a transaction is begun, its files are written, it commits.
     """
-    failpoint(kind, "before")
-    written = write()
-    failpoint(kind, "inside")
-    version = _commit_files(spark, half, written)
-    failpoint(kind, "after")
+    failpoint(act.kind, "before")
+    try:
+        transaction = _begin(spark, act)
+        written = write()
+    except BaseException:
+        _remove_files(act)
+        raise
+    failpoint(act.kind, "inside")
+    try:
+        version = _commit_files(spark, act, transaction, written)
+    except OvertakenError:  # after anything else they stay: the commit may have come through
+        _remove_files(act)
+        raise
+    failpoint(act.kind, "after")
     return version
 
 
-def _commit_files(spark: SparkSession, half: Path, written: Written) -> int:
+def _remove_files(act: FileAct) -> None:
+    for path in act.half.glob(f"*/part-{act.id}-*.parquet"):
+        path.unlink(missing_ok=True)
+
+
+def _begin(spark: SparkSession, act: FileAct) -> Any:
+    """Delta's transaction, on a table that takes the files: what Spark's own writer looks at, for it is not asked."""
+    from pyspark.sql.types import StructType
+
+    jvm: Any = spark._jvm
+    transaction = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+        spark._jsparkSession, str(act.half)
+    ).startTransaction()
+    metadata = transaction.metadata()
+    fields = StructType.fromJson(json.loads(metadata.schemaString())).fields
+    there = {field.name: field.dataType.simpleString() for field in fields}
+    other = [name for name, kind in act.columns if there.get(name) != kind.lower().replace(" ", "")]
+    settings = dict(jvm.scala.jdk.javaapi.CollectionConverters.asJava(metadata.configuration()))
+    foreign = [name for name in settings if name.startswith(("delta.constraints.", "delta.columnMapping."))]
+    if other or foreign:
+        what = f"column '{other[0]}' is not as the table's definition has it" if other else f"it has {foreign[0]}"
+        raise ConflictError(
+            f"{act.half} was changed by somebody else: {what}. Nothing was written.",
+            hint="Undo that change, then go on: DESCRIBE HISTORY tells who made it.",
+        )
+    return transaction
+
+
+def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: Written) -> int:
     jvm: Any = spark._jvm
     delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
-    transaction = delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
-    fence, number = f"hybrid-{half.name}", written.state.act.number
+    fence, number = f"hybrid-{act.half.name}", written.state.act.number
     if transaction.txnVersion(fence) >= number:
-        raise OvertakenError(f"Another act committed to {half} first.")
+        raise OvertakenError(f"Another act committed to {act.half} first.")
     transaction.updateSetTransaction(fence, number, nothing)
     actions = [delta.actions.Action.fromJson(json.dumps(entry)) for entry in written.files]
     # What Spark's own writer of Delta says of an append to a table that is there: the mode and our state.
@@ -126,5 +179,5 @@ def _commit_files(spark: SparkSession, half: Path, written: Written) -> int:
         return int(transaction.commit(jvm.PythonUtils.toSeq(actions), operation))
     except Exception as error:
         if _is_conflict(error):
-            raise OvertakenError(f"Another act committed to {half} first.") from error
+            raise OvertakenError(f"Another act committed to {act.half} first.") from error
         raise

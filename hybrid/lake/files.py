@@ -20,22 +20,25 @@ import pyarrow.parquet as pq
 
 from hybrid.table.columns import SEGMENT
 
-# Rows of a row group: what a worker holds in memory of each file that it writes.
-_GROUP_ROWS = 262_144
+# A row group at most: what a worker holds in memory of each file that it writes.
+_GROUP_ROWS, _GROUP_BYTES = 262_144, 64 << 20
 # Characters of a text in the statistics, and the one that sorts behind all others.
 _TEXT_MAX, _HIGHEST = 32, "\U0010ffff"
 
 
 class SegmentFile:
-    """One file of a segment, written piece by piece. `statistics` are columns whose minimum and maximum are kept."""
+    """One file of a segment, written piece by piece by a worker of the act `act_id`.
 
-    def __init__(self, half: Path, segment: str, statistics: Sequence[str]) -> None:
+    `statistics` are columns whose minimum and maximum are kept in the log.
+    """
+
+    def __init__(self, half: Path, segment: str, act_id: str, statistics: Sequence[str]) -> None:
         self._segment, self._statistics = segment, statistics
-        self._name = f"{SEGMENT}={segment}/part-{uuid.uuid4()}.c000.snappy.parquet"
+        self._name = f"{SEGMENT}={segment}/part-{act_id}-{uuid.uuid4()}.c000.snappy.parquet"
         self._path = half / self._name
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
-        self._rows = self._waiting_rows = 0
+        self._rows = self._waiting_rows = self._waiting_bytes = 0
         self._ranges: dict[str, tuple[Any, Any]] = {}
         self._nulls: dict[str, int] = {}
 
@@ -43,7 +46,8 @@ class SegmentFile:
         """Adds rows, all of them of this segment."""
         self._waiting.append(rows.drop_columns([SEGMENT]))
         self._waiting_rows += rows.num_rows
-        if self._waiting_rows >= _GROUP_ROWS:
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
             self._write_group()
 
     def close(self) -> dict[str, object]:
@@ -75,10 +79,12 @@ class SegmentFile:
             self._path.parent.mkdir(exist_ok=True)
             # As Spark writes: a half's files are read together, and a column must have one type in all of them.
             as_spark: dict[str, Any] = {"store_schema": False, "use_deprecated_int96_timestamps": True}
+            # Arrow leaves NaN out of a minimum and maximum, by which readers then leave out the rows.
+            as_spark["write_statistics"] = [path for field in table.schema for path in _leaves_without_nan(field)]
             self._writer = pq.ParquetWriter(str(self._path), table.schema, compression="snappy", **as_spark)
         self._writer.write_table(table, row_group_size=table.num_rows)
         self._count(table)
-        self._waiting, self._waiting_rows = [], 0
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
     def _count(self, table: pa.Table) -> None:
         self._rows += table.num_rows
@@ -89,6 +95,13 @@ class SegmentFile:
             if found["min"] is not None:
                 low, high = self._ranges.get(name, (found["min"], found["max"]))
                 self._ranges[name] = (min(low, found["min"]), max(high, found["max"]))
+
+
+def _leaves_without_nan(field: pa.Field) -> list[str]:
+    """Where Parquet keeps the values of a column that cannot be NaN."""
+    is_list = pa.types.is_list(field.type)
+    kind = field.type.value_type if is_list else field.type
+    return [] if pa.types.is_floating(kind) else [f"{field.name}.list.element" if is_list else field.name]
 
 
 def _is_comparable(kind: pa.DataType) -> bool:

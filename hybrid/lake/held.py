@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class HeldRows:
     """The messages of a stream up to its committed offsets, from `held_from` on, by partition.
 
-    `frame` has the stored columns of REALTIME; a message that the filter drops is there without a segment, and one that
-    does not convert is a rejected row.
+    `frame` has the stored columns of REALTIME; a message that does not convert is a rejected row, and one that the
+    filter drops is not there.
     """
 
     frame: DataFrame

@@ -25,6 +25,8 @@ from hybrid.table.plain_records import PlainRecords
 if TYPE_CHECKING:
     from hybrid.spec.transforms import Transforms
 
+_MANY, _FEW = 1000, 50
+
 
 class Decoder:
     """Decodes messages and converts records for one half of a table, as its config says.
@@ -222,7 +224,7 @@ class Decoder:
         """The rows of many messages as columns; `times_ms` says for each what counts as now."""
         times: Sequence[int | None] = times_ms if times_ms is not None else (None,) * len(payloads)
         given = zip(payloads, times, strict=True)
-        if self._plain_records is not None:
+        if self._plain_records is not None and _are_plain(self._plain_records, payloads):
             return self._plain_batch(self._plain_records, payloads, times)
         if self._records is Records.ONE:
             found = [self.decode(payload, now_ms) for payload, now_ms in given]
@@ -281,6 +283,11 @@ def _parsed(payload: bytes | None) -> object:
         return Rejected(f"The message is not UTF-8: byte {error.start} does not fit.")
     except (ValueError, RecursionError) as error:
         return Rejected(f"The message is not one JSON object: {error}.")
+
+
+def _are_plain(plain: PlainRecords, payloads: Sequence[bytes | None]) -> bool:
+    """Whether trying them all at once is worth its cost: of many messages the first few tell."""
+    return len(payloads) < _MANY or len(plain.take(payloads[:_FEW]).left) < _FEW // 2
 
 
 def _numbered(found: Outcome, number: int, count: int) -> Outcome:

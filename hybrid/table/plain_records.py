@@ -21,6 +21,9 @@ from hybrid.spec.types import DataType
 from hybrid.spec.values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from hybrid.table.fields import UNFIT, Field, are_millis, read_millis, time_reader
 
+_WHOLE = frozenset({int, str, bool})
+_WITH_FLOATS = _WHOLE | {float}
+_HOLDERS = frozenset({list, dict})
 _FLOATING = frozenset({DataType.FLOAT, DataType.DOUBLE})
 # Types whose JSON values are the stored ones.
 _AS_THEY_ARE = {DataType.INT: int, DataType.LONG: int, DataType.DOUBLE: float, DataType.STRING: str,
@@ -94,21 +97,26 @@ class PlainRecords:
 
 @dataclass(frozen=True)
 class _Column:
-    """How the values of one column are taken. `of_type` is what a value must be to be stored as it is."""
+    """How the values of one column are taken. `of_type` is what a value must be to be stored as it is.
+
+    `takes` are types whose values say all that counts. Of a number with a point the text counts, which is lost here,
+    but for floating columns.
+    """
 
     field: Field
     of_type: type | None
-    is_floating: bool
+    takes: frozenset[type]
     limits: tuple[int, int] | None
 
     @classmethod
     def of(cls, spec: TableSpec, field: Field) -> _Column:
         found = spec.schema.find(field.name)
         assert found is not None
-        if found.sql_type is not None or not found.single_value:
-            return cls(field, None, False, None)
         kind = found.data_type
-        return cls(field, _AS_THEY_ARE.get(kind), kind in _FLOATING, _RANGES.get(kind))
+        takes = _WITH_FLOATS if kind in _FLOATING and found.sql_type is None else _WHOLE
+        if found.sql_type is not None or not found.single_value:
+            return cls(field, None, takes, None)
+        return cls(field, _AS_THEY_ARE.get(kind), takes, _RANGES.get(kind))
 
     def take(self, values: Sequence[Any], left: set[int]) -> list[Any]:
         """The stored values; places of those that are the decoder's to judge come into `left`."""
@@ -123,14 +131,18 @@ class _Column:
         if value is None:
             if not (field.required or field.missing):
                 return field.null
-        elif kind is int or kind is str or kind is bool or (kind is float and self.is_floating):
-            # Of another number with a point the text counts, which is lost here; so it is inside of lists and objects.
+        elif kind in self.takes or (kind in _HOLDERS and self._all_taken(value)):
             try:
                 return field.convert(value)
             except UNFIT:
                 pass
         left.add(place)
         return None
+
+    def _all_taken(self, value: list[object] | dict[str, object]) -> bool:
+        """Whether a list or an object holds nothing but such values, and nulls."""
+        kinds = set(map(type, value.values() if isinstance(value, dict) else value))
+        return kinds <= {*self.takes, type(None)}
 
 
 def _may_be_deep(payload: bytes) -> bool:

@@ -15,7 +15,7 @@ from hybrid.jvm.java import Java, find_java
 from hybrid.lake import archive
 from hybrid.lake.archive import archive_of, ensure_archive, with_archive
 
-JAVA = Java(Path("/somewhere/bin/java"), 17, Path("/somewhere"))
+JAVA = Java(Path(sys.executable), 17, Path("/somewhere"))
 
 
 class Told:
@@ -35,9 +35,10 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_java_has_another_one() -> None:
-    older = Java(JAVA.executable, 21, JAVA.home)
-    elsewhere = Java(Path("/elsewhere/bin/java"), 17, JAVA.home)
-    assert len({archive_of(one) for one in (JAVA, older, elsewhere)}) == 3
+    other = Java(JAVA.executable, 21, JAVA.home)
+    elsewhere = Java(JAVA.executable, 17, Path("/elsewhere"))
+    updated = Java(Path(__file__), 17, JAVA.home)
+    assert len({archive_of(one) for one in (JAVA, other, elsewhere, updated)}) == 4
     assert with_archive(JAVA) == ()
 
 
@@ -67,12 +68,13 @@ def test_it_is_made_once_and_goes_with_its_installation(monkeypatch: pytest.Monk
     monkeypatch.setattr(subprocess, "run", makes)
     folder = archive_of(JAVA).parent
     folder.mkdir()
-    for name, home in (("gone", "/nowhere/pyspark"), ("there", str(folder))):
+    ours = archive._spark_home()
+    for name, home in (("gone", "/nowhere/pyspark"), ("older", ours), ("there", str(folder))):
         (folder / f"{name}.jsa").write_bytes(b"")
         (folder / f"{name}.txt").write_text(home)
     told = Told()
     assert ensure_archive(JAVA, [], told) == archive_of(JAVA) and len(told.said) == 1
-    assert not (folder / "gone.jsa").exists() and (folder / "there.jsa").exists()
+    assert {path.name for path in folder.glob("*.jsa")} == {"there.jsa", archive_of(JAVA).name}
     monkeypatch.delattr(subprocess, "run")
     assert ensure_archive(JAVA, [], told) == archive_of(JAVA) and len(told.said) == 1
     assert with_archive(JAVA)[0] == f"-XX:SharedArchiveFile={archive_of(JAVA)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,8 +13,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from hybrid.errors import OvertakenError
-from hybrid.lake.commit import Written, commit_act, commit_files
+from hybrid.errors import ConflictError, OvertakenError
+from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
 from hybrid.lake.create import arrow_schema, create_half, record_batch
 from hybrid.lake.files import SegmentFile
 from hybrid.lake.layout import physical_columns, physical_ddl, statistics_columns
@@ -41,8 +42,8 @@ def row(offset: int, segment: str = "t__0__0__x", **values: Any) -> tuple[object
     return (*hidden, *(user[name] for name in names))
 
 
-def write(half: Path, spec: TableSpec, rows: list[tuple[object, ...]]) -> dict[str, object]:
-    file = SegmentFile(half, str(rows[0][0]), statistics_columns(spec, Half.REALTIME))
+def write(half: Path, spec: TableSpec, rows: list[tuple[object, ...]], act_id: str = "ingest-1") -> dict[str, object]:
+    file = SegmentFile(half, str(rows[0][0]), act_id, statistics_columns(spec, Half.REALTIME))
     schema = arrow_schema(spec, Half.REALTIME)
     for one in rows:
         file.write(record_batch(schema, [one]))
@@ -60,11 +61,19 @@ def after(half: Path, kind: str = "ingest") -> RealtimeState:
     return RealtimeState(next_act(state, f"{kind}-1", kind, "x", {}))
 
 
+def act(half: Path, act_id: str = "ingest-1") -> FileAct:
+    return FileAct(half, "ingest", act_id, physical_columns(every_type(), Half.REALTIME))
+
+
+def files_in(half: Path) -> set[str]:
+    return {path.name for path in half.glob("*/*.parquet")}
+
+
 @pytest.mark.spark
 def test_every_reader_finds_the_same_rows_as_in_sparks_files(half: Path, workbench: Workbench) -> None:
     spec, spark = every_type(), workbench.spark
     rows = [row(0), row(1, i=None, l=None, f=None, d=None, n=None, b=None, t=None, s=None, j=None, x=None, m=None)]
-    commit_files(spark, half, "ingest", lambda: Written([write(half, spec, rows)], after(half)))
+    commit_files(spark, act(half), lambda: Written([write(half, spec, rows)], after(half)))
     theirs = [(one[0].replace("x", "y"), *one[1:]) for one in rows]
     state = after(half)
     commit_act(spark.createDataFrame(theirs, physical_ddl(spec, Half.REALTIME)), half, state, planned=1)
@@ -91,7 +100,7 @@ def test_every_reader_finds_the_same_rows_as_in_sparks_files(half: Path, workben
 def test_the_log_says_the_same_of_both(half: Path, workbench: Workbench) -> None:
     spec, spark = every_type(), workbench.spark
     rows = [row(0, s="é" * 50), row(1, s="z" * 50), row(2, i=None)]
-    commit_files(spark, half, "ingest", lambda: Written([write(half, spec, rows)], after(half)))
+    commit_files(spark, act(half), lambda: Written([write(half, spec, rows)], after(half)))
     theirs = [(one[0].replace("x", "y"), *one[1:]) for one in rows]
     commit_act(
         spark.createDataFrame(theirs, physical_ddl(spec, Half.REALTIME)).coalesce(1), half, after(half), planned=1
@@ -112,20 +121,68 @@ def test_the_log_says_the_same_of_both(half: Path, workbench: Workbench) -> None
 @pytest.mark.spark
 def test_an_act_that_was_overtaken_leaves_nothing(half: Path, workbench: Workbench) -> None:
     spec, spark, stale = every_type(), workbench.spark, after(half)
-    commit_files(spark, half, "ingest", lambda: Written([write(half, spec, [row(0)])], stale))
+    commit_files(spark, act(half), lambda: Written([write(half, spec, [row(0)])], stale))
+    there = files_in(half)
     with pytest.raises(OvertakenError):
-        commit_files(spark, half, "ingest", lambda: Written([write(half, spec, [row(1)])], stale))
-    assert open_half(half).version == 1 and sum(file.rows for file in open_half(half).files) == 1
+        commit_files(spark, act(half, "other"), lambda: Written([write(half, spec, [row(1)], "other")], stale))
+    assert open_half(half).version == 1 and files_in(half) == there
 
     def fails() -> Written:
-        write(half, spec, [row(2)])
+        write(half, spec, [row(2)], "third")
         raise ValueError("while it writes")
 
     with pytest.raises(ValueError, match="while it writes"):
-        commit_files(spark, half, "ingest", fails)
-    assert open_half(half).version == 1
-    commit_files(spark, half, "ingest", lambda: Written([], after(half)))
+        commit_files(spark, act(half, "third"), fails)
+    assert open_half(half).version == 1 and files_in(half) == there
+    commit_files(spark, act(half, "fourth"), lambda: Written([], after(half)))
     assert open_half(half).version == 2, "an act without rows leaves its commit"
+
+
+@pytest.mark.spark
+def test_a_table_that_somebody_else_has_changed_is_not_written_to(half: Path, workbench: Workbench) -> None:
+    spark, spec = workbench.spark, every_type()
+
+    def not_asked() -> Written:
+        raise AssertionError("nothing is written")
+
+    other = FileAct(half, "ingest", "x", [*physical_columns(spec, Half.REALTIME), ("more", "bigint")])
+    with pytest.raises(ConflictError, match="column 'more' is not as the table's definition has it"):
+        commit_files(spark, other, not_asked)
+    spark.sql(f"ALTER TABLE delta.`{half}` ADD CONSTRAINT small CHECK (i < 5)")
+    with pytest.raises(ConflictError, match=r"has delta\.constraints\.small"):
+        commit_files(spark, act(half), not_asked)
+
+    def constrained_meanwhile() -> Written:
+        spark.sql(f"ALTER TABLE delta.`{half}` ADD CONSTRAINT large CHECK (i > 1)")
+        return Written([write(half, spec, [row(1)], "late")], after(half))
+
+    spark.sql(f"ALTER TABLE delta.`{half}` DROP CONSTRAINT small")
+    with pytest.raises(OvertakenError):
+        commit_files(spark, act(half, "late"), constrained_meanwhile)
+    assert files_in(half) == set()
+
+
+def test_nan_is_found(half: Path) -> None:
+    rows = [row(n, d=value, f=value) for n, value in enumerate([1.0, math.nan, 3.0])]
+    entry = write(half, every_type(), rows)["add"]
+    assert isinstance(entry, dict)
+    path = half / entry["path"]
+    for name in ("d", "f"):
+        ((greater, highest),) = duckdb.execute(
+            f"SELECT count(*) FILTER ({name} > 5), max({name}) FROM '{path}'"
+        ).fetchall()
+        assert greater == 1 and math.isnan(highest)
+        assert duckdb.execute(f"SELECT count(*) FROM '{path}' WHERE {name} > 5").fetchall() == [(1,)]
+
+
+def test_large_rows_are_not_kept_in_memory(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr("hybrid.lake.files._GROUP_BYTES", 10_000)
+    entry = write(half, every_type(), [row(n, s="x" * 3000) for n in range(9)])["add"]
+    assert isinstance(entry, dict)
+    found = pq.ParquetFile(half / entry["path"]).metadata
+    assert [found.row_group(n).num_rows for n in range(found.num_row_groups)] == [4, 4, 1]
 
 
 def test_large_files_are_written_in_groups(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,8 @@ def _of_interest(base: Base, frame: DataFrame) -> DataFrame:
 
 
 def _is_row(base: Base) -> Column:
-    """Not rejected, and not dropped by the filter."""
-    segment = quoted(columns.SEGMENT)
-    return segment.isNotNull() & (segment != columns.rejected_segment(base.spec.name))
+    """Not rejected."""
+    return quoted(columns.SEGMENT) != columns.rejected_segment(base.spec.name)
 
 
 def _goes(held: HeldRows) -> Column:
