@@ -46,7 +46,7 @@ format: $(STAMP) ## Write the format that `check` wants
 	@$(BIN)/ruff format .
 
 bench: setup ## Measure everything; see benchmarks/
-	@for file in benchmarks/*.py; do [ -e "$$file" ] || continue; echo "== $$file"; $(BIN)/python "$$file"; done
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename "$$file" .py)"; done
 	@$(MAKE) --no-print-directory bench-serving
 
 # For example: make bench-serving ARGS="--rows 200000 --parts latency". Fetches Pinot from Maven Central the first time.
