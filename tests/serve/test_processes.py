@@ -120,5 +120,5 @@ def test_a_server_that_nobody_ends_well_is_followed_by_a_new_one(home: Path, bro
         kill(server, "serve", "query", "pipeline")
         time.sleep(0.5)
         with Server(home, broker) as next_one:
-            assert next_one.is_ready()
+            next_one.await_ready()
             assert next_one.terminate() < 10
