@@ -98,14 +98,14 @@ def _commit_batch(
 ) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
     assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
-    topic, pieces = plan.ranges[0].key, dict[tuple[int, str | None], Piece]()
-    half, wanted = layout.half(Half.REALTIME), physical_columns(spec, Half.REALTIME)
+    topic, half, wanted = plan.ranges[0].key, layout.half(Half.REALTIME), physical_columns(spec, Half.REALTIME)
     act = FileAct(half, "ingest", new_act_id("ingest"), wanted)
+    found = _Found({}, spec)
 
     def write() -> Written:
+        nonlocal found
         messages = read_ranges(bench.spark, stream, plan.ranges)
-        files, counted = write_ranges(messages, spec, assigners, topic, act)
-        pieces.update(counted)
+        files, pieces = write_ranges(messages, spec, assigners, topic, act)
         found = _Found(pieces, spec)
         detail = {"rows": found.rows, "rejected": found.rejected, "filtered": found.filtered}
         after = replace(
@@ -122,7 +122,6 @@ def _commit_batch(
         return Written(files, after)
 
     committed = commit_files(bench.spark, act, write)
-    found = _Found(pieces, spec)
     return BatchReport(found.rows, found.rejected, plan.behind, committed, filtered=found.filtered)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.failpoints import failpoint, failpoint_inside
+from hybrid.lake.layout import fence_of
 from hybrid.lake.log import newest_version, state_at
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
@@ -57,7 +58,7 @@ def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[s
     writer = (
         frame.write.format("delta")
         .mode("overwrite" if replacing else "append")
-        .option("txnAppId", f"hybrid-{half.name}")
+        .option("txnAppId", fence_of(half))
         .option("txnVersion", state.act.number)
         .option("userMetadata", to_user_metadata(state))
     )
@@ -70,8 +71,12 @@ def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[s
         writer.save(str(half))
     except Exception as error:  # pyspark maps Delta's conflicts to several classes; their names stand in the text
         if _is_conflict(error):
-            raise OvertakenError(f"Another act committed to {half} first.") from error
+            raise _overtaken(half) from error
         raise
+
+
+def _overtaken(half: Path) -> OvertakenError:
+    return OvertakenError(f"Another act committed to {half} first.")
 
 
 def _is_conflict(error: Exception) -> bool:
@@ -84,7 +89,7 @@ def _committed_as(half: Path, act_id: str, planned: int) -> int:
         state = state_at(half, version)
         if state is not None and state.act.id == act_id:
             return version
-    raise OvertakenError(f"Another act committed to {half} first.")
+    raise _overtaken(half)
 
 
 @dataclass(frozen=True)
@@ -165,9 +170,9 @@ def _begin(spark: SparkSession, act: FileAct) -> Any:
 def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: Written) -> int:
     jvm: Any = spark._jvm
     delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
-    fence, number = f"hybrid-{act.half.name}", written.state.act.number
+    fence, number = fence_of(act.half), written.state.act.number
     if transaction.txnVersion(fence) >= number:
-        raise OvertakenError(f"Another act committed to {act.half} first.")
+        raise _overtaken(act.half)
     transaction.updateSetTransaction(fence, number, nothing)
     actions = [delta.actions.Action.fromJson(json.dumps(entry)) for entry in written.files]
     # What Spark's own writer of Delta says of an append to a table that is there: the mode and our state.
@@ -179,5 +184,5 @@ def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: 
         return int(transaction.commit(jvm.PythonUtils.toSeq(actions), operation))
     except Exception as error:
         if _is_conflict(error):
-            raise OvertakenError(f"Another act committed to {act.half} first.") from error
+            raise _overtaken(act.half) from error
         raise

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 
 from hybrid.lake.failpoints import failpoint, failpoint_inside
-from hybrid.lake.layout import physical_columns, statistics_columns
+from hybrid.lake.layout import fence_of, physical_columns, statistics_columns
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY, SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
@@ -51,7 +51,7 @@ def commit_state(path: Path, state: HalfState) -> None:
     Acts on a table that is whole are Spark's: two writers are safe on local files only.
     """
     table, kind = DeltaTable(str(path)), state.act.kind
-    fence = Transaction(f"hybrid-{path.name}", state.act.number)
+    fence = Transaction(fence_of(path), state.act.number)
     failpoint(kind, "before")
     with failpoint_inside(kind, path):
         table.create_write_transaction(

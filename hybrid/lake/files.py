@@ -1,6 +1,6 @@
 """Data files of a half that Spark's workers write themselves, and what Delta's log says of each.
 
-Rows that are in Arrow already go to Parquet from there: through the JVM's rows they would take four times as long. The
+Rows that are in Arrow already go to Parquet from there: through the JVM's rows they would take twice as much CPU. The
 log entries follow Delta's protocol ("Add File", "Per-file Statistics"); the commit is Delta's own, see
 `hybrid.lake.commit.commit_files`.
 """

@@ -55,6 +55,11 @@ class TableLayout:
         return self.root / "purges"
 
 
+def fence_of(half: Path) -> str:
+    """Who Delta takes the writers of a half for (txnAppId): all for one, so that one that is overtaken fails."""
+    return f"hybrid-{half.name}"
+
+
 def physical_columns(spec: TableSpec, half: Half) -> list[tuple[str, str]]:
     """(name, Spark type) of every stored column of a half, in physical order: hidden columns, then the user's."""
     hidden = [*HIDDEN, *(REJECTED_ONLY if half is Half.REALTIME else ())]

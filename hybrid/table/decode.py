@@ -234,18 +234,13 @@ class Decoder:
         return to_batch([one for of_one in all_found for one in of_one], len(self._fields), origins)
 
     def _plain_batch(self, plain: PlainRecords, payloads: Sequence[bytes | None], times: Sequence[int | None]) -> Batch:
-        taken = plain.take(payloads)
-        count = len(payloads)
+        taken, count = plain.take(payloads), len(payloads)
         deletes = [False] * count if self._delete is None else [one is True for one in taken.columns[self._delete]]
-        reasons: list[str | None] = [None] * count
-        for place in taken.left:
-            found = self.decode(payloads[place], times[place])
-            nothing = found if isinstance(found, Decoded) else Decoded((None,) * len(self._fields), None, False)
-            for column, value in zip(taken.columns, nothing.values, strict=True):
-                column[place] = value
-            taken.times_ms[place], deletes[place] = nothing.time_ms, nothing.is_delete
-            reasons[place] = found.reason if isinstance(found, Rejected) else None
-        return Batch(taken.columns, taken.times_ms, deletes, reasons, [False] * count, range(count))
+        batch = Batch(taken.columns, taken.times_ms, deletes, [None] * count, [False] * count, range(count))
+        left = sorted(taken.left)
+        judged = [self.decode(payloads[place], times[place]) for place in left]
+        batch.put(left, to_batch(judged, len(self._fields), left))
+        return batch
 
     def unknown_columns(self, record: Mapping[str, object]) -> tuple[str, ...]:
         """The keys of a record that the schema does not have, in the record's order. They are not stored."""

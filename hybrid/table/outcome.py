@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hybrid.spec.jsontext import compact
 
@@ -51,6 +51,16 @@ class Batch:
         """The places of the records that are rows."""
         known = zip(self.reasons, self.filtered, strict=True)
         return [place for place, (reason, filtered) in enumerate(known) if reason is None and not filtered]
+
+    def put(self, places: Sequence[int], records: Batch) -> None:
+        """Puts other records in the place of those at `places`, one for one."""
+        of_all: list[list[Any]] = [*self.columns, self.times_ms, self.deletes, self.reasons, self.filtered]
+        others: list[list[Any]] = [
+            *records.columns, records.times_ms, records.deletes, records.reasons, records.filtered
+        ]  # fmt: skip
+        for mine, theirs in zip(of_all, others, strict=True):
+            for place, value in zip(places, theirs, strict=True):
+                mine[place] = value
 
 
 def to_batch(rows: list[Outcome], width: int, origins: Sequence[int]) -> Batch:

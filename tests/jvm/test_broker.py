@@ -14,19 +14,7 @@ from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.log4j import escaped
 from hybrid.jvm.process import Process
 from hybrid.jvm.topics import Record, create_topic, describe_topic, list_topics, produce
-
-
-class Heard:
-    """Progress that remembers."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-
-    def step(self, label: str, done: int, total: int | None) -> None:
-        pass
+from tests.progress import Heard
 
 
 @pytest.mark.kafka

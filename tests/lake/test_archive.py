@@ -14,19 +14,9 @@ from hybrid.jvm.jars import spark_jars
 from hybrid.jvm.java import Java, find_java
 from hybrid.lake import archive
 from hybrid.lake.archive import archive_of, ensure_archive, with_archive
+from tests.progress import Heard
 
 JAVA = Java(Path(sys.executable), 17, Path("/somewhere"))
-
-
-class Told:
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-
-    def step(self, label: str, done: int, total: int | None) -> None:
-        pass
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +33,7 @@ def test_another_java_has_another_one() -> None:
 
 
 def test_what_cannot_be_made_is_said_and_harms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Told()
+    told = Heard()
 
     def fails(words: list[str], **_: Any) -> Any:
         Path(words[3]).write_bytes(b"half of it")
@@ -72,7 +62,7 @@ def test_it_is_made_once_and_goes_with_its_installation(monkeypatch: pytest.Monk
     for name, home in (("gone", "/nowhere/pyspark"), ("older", ours), ("there", str(folder))):
         (folder / f"{name}.jsa").write_bytes(b"")
         (folder / f"{name}.txt").write_text(home)
-    told = Told()
+    told = Heard()
     assert ensure_archive(JAVA, [], told) == archive_of(JAVA) and len(told.said) == 1
     assert {path.name for path in folder.glob("*.jsa")} == {"there.jsa", archive_of(JAVA).name}
     monkeypatch.delattr(subprocess, "run")
