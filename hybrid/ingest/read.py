@@ -112,11 +112,11 @@ def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        from hybrid.lake.files import SegmentFile
+        from hybrid.lake.files import RowsFile, path_in_half
 
         decoder, statistics = Decoder(spec), statistics_columns(spec, Half.REALTIME)
         rejected = columns.rejected_segment(spec.name)
-        files: dict[str, SegmentFile] = {}
+        files: dict[str, RowsFile] = {}
         entries: list[dict[str, object]] = []
         counted: Pieces = {}
         for batch in batches:
@@ -126,10 +126,10 @@ def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey
                 if segment not in files:
                     # Segments come one after the other: those before are full.
                     full = [name for name in files if rejected not in (name, segment)]
-                    entries += [files.pop(name).close() for name in full]
-                    files[segment] = SegmentFile(act.half, segment, act.id, statistics)
-                files[segment].write(part)
-        entries += [file.close() for file in files.values()]
+                    entries += [files.pop(name).close().entry(name) for name in full]
+                    files[segment] = RowsFile(act.half / path_in_half(segment, ""), act.id, statistics)
+                files[segment].write(part.drop_columns([columns.SEGMENT]))
+        entries += [file.close().entry(name) for name, file in files.items()]
         told = [[json.dumps(entries)], [pieces_to_json(counted)]]
         yield pa.RecordBatch.from_arrays([pa.array(one) for one in told], names=["files", "pieces"])
 

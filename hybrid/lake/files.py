@@ -11,6 +11,7 @@ import json
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,32 +27,66 @@ _GROUP_ROWS, _GROUP_BYTES = 262_144, 64 << 20
 _TEXT_MAX, _HIGHEST = 32, "\U0010ffff"
 
 
-class SegmentFile:
-    """One file of a segment, written piece by piece by a worker of the act `act_id`.
+@dataclass(frozen=True)
+class LaidFile:
+    """A whole Parquet file: its name, rows, bytes, when it was written (epoch ms), and Delta's statistics as JSON."""
+
+    name: str
+    rows: int
+    bytes: int
+    modified_ms: int
+    statistics: str
+
+    def entry(self, segment: str) -> dict[str, object]:
+        """What the log says of it as a file of a segment: it lies at `path_in_half(segment, name)` then."""
+        entry = {
+            "path": path_in_half(segment, self.name),
+            "partitionValues": {SEGMENT: segment},
+            "size": self.bytes,
+            "modificationTime": self.modified_ms,
+            "dataChange": True,
+            "stats": self.statistics,
+        }
+        return {"add": entry}
+
+    def range_of(self, column: str) -> tuple[Any, Any] | None:
+        """The minimum and maximum of a column by the statistics; None when they do not tell, or all is null."""
+        found = json.loads(self.statistics)
+        low, high = found["minValues"].get(column), found["maxValues"].get(column)
+        return None if low is None or high is None else (low, high)
+
+
+def path_in_half(segment: str, name: str) -> str:
+    """Where a file of a segment lies."""
+    return f"{SEGMENT}={segment}/{name}"
+
+
+class RowsFile:
+    """One file of rows of one segment, written piece by piece into `folder` by a worker of the act `act_id`.
 
     `statistics` are columns whose minimum and maximum are kept in the log.
     """
 
-    def __init__(self, half: Path, segment: str, act_id: str, statistics: Sequence[str]) -> None:
-        self._segment, self._statistics = segment, statistics
-        self._name = f"{SEGMENT}={segment}/part-{act_id}-{uuid.uuid4()}.c000.snappy.parquet"
-        self._path = half / self._name
+    def __init__(self, folder: Path, act_id: str, statistics: Sequence[str]) -> None:
+        self._statistics = statistics
+        self._path = folder / f"part-{act_id}-{uuid.uuid4()}.c000.snappy.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
-        self._rows = self._waiting_rows = self._waiting_bytes = 0
+        self._waiting_rows = self._waiting_bytes = 0
+        self._rows = 0
         self._ranges: dict[str, tuple[Any, Any]] = {}
         self._nulls: dict[str, int] = {}
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Adds rows, all of them of this segment."""
-        self._waiting.append(rows.drop_columns([SEGMENT]))
+        """Adds rows, without their segment: it is not in the file."""
+        self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += rows.nbytes
         if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
             self._write_group()
 
-    def close(self) -> dict[str, object]:
-        """Ends the file; the entry of the log."""
+    def close(self) -> LaidFile:
+        """Ends the file, which has rows."""
         self._write_group()
         assert self._writer is not None
         self._writer.close()
@@ -61,22 +96,15 @@ class SegmentFile:
             "maxValues": {name: _above(high) for name, (_, high) in self._ranges.items()},
             "nullCount": self._nulls,
         }
-        entry = {
-            "path": self._name,
-            "partitionValues": {SEGMENT: self._segment},
-            "size": self._path.stat().st_size,
-            "modificationTime": time.time_ns() // 1_000_000,
-            "dataChange": True,
-            "stats": json.dumps(statistics),
-        }
-        return {"add": entry}
+        size, modified_ms = self._path.stat().st_size, time.time_ns() // 1_000_000
+        return LaidFile(self._path.name, self._rows, size, modified_ms, json.dumps(statistics))
 
     def _write_group(self) -> None:
         if not self._waiting:
             return
         table = pa.Table.from_batches(self._waiting)
         if self._writer is None:
-            self._path.parent.mkdir(exist_ok=True)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             # As Spark writes: a half's files are read together, and a column must have one type in all of them.
             as_spark: dict[str, Any] = {"store_schema": False, "use_deprecated_int96_timestamps": True}
             # Arrow leaves NaN out of a minimum and maximum, by which readers then leave out the rows.

@@ -1,31 +1,37 @@
 """The realtime-to-offline move: appends the rows that the next boundary covers, with that boundary, in one commit.
 
-The sequence, and what a death in between leaves:
+The sequence, and what a death in between leaves (ADR 14):
   read both halves' states, count what waits, plan        nothing done
-  stage the merged rows beside the halves                 staged files, swept by the next move
+  write the files of the segments beside the halves       staged files, swept by the next move
   take the OFFLINE lock; state overtaken? plan anew       nothing done
+  put the files into the half                             files that no reader sees
   one Delta commit: segments and the boundary             done, or not done
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import OvertakenError, SpecError
-from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_in_lineage
+from hybrid.lake.commit import FileAct, Written, commit_files
+from hybrid.lake.files import path_in_half
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half, segments_in_lineage
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.move.merge import BUCKET, HIGH, LOW, SPLIT, merge, split, with_bucket
-from hybrid.move.plan import MovePlan, Reach, Waiting, plan_move, reason_for_nothing
+from hybrid.move.merge import BUCKET, merge, with_bucket
+from hybrid.move.parts import TASK_ROWS, Part, borders, borders_of_all, parts_of, stretches
+from hybrid.move.plan import MovePlan, Reach, Waiting, count_until, plan_move, reason_for_nothing
+from hybrid.move.write import write_files, written_columns
 from hybrid.plain import utc
 from hybrid.progress import counted
 from hybrid.spec.table_config import BoundaryMode, Half, MoveConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.boundary import Boundary
-from hybrid.table.coverage_sql import covered_sql
+from hybrid.table.boundary import INFINITE, Boundary
+from hybrid.table.coverage_sql import covered_sql, may_wait_sql
 from hybrid.table.names import offline_segment, time_value
 from hybrid.table.state import next_act
 
@@ -108,20 +114,28 @@ def _attempt(
     spec = definition()
     config = move_config(spec)
     before, now_ms = offline.offline.boundary, bench.now_ms()
-    if all(file.segment in columns.bookkeeping(spec.name) for file in realtime.files):
+    files = [file for file in realtime.files if file.segment not in columns.bookkeeping(spec.name)]
+    if not files:
         return _nothing(before, f"Nothing to move: table '{spec.name}' has no realtime rows yet.", dry_run)
     bench.progress.say(f"Counting what waits in '{spec.name}'.")
-    rows = with_bucket(_rows(bench, layout, spec, realtime, f"NOT {covered_sql(before)}"), config)
-    waiting = _waiting(rows, before)
-    plan = plan_move(config, before, realtime.realtime.offsets, waiting, now_ms, reach)
-    if not plan.moves_something:
+    rows = _rows(bench, layout, spec, realtime, before)
+    lows = [file.times[0] for file in files if file.times is not None]
+    # The second time all of it: for the reason why nothing moves, and where statistics tell of rows that are not there.
+    for until in (count_until(config, before, lows, now_ms, reach), None):
+        waiting = _waiting(rows if until is None else rows.where(f"{columns.TIME} < {until}"), config, before)
+        plan = plan_move(config, before, realtime.realtime.offsets, waiting, now_ms, reach)
+        if plan.moves_something:
+            break
+    else:
         reason = reason_for_nothing(config, waiting, now_ms)
         return _nothing(before, f"Nothing to move in '{spec.name}': {reason}.", dry_run)
     if dry_run:
         sentence = f"Would move {_what(plan)} of '{spec.name}'{_boundary_words(plan.boundary, before)}."
         return MoveReport(plan.rows + plan.late_rows, 0, plan.late_rows, (), plan.boundary, None, sentence, True)
     covered = rows.where(covered_sql(plan.boundary))
-    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, act_id)
+    if plan.boundary.time_ms not in (None, INFINITE):
+        covered = covered.where(f"{columns.TIME} < {plan.boundary.time_ms}")  # bare, so that files are left out by it
+    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, files, act_id)
 
 
 def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnapshot) -> None:
@@ -137,20 +151,27 @@ def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnaps
         raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
 
 
-def _rows(bench: Workbench, layout: TableLayout, spec: TableSpec, realtime: HalfSnapshot, where: str) -> DataFrame:
-    """Good rows of the pinned REALTIME version."""
+def _rows(
+    bench: Workbench, layout: TableLayout, spec: TableSpec, realtime: HalfSnapshot, before: Boundary
+) -> DataFrame:
+    """Good rows of the pinned REALTIME version that the boundary does not cover."""
     frame = (
         bench.spark.read.format("delta").option("versionAsOf", realtime.version).load(str(layout.half(Half.REALTIME)))
     )
-    return frame.where(columns.rows_sql(spec.name)).where(where)
+    may_wait = may_wait_sql(before, realtime.realtime.offsets)
+    return frame.where(columns.rows_sql(spec.name)).where(may_wait).where(f"NOT {covered_sql(before)}")
 
 
-def _waiting(rows: DataFrame, before: Boundary) -> list[Waiting]:
+def _waiting(rows: DataFrame, config: MoveConfig, before: Boundary) -> list[Waiting]:
     from pyspark.sql import functions as F
 
-    late = F.lit(False) if before.time_ms is None else F.coalesce(F.col(columns.TIME) < before.time_ms, F.lit(False))
-    found = rows.groupBy(BUCKET, late.alias("late")).count().collect()
-    return [Waiting(row[BUCKET], row["late"], row["count"]) for row in found]
+    time = F.col(columns.TIME)
+    late = F.lit(False) if before.time_ms is None else F.coalesce(time < before.time_ms, F.lit(False))
+    found = with_bucket(rows, config).groupBy(BUCKET, late.alias("late")).agg(F.count("*"), F.min(time), F.max(time))
+    return [
+        Waiting(start, is_late, count, None if low is None else (low, high))
+        for start, is_late, count, low, high in found.collect()
+    ]
 
 
 def _stage_and_commit(
@@ -161,67 +182,74 @@ def _stage_and_commit(
     offline: HalfSnapshot,
     plan: MovePlan,
     covered: DataFrame,
+    files: Sequence[DataFile],
     act_id: str,
 ) -> MoveReport:
+    # Not the act's id: of an act that was tried before, files may be in the half's log.
+    half, token = layout.half(Half.OFFLINE), new_act_id("move")
     read = plan.rows + plan.late_rows
     with bench.staging(layout, act_id) as staging:
         bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
-        split(merge(covered, spec, config), config, read).write.parquet(str(staging))
-        staged = bench.spark.read.parquet(str(staging))
+        merged = merge(with_bucket(covered, config), spec, config, ceil(read / TASK_ROWS))
+        laid = write_files(merged, spec, config, staging, token, _cuts(spec, config, plan, files))
+        parts = parts_of(laid, config.bucket_ms, config.max_records_per_segment)
+        written = sum(part.rows for part in parts)
         with bench.lock(layout, Half.OFFLINE):
-            current = open_half(layout.half(Half.OFFLINE))
+            current = open_half(half)
             _refuse_overtaken(spec, offline, current)
             # Not a name that a replacement took away either: its revert would meet our rows there.
             taken = {file.segment for file in current.files} | segments_in_lineage(current)
-            named = _names(spec, staged, taken)
-            written = sum(segment.rows for segment in named)
+            names = _names(spec, plan, parts, taken)
             detail = {
                 "rows_read": read,
                 "rows_written": written,
                 "late_rows": plan.late_rows,
-                "segments": [segment.name for segment in named],
+                "segments": names,
             }
             act = next_act(current.offline, act_id, "move", bench.now_iso(), detail)
             state = replace(current.offline, act=act, boundary=plan.boundary)
-            frame = _frame(bench, spec, staged, named)
-            version = commit_act(frame, layout.half(Half.OFFLINE), state, planned=current.version)
-    names = tuple(segment.name for segment in named)
+
+            def put() -> Written:
+                return Written(_put(staging, half, dict(zip(names, parts, strict=True))), state)
+
+            version = commit_files(bench.spark, FileAct(half, "move", token, written_columns(spec)), put)
     sentence = _sentence(spec, config, plan, offline.offline.boundary, names, written)
-    return MoveReport(read, written, plan.late_rows, names, plan.boundary, version, sentence)
+    return MoveReport(read, written, plan.late_rows, tuple(names), plan.boundary, version, sentence)
 
 
-@dataclass(frozen=True)
-class _Named:
-    bucket: int | None
-    split: int
-    rows: int
-    name: str
+def _cuts(spec: TableSpec, config: MoveConfig, plan: MovePlan, files: Sequence[DataFile]) -> list[int]:
+    """Where one task ends and the next begins."""
+    if spec.time_column is None:
+        return borders_of_all(plan.rows, stretches(files, columns.TIMESTAMP))
+    return borders(plan.rows_of_buckets, config.bucket_ms, stretches(files, columns.TIME))
 
 
-def _names(spec: TableSpec, staged: DataFrame, taken: set[str]) -> list[_Named]:
-    """A name for every staged segment: the first and last time of the rows read into it."""
-    from pyspark.sql import functions as F
+def _names(spec: TableSpec, plan: MovePlan, parts: Sequence[Part], taken: set[str]) -> list[str]:
+    """A name for every segment: the first and last time of the rows read into it.
 
-    found = staged.groupBy(BUCKET, SPLIT).agg(F.count("*"), F.min(LOW), F.max(HIGH)).collect()
-    names: list[_Named] = []
-    for bucket, part, count, low, high in sorted(tuple(row) for row in found):
-        name = offline_segment(spec.name, time_value(spec, low), time_value(spec, high), taken)
-        taken = taken | {name}
-        names.append(_Named(bucket, part, count, name))
+    Of a bucket that makes several, rows that were merged away count with the first and the last one.
+    """
+    names: list[str] = []
+    for place, part in enumerate(parts):
+        low, high = part.times or (None, None)
+        first, last = (low, high) if part.bucket is None else plan.times_of_buckets.get(part.bucket, (low, high))
+        if place and parts[place - 1].bucket == part.bucket:
+            first = low
+        if place + 1 < len(parts) and parts[place + 1].bucket == part.bucket:
+            last = high
+        names.append(offline_segment(spec.name, time_value(spec, first), time_value(spec, last), {*taken, *names}))
     return names
 
 
-def _frame(bench: Workbench, spec: TableSpec, staged: DataFrame, named: Sequence[_Named]) -> DataFrame:
-    """The staged rows under their segment's name, each segment in one sorted file."""
-    from pyspark.sql import functions as F
-
-    pairs = [(segment.bucket, segment.split, segment.name) for segment in named]
-    bucket, part = "_hy_named_bucket", "_hy_named_split"  # a user's columns may have any name without our prefix
-    names = bench.spark.createDataFrame(pairs, f"{bucket} bigint, {part} int, {columns.SEGMENT} string")
-    joined = staged.drop(columns.SEGMENT).join(
-        F.broadcast(names), F.col(BUCKET).eqNullSafe(F.col(bucket)) & (F.col(SPLIT) == F.col(part))
-    )
-    return in_files(spec, joined.select(*(quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE))))
+def _put(staging: Path, half: Path, parts: Mapping[str, Part]) -> list[dict[str, object]]:
+    """Puts the files of each segment, by its name, into the half; their log entries."""
+    entries = []
+    for name, part in parts.items():
+        (half / path_in_half(name, "")).mkdir(exist_ok=True)
+        for file in part.files:
+            (staging / file.name).rename(half / path_in_half(name, file.name))
+            entries.append(file.entry(name))
+    return entries
 
 
 def _nothing(boundary: Boundary, sentence: str, dry_run: bool) -> MoveReport:

@@ -13,12 +13,35 @@ from hybrid.table.buckets import Bucket, bucket_of, buckets_to_move, closed_unti
 
 @dataclass(frozen=True)
 class MovePlan:
-    """What a move takes: `buckets` newly covered, rows in them, late rows besides, and the boundary after it."""
+    """What a move takes: `buckets` newly covered, rows in them, late rows besides, and the boundary after it.
+
+    `taken` is what was counted of it.
+    """
 
     buckets: tuple[Bucket, ...]
     rows: int
     late_rows: int
     boundary: Boundary
+    taken: tuple[Waiting, ...] = ()
+
+    @property
+    def rows_of_buckets(self) -> dict[int, int]:
+        """The rows of each bucket, late ones too, by its start; empty without a time column."""
+        found: dict[int, int] = {}
+        for piece in self.taken:
+            if piece.start is not None:
+                found[piece.start] = found.get(piece.start, 0) + piece.count
+        return found
+
+    @property
+    def times_of_buckets(self) -> dict[int, tuple[int, int]]:
+        """The first and last time of a row of each bucket, epoch ms, by its start."""
+        found: dict[int, tuple[int, int]] = {}
+        for piece in self.taken:
+            if piece.start is not None and piece.times is not None:
+                low, high = found.get(piece.start, piece.times)
+                found[piece.start] = (min(low, piece.times[0]), max(high, piece.times[1]))
+        return found
 
     @property
     def moves_something(self) -> bool:
@@ -30,12 +53,13 @@ class MovePlan:
 class Waiting:
     """Rows that the boundary does not cover: `count` in the bucket that starts at `start` (None: no time column).
 
-    `late` rows lie before T: their bucket has moved already, in whole or in part.
+    `late` rows lie before T: their bucket has moved already, in whole or in part. `times` are their first and last.
     """
 
     start: int | None
     late: bool
     count: int
+    times: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,14 +90,32 @@ def plan_move(
     """The next move: the next buckets that hold rows, as far as it reaches, and every late row."""
     if before.time_ms == INFINITE:
         rows = sum(piece.count for piece in waiting)
-        return MovePlan((), rows, 0, before.advance(INFINITE, committed))
+        return MovePlan((), rows, 0, before.advance(INFINITE, committed), tuple(waiting))
     fresh = {piece.start: piece.count for piece in waiting if not piece.late and piece.start is not None}
     closed_ms = reach.closed_ms(config, now_ms)
     buckets = buckets_to_move(fresh, before.time_ms, closed_ms, config.bucket_ms, reach.max_buckets)
-    rows = sum(fresh[bucket_of(bucket.end - 1, config.bucket_ms).start] for bucket in buckets)
-    late_rows = sum(piece.count for piece in waiting if piece.late)
+    starts = {bucket_of(bucket.end - 1, config.bucket_ms).start for bucket in buckets}
+    taken = tuple(piece for piece in waiting if piece.late or piece.start in starts)
+    late_rows = sum(piece.count for piece in taken if piece.late)
+    rows = sum(piece.count for piece in taken) - late_rows
     end = buckets[-1].end if buckets else before.time_ms
-    return MovePlan(tuple(buckets), rows, late_rows, before.advance(end, committed))
+    return MovePlan(tuple(buckets), rows, late_rows, before.advance(end, committed), taken)
+
+
+def count_until(config: MoveConfig, before: Boundary, lows: Sequence[int], now_ms: int, reach: Reach) -> int | None:
+    """The time up to which rows are counted before a move; None: all of them.
+
+    `lows` are the first times of files: a time at or past T is one of a row that waits. So the next buckets that hold
+    rows are known to end there, and a long backlog behind them need not be read.
+    """
+    if before.time_ms == INFINITE:
+        return None
+    closed_ms = reach.closed_ms(config, now_ms)
+    fresh = {low for low in lows if before.time_ms is None or low >= before.time_ms}
+    ends = sorted({bucket_of(low, config.bucket_ms).end for low in fresh})
+    if reach.until_ms is None and reach.max_buckets is not None and len(ends) >= reach.max_buckets:
+        closed_ms = min(closed_ms, ends[reach.max_buckets - 1])
+    return closed_ms if before.time_ms is None else max(closed_ms, before.time_ms)
 
 
 def reason_for_nothing(config: MoveConfig, waiting: Sequence[Waiting], now_ms: int) -> str:

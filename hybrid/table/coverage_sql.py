@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid.table.boundary import Boundary, Offsets, PartitionKey
+from hybrid.table.boundary import INFINITE, Boundary, Offsets, PartitionKey
 from hybrid.table.columns import CONNECTOR, EPOCH, OFFSET, PARTITION, TIME, TOPIC
 from hybrid.table.effective import EffectiveBoundary
 
@@ -10,6 +10,21 @@ from hybrid.table.effective import EffectiveBoundary
 def covered_sql(boundary: Boundary) -> str:
     """True for the realtime rows that the offline half has taken over; never null."""
     return _covered(EffectiveBoundary(boundary.time_ms, boundary.frontier))
+
+
+def may_wait_sql(boundary: Boundary, committed: Offsets) -> str:
+    """True for every realtime row that the offline half has not taken over, and for some others; never null.
+
+    Bare comparisons, so that files are left out by their statistics. `committed` names every partition there is.
+    """
+    if boundary.time_ms in (None, INFINITE):
+        return "TRUE"
+    lowest: dict[int, int] = {}
+    for key in committed:
+        taken = boundary.frontier.get(key, 0)
+        lowest[key.partition] = min(taken, lowest.get(key.partition, taken))
+    beyond = (f"({PARTITION} = {number} AND {OFFSET} >= {offset})" for number, offset in sorted(lowest.items()))
+    return f"({' OR '.join([f'{TIME} >= {boundary.time_ms}', *beyond])})"
 
 
 def visible_realtime_sql(boundary: EffectiveBoundary) -> str:

@@ -16,7 +16,7 @@ import pytest
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
 from hybrid.lake.create import arrow_schema, create_half, record_batch
-from hybrid.lake.files import SegmentFile
+from hybrid.lake.files import RowsFile, path_in_half
 from hybrid.lake.layout import physical_columns, physical_ddl, statistics_columns
 from hybrid.lake.log import open_half, read_commit
 from hybrid.lake.workbench import Workbench
@@ -43,11 +43,12 @@ def row(offset: int, segment: str = "t__0__0__x", **values: Any) -> tuple[object
 
 
 def write(half: Path, spec: TableSpec, rows: list[tuple[object, ...]], act_id: str = "ingest-1") -> dict[str, object]:
-    file = SegmentFile(half, str(rows[0][0]), act_id, statistics_columns(spec, Half.REALTIME))
+    segment = str(rows[0][0])
+    file = RowsFile(half / path_in_half(segment, ""), act_id, statistics_columns(spec, Half.REALTIME))
     schema = arrow_schema(spec, Half.REALTIME)
     for one in rows:
-        file.write(record_batch(schema, [one]))
-    return file.close()
+        file.write(record_batch(schema, [one]).drop_columns([SEGMENT]))
+    return file.close().entry(segment)
 
 
 @pytest.fixture

@@ -1,0 +1,121 @@
+"""Divides the rows of a move among tasks, and its files among segments. Pure.
+
+Tasks take stretches of time, one after the other, each with about as many rows. How the rows lie inside a large bucket
+is guessed from the statistics of the files that are read: a bad guess costs time, and nothing else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import ceil
+
+from hybrid.lake.files import LaidFile
+from hybrid.lake.log import DataFile
+from hybrid.table.buckets import Bucket, bucket_of
+from hybrid.table.columns import TIME, TIMESTAMP
+
+# What a task sorts in memory.
+TASK_ROWS = 500_000
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """`rows` rows between `low` and `high`, both included, evenly as far as anybody knows."""
+
+    low: int
+    high: int
+    rows: int
+
+    def before(self, until: int) -> float:
+        """How many of them lie before `until`."""
+        return self.rows * min(max(until - self.low, 0) / (self.high + 1 - self.low), 1.0)
+
+
+def stretches(files: Sequence[DataFile], column: str) -> list[Stretch]:
+    """How the values of a column lie in files whose statistics tell it."""
+    found = ((file.low.get(column), file.high.get(column), file.rows) for file in files)
+    return [Stretch(low, high, rows) for low, high, rows in found if isinstance(low, int) and isinstance(high, int)]
+
+
+def borders(
+    counts: Mapping[int, int], period_ms: int, lying: Sequence[Stretch], rows_per_task: int = TASK_ROWS
+) -> list[int]:
+    """The times at which a task ends and the next one begins, ascending.
+
+    `counts` are the rows of each bucket by its start; a task that ends inside a bucket ends where `lying` says that
+    a part of its rows is done.
+    """
+    found: list[int] = []
+    filled = 0
+    for start, rows in sorted(counts.items()):
+        if filled and filled + rows > rows_per_task:
+            found.append(start)
+            filled = 0
+        parts = ceil(rows / rows_per_task)
+        found += _inside(Bucket(start, start + period_ms), parts, lying)
+        filled += rows if parts == 1 else rows_per_task
+    return found
+
+
+def borders_of_all(rows: int, lying: Sequence[Stretch], rows_per_task: int = TASK_ROWS) -> list[int]:
+    """As `borders`, where there are no buckets: the whole stretch is one."""
+    if not lying:
+        return []
+    everything = Bucket(min(one.low for one in lying), max(one.high for one in lying) + 1)
+    return _inside(everything, ceil(rows / rows_per_task), lying)
+
+
+def _inside(bucket: Bucket, parts: int, lying: Sequence[Stretch]) -> list[int]:
+    """Where `bucket` is cut into so many parts."""
+    mine = [one for one in lying if one.low < bucket.end and bucket.start <= one.high]
+    first, last = (sum(one.before(at) for one in mine) for at in (bucket.start, bucket.end))
+    times = range(bucket.start, bucket.end)
+    wanted = (first + (last - first) * part / parts for part in range(1, parts))
+    cuts = {times[bisect_left(times, rows, key=lambda at: sum(one.before(at) for one in mine))] for rows in wanted}
+    return sorted(cuts - {bucket.start})
+
+
+@dataclass(frozen=True)
+class Part:
+    """Files of one bucket (its start; None without a time column) that become one segment, in the order of time."""
+
+    bucket: int | None
+    files: tuple[LaidFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows they hold."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def times(self) -> tuple[int, int] | None:
+        """The first and last time of a row, epoch ms; None without a time column."""
+        ranges = [found for file in self.files if (found := file.range_of(TIME)) is not None]
+        return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
+
+
+def parts_of(files: Sequence[LaidFile], period_ms: int, rows_max: int) -> list[Part]:
+    """The segments that files make, bucket by bucket in the order of time: none has more than `rows_max` rows."""
+    found: list[Part] = []
+    for bucket, mine in groupby(sorted(files, key=_place), key=lambda file: _bucket(file, period_ms)):
+        open_part: list[LaidFile] = []
+        for file in mine:
+            if open_part and sum(one.rows for one in open_part) + file.rows > rows_max:
+                found.append(Part(bucket, tuple(open_part)))
+                open_part = []
+            open_part.append(file)
+        found.append(Part(bucket, tuple(open_part)))
+    return found
+
+
+def _place(file: LaidFile) -> tuple[tuple[int, int], str]:
+    """Where a file stands: by time, else by arrival."""
+    return file.range_of(TIME) or file.range_of(TIMESTAMP) or (0, 0), file.name
+
+
+def _bucket(file: LaidFile, period_ms: int) -> int | None:
+    times = file.range_of(TIME)
+    return None if times is None else bucket_of(times[0], period_ms).start

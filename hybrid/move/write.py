@@ -1,0 +1,146 @@
+"""Writes the rows of a move into the files of its segments: a Spark frame in, Parquet files in a folder out.
+
+Spark's workers write, as they do for ingestion (ADR 13). Each has a stretch of time, in order, so that it has one file
+open; where a bucket ends, or a file is full, it begins the next one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.lake.files import LaidFile, RowsFile
+from hybrid.lake.layout import physical_columns, quoted, statistics_columns
+from hybrid.spec.table_config import Half, MoveConfig, TableSpec
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+# Where a file ends: rows, and bytes of them in memory. What is sorted again is in memory whole.
+_FILE_ROWS, _FILE_BYTES = 1_000_000, 128 << 20
+
+
+def written_columns(spec: TableSpec) -> list[tuple[str, str]]:
+    """(name, Spark type) of the columns in the files; the segment is their folder's."""
+    return [one for one in physical_columns(spec, Half.OFFLINE) if one[0] != columns.SEGMENT]
+
+
+def write_files(
+    rows: DataFrame, spec: TableSpec, config: MoveConfig, folder: Path, token: str, cuts: Sequence[int]
+) -> list[LaidFile]:
+    """Writes `rows` into `folder`, in files of one bucket and at most `max_records_per_segment` rows each.
+
+    `cuts` are the times at which a task ends; without a time column, Kafka's timestamps. `token` is in the names of the
+    files.
+    """
+    time = columns.TIME if spec.time_column is not None else columns.TIMESTAMP
+    task = quoted("_hy_task")
+    divided = rows.selectExpr("*", f"{_number_of(time, cuts, 0, len(cuts))} AS _hy_task")
+    order = [time, *(name for name in columns.ARRIVAL if name != time)]
+    sorted_rows = (
+        divided.repartitionById(len(cuts) + 1, task)
+        .sortWithinPartitions(*(quoted(name) for name in order))
+        .select(*(quoted(name) for name, _ in written_columns(spec)))
+    )
+    found = sorted_rows.mapInArrow(_writer(spec, config, folder, token), "file string").collect()
+    return [LaidFile(**json.loads(row["file"])) for row in found]
+
+
+def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
+    """SQL for how many cuts a value has passed, by halving, for every row is asked."""
+    if low == high:
+        return str(low)
+    middle = (low + high) // 2
+    below, above = _number_of(column, cuts, low, middle), _number_of(column, cuts, middle + 1, high)
+    return f"IF({column} < {cuts[middle]}, {below}, {above})"
+
+
+Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+
+def _writer(spec: TableSpec, config: MoveConfig, folder: Path, token: str) -> Worker:
+    """The function that Spark runs in its workers, on the rows of one task in the order of time."""
+    by_time = spec.sort_columns in ((), (spec.time_column,))
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from hybrid.lake.create import arrow_schema
+
+        whole = arrow_schema(spec, Half.OFFLINE)
+        schema = pa.schema([whole.field(name) for name, _ in written_columns(spec)])
+        files: list[LaidFile] = []
+        for pieces in _files_of(batches, config):
+            file = RowsFile(folder, token, statistics_columns(spec, Half.OFFLINE))
+            typed = (_as_schema(piece, schema) for piece in pieces)
+            for piece in typed if by_time else _sorted_by(typed, spec.sort_columns):
+                file.write(piece)
+            files.append(file.close())
+        told = [json.dumps(asdict(file)) for file in files]
+        yield pa.RecordBatch.from_arrays([pa.array(told, pa.string())], names=["file"])
+
+    return write
+
+
+def _files_of(batches: Iterable[pa.RecordBatch], config: MoveConfig) -> Iterator[Iterator[pa.RecordBatch]]:
+    """The pieces of each file. Take all of one before you ask for the next."""
+    rows_max = min(_FILE_ROWS, config.max_records_per_segment)
+    waiting = _by_bucket(batches, config.bucket_ms)
+    following = next(waiting, None)
+
+    def pieces() -> Iterator[pa.RecordBatch]:
+        nonlocal following
+        assert following is not None
+        bucket, rows, size = following[0], 0, 0
+        while following is not None and following[0] == bucket and rows < rows_max and size < _FILE_BYTES:
+            piece = following[1].slice(0, rows_max - rows)
+            rest = following[1].slice(piece.num_rows)
+            following = (bucket, rest) if rest.num_rows else next(waiting, None)
+            rows, size = rows + piece.num_rows, size + piece.nbytes
+            yield piece
+
+    while following is not None:
+        yield pieces()
+
+
+def _by_bucket(batches: Iterable[pa.RecordBatch], period_ms: int) -> Iterator[tuple[int | None, pa.RecordBatch]]:
+    """The rows of each bucket, by its start, in their order; all in one without a time column."""
+    import numpy as np
+
+    for batch in batches:
+        times = batch.column(columns.TIME)
+        if not batch.num_rows or times.null_count:
+            if batch.num_rows:
+                yield None, batch
+            continue
+        starts = times.to_numpy() // period_ms * period_ms
+        edges = [0, *(np.flatnonzero(np.diff(starts)) + 1).tolist(), batch.num_rows]
+        for low, high in pairwise(edges):
+            yield int(starts[low]), batch.slice(low, high - low)
+
+
+def _as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """As ingestion writes it: the columns of a half have one type in all of its files."""
+    import pyarrow as pa
+
+    arrays = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _sorted_by(pieces: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """All of them by `names`, nulls first as Spark sorts; of equal ones, in the order they came."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = pa.Table.from_batches(list(pieces))
+    places = pc.sort_indices(table.select(names), [(name, "ascending") for name in names], null_placement="at_start")
+    yield from table.take(places).to_batches()
