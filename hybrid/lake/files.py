@@ -146,4 +146,7 @@ def _above(value: Any) -> Any:
     """A value that is no lower, as short as Delta's own writer has it."""
     if not isinstance(value, str) or len(value) <= _TEXT_MAX:
         return value
-    return value[:_TEXT_MAX] + _HIGHEST
+    end = _TEXT_MAX
+    while end < len(value) and value[end] == _HIGHEST:
+        end += 1
+    return value if end == len(value) else value[:end] + _HIGHEST

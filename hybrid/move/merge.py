@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
 from hybrid.spec.table_config import MergeType, MoveConfig, TableSpec
+from hybrid.spec.types import DataType
 from hybrid.table import columns
 from hybrid.table.liveness import winning_order
 
@@ -37,7 +38,10 @@ def merge(rows: DataFrame, spec: TableSpec, config: MoveConfig, tasks: int) -> D
     else:
         keys, deciding = spec.primary_key, winning_order(spec)
     same = [quoted(name) for name in (BUCKET, *keys)]
-    return _first_of_each(rows.repartition(tasks, *same), same, [quoted(name).desc_nulls_last() for name in deciding])
+    # Spark evens out floats before it compares them, so that rows divided by them would be divided once more.
+    floats = {field.name for field in spec.schema.fields if field.data_type in (DataType.FLOAT, DataType.DOUBLE)}
+    divided = rows.repartition(tasks, BUCKET, *(quoted(name) for name in keys if name not in floats))
+    return _first_of_each(divided, same, [quoted(name).desc_nulls_last() for name in deciding])
 
 
 def _first_of_each(rows: DataFrame, same: list[Column], order: list[Column]) -> DataFrame:

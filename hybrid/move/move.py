@@ -10,25 +10,26 @@ The sequence, and what a death in between leaves (ADR 14):
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.errors import OvertakenError, SpecError
+from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.commit import FileAct, Written, commit_files
 from hybrid.lake.files import path_in_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half, segments_in_lineage
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import BUCKET, merge, with_bucket
-from hybrid.move.parts import TASK_ROWS, Part, borders, borders_of_all, parts_of, stretches
-from hybrid.move.plan import MovePlan, Reach, Waiting, count_until, plan_move, reason_for_nothing
+from hybrid.move.parts import TASK_ROWS, Part, borders, borders_of_all, parts_of, stretches, waiting_files
+from hybrid.move.plan import MovePlan, Reach, Slots, Waiting, count_until, plan_move, reason_for_nothing, until
 from hybrid.move.write import write_files, written_columns
 from hybrid.plain import utc
 from hybrid.progress import counted
-from hybrid.spec.table_config import BoundaryMode, Half, MoveConfig, TableSpec
+from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.coverage_sql import covered_sql, may_wait_sql
@@ -121,21 +122,42 @@ def _attempt(
     rows = _rows(bench, layout, spec, realtime, before)
     lows = [file.times[0] for file in files if file.times is not None]
     # The second time all of it: for the reason why nothing moves, and where statistics tell of rows that are not there.
-    for until in (count_until(config, before, lows, now_ms, reach), None):
-        waiting = _waiting(rows if until is None else rows.where(f"{columns.TIME} < {until}"), config, before)
+    for end_ms in dict.fromkeys((count_until(config, before, lows, now_ms, reach), None)):
+        waiting = _waiting(rows if end_ms is None else rows.where(f"{columns.TIME} < {end_ms}"), config, before)
         plan = plan_move(config, before, realtime.realtime.offsets, waiting, now_ms, reach)
-        if plan.moves_something:
+        if plan.buckets:
             break
-    else:
+    if not plan.moves_something:
         reason = reason_for_nothing(config, waiting, now_ms)
         return _nothing(before, f"Nothing to move in '{spec.name}': {reason}.", dry_run)
+    if len(plan.buckets) == 1 and plan.rows + plan.late_rows > config.max_records_per_task and reach.until_ms is None:
+        plan = _part_of_bucket(rows, config, plan, before, realtime)
     if dry_run:
         sentence = f"Would move {_what(plan)} of '{spec.name}'{_boundary_words(plan.boundary, before)}."
         return MoveReport(plan.rows + plan.late_rows, 0, plan.late_rows, (), plan.boundary, None, sentence, True)
     covered = rows.where(covered_sql(plan.boundary))
     if plan.boundary.time_ms not in (None, INFINITE):
         covered = covered.where(f"{columns.TIME} < {plan.boundary.time_ms}")  # bare, so that files are left out by it
-    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, files, act_id)
+    cuts = _cuts(spec, config, plan, waiting_files(files, before, realtime.realtime.offsets))
+    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, cuts, act_id)
+
+
+def _part_of_bucket(
+    rows: DataFrame, config: MoveConfig, plan: MovePlan, before: Boundary, realtime: HalfSnapshot
+) -> MovePlan:
+    """Of a bucket with more rows than one task may take, the part that begins it."""
+    from pyspark.sql import functions as F
+
+    time = F.col(columns.TIME)
+    found: Slots | int = Slots(plan.buckets[0].start, plan.buckets[0].end)
+    while not isinstance(found, int):
+        mine = rows.where((time >= found.start) & (time < found.end))
+        slot = F.floor((time - found.start) / found.width)
+        counts = {row[0]: row[1] for row in mine.groupBy(slot).count().collect()}
+        found = found.divide(counts, config.max_records_per_task - plan.late_rows)
+    part = rows.where((time >= plan.buckets[0].start) & (time < found))
+    waiting = [piece for piece in _waiting(part, config, before) if not piece.late]
+    return until(plan, found, waiting[0], before, realtime.realtime.offsets)
 
 
 def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnapshot) -> None:
@@ -182,7 +204,7 @@ def _stage_and_commit(
     offline: HalfSnapshot,
     plan: MovePlan,
     covered: DataFrame,
-    files: Sequence[DataFile],
+    cuts: Sequence[int],
     act_id: str,
 ) -> MoveReport:
     # Not the act's id: of an act that was tried before, files may be in the half's log.
@@ -191,9 +213,10 @@ def _stage_and_commit(
     with bench.staging(layout, act_id) as staging:
         bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
         merged = merge(with_bucket(covered, config), spec, config, ceil(read / TASK_ROWS))
-        laid = write_files(merged, spec, config, staging, token, _cuts(spec, config, plan, files))
+        laid = write_files(merged, spec, config, staging, token, cuts)
         parts = parts_of(laid, config.bucket_ms, config.max_records_per_segment)
         written = sum(part.rows for part in parts)
+        _check_count(spec, config, read, written)
         with bench.lock(layout, Half.OFFLINE):
             current = open_half(half)
             _refuse_overtaken(spec, offline, current)
@@ -217,11 +240,24 @@ def _stage_and_commit(
     return MoveReport(read, written, plan.late_rows, tuple(names), plan.boundary, version, sentence)
 
 
+def _check_count(spec: TableSpec, config: MoveConfig, read: int, written: int) -> None:
+    """DataError when rows that were counted are not there: the boundary would cover them."""
+    if written != read if config.merge_type is MergeType.CONCAT else not 0 < written <= read:
+        raise DataError(
+            f"Of {read} rows of '{spec.name}' a move ({config.merge_type.value}) wrote {written}. Nothing was changed.",
+            hint="hybrid doctor",
+        )
+
+
 def _cuts(spec: TableSpec, config: MoveConfig, plan: MovePlan, files: Sequence[DataFile]) -> list[int]:
     """Where one task ends and the next begins."""
     if spec.time_column is None:
         return borders_of_all(plan.rows, stretches(files, columns.TIMESTAMP))
-    return borders(plan.rows_of_buckets, config.bucket_ms, stretches(files, columns.TIME))
+    assert plan.boundary.time_ms is not None
+    lying, rows_max = stretches(files, columns.TIME), config.max_records_per_segment
+    # So that a bucket of some segments makes no more of them than it must; tiny ones share a task.
+    per_task = min(TASK_ROWS, rows_max) if rows_max * 8 >= TASK_ROWS else TASK_ROWS
+    return borders(plan.rows_of_buckets, config.bucket_ms, lying, plan.boundary.time_ms, per_task)
 
 
 def _names(spec: TableSpec, plan: MovePlan, parts: Sequence[Part], taken: set[str]) -> list[str]:
@@ -229,7 +265,7 @@ def _names(spec: TableSpec, plan: MovePlan, parts: Sequence[Part], taken: set[st
 
     Of a bucket that makes several, rows that were merged away count with the first and the last one.
     """
-    names: list[str] = []
+    names, taken = [], set(taken)
     for place, part in enumerate(parts):
         low, high = part.times or (None, None)
         first, last = (low, high) if part.bucket is None else plan.times_of_buckets.get(part.bucket, (low, high))
@@ -237,7 +273,8 @@ def _names(spec: TableSpec, plan: MovePlan, parts: Sequence[Part], taken: set[st
             first = low
         if place + 1 < len(parts) and parts[place + 1].bucket == part.bucket:
             last = high
-        names.append(offline_segment(spec.name, time_value(spec, first), time_value(spec, last), {*taken, *names}))
+        names.append(offline_segment(spec.name, time_value(spec, first), time_value(spec, last), taken))
+        taken.add(names[-1])
     return names
 
 
@@ -247,7 +284,9 @@ def _put(staging: Path, half: Path, parts: Mapping[str, Part]) -> list[dict[str,
     for name, part in parts.items():
         (half / path_in_half(name, "")).mkdir(exist_ok=True)
         for file in part.files:
-            (staging / file.name).rename(half / path_in_half(name, file.name))
+            place = half / path_in_half(name, file.name)
+            (staging / file.name).rename(place)
+            os.utime(place)  # VACUUM takes a file that no commit names for one in flight while it is young
             entries.append(file.entry(name))
     return entries
 
@@ -286,4 +325,5 @@ def _sentence(
     moved_on = plan.boundary.time_ms is not None and plan.boundary.time_ms != before.time_ms
     noun = _limit_noun(plan.boundary)
     then = f"; {noun} is now {utc(plan.boundary.time_ms)}" if moved_on and plan.boundary.time_ms else ""
-    return f"Moved {_what(plan)} of '{spec.name}'{merged} into {shown}{then}."
+    rest = "; more is closed, and left to the next run by maxNumRecordsPerTask" if plan.is_bounded else ""
+    return f"Moved {_what(plan)} of '{spec.name}'{merged} into {shown}{then}{rest}."

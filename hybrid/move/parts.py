@@ -1,7 +1,7 @@
 """Divides the rows of a move among tasks, and its files among segments. Pure.
 
 Tasks take stretches of time, one after the other, each with about as many rows. How the rows lie inside a large bucket
-is guessed from the statistics of the files that are read: a bad guess costs time, and nothing else.
+is guessed from the statistics of the files that are read: a bad guess costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from math import ceil
 
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import DataFile
+from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of
-from hybrid.table.columns import TIME, TIMESTAMP
+from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
+from hybrid.table.coverage_sql import lowest_waiting
 
 # What a task sorts in memory.
 TASK_ROWS = 500_000
@@ -40,13 +42,34 @@ def stretches(files: Sequence[DataFile], column: str) -> list[Stretch]:
     return [Stretch(low, high, rows) for low, high, rows in found if isinstance(low, int) and isinstance(high, int)]
 
 
+def waiting_files(files: Sequence[DataFile], boundary: Boundary, committed: Offsets) -> list[DataFile]:
+    """The files that may hold rows which the boundary does not cover, by their statistics."""
+    lowest = lowest_waiting(boundary, committed)
+
+    def may_wait(file: DataFile) -> bool:
+        if boundary.time_ms is None or (file.times is None and boundary.time_ms != INFINITE):
+            return True
+        if file.times is not None and file.times[1] >= boundary.time_ms:
+            return True
+        first, last, offset = file.low.get(PARTITION), file.high.get(PARTITION), file.high.get(OFFSET)
+        if not (isinstance(first, int) and isinstance(last, int) and isinstance(offset, int)):
+            return True
+        return any(first <= number <= last and offset >= lowest[number] for number in lowest)
+
+    return [file for file in files if may_wait(file)]
+
+
 def borders(
-    counts: Mapping[int, int], period_ms: int, lying: Sequence[Stretch], rows_per_task: int = TASK_ROWS
+    counts: Mapping[int, int],
+    period_ms: int,
+    lying: Sequence[Stretch],
+    end_ms: int,
+    rows_per_task: int = TASK_ROWS,
 ) -> list[int]:
     """The times at which a task ends and the next one begins, ascending.
 
-    `counts` are the rows of each bucket by its start; a task that ends inside a bucket ends where `lying` says that
-    a part of its rows is done.
+    `counts` are the rows of each bucket by its start, none at or past `end_ms`; a task that ends inside a bucket ends
+    where `lying` says that a part of its rows is done.
     """
     found: list[int] = []
     filled = 0
@@ -55,7 +78,7 @@ def borders(
             found.append(start)
             filled = 0
         parts = ceil(rows / rows_per_task)
-        found += _inside(Bucket(start, start + period_ms), parts, lying)
+        found += _inside(Bucket(start, min(start + period_ms, end_ms)), parts, lying)
         filled += rows if parts == 1 else rows_per_task
     return found
 
@@ -70,12 +93,16 @@ def borders_of_all(rows: int, lying: Sequence[Stretch], rows_per_task: int = TAS
 
 def _inside(bucket: Bucket, parts: int, lying: Sequence[Stretch]) -> list[int]:
     """Where `bucket` is cut into so many parts."""
+    if parts <= 1:
+        return []
     mine = [one for one in lying if one.low < bucket.end and bucket.start <= one.high]
     first, last = (sum(one.before(at) for one in mine) for at in (bucket.start, bucket.end))
     times = range(bucket.start, bucket.end)
     wanted = (first + (last - first) * part / parts for part in range(1, parts))
-    cuts = {times[bisect_left(times, rows, key=lambda at: sum(one.before(at) for one in mine))] for rows in wanted}
-    return sorted(cuts - {bucket.start})
+    cuts = {
+        bucket.start + bisect_left(times, rows, key=lambda at: sum(one.before(at) for one in mine)) for rows in wanted
+    }
+    return sorted(cuts - {bucket.start, bucket.end})
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hybrid.plain import utc
@@ -15,7 +15,7 @@ from hybrid.table.buckets import Bucket, bucket_of, buckets_to_move, closed_unti
 class MovePlan:
     """What a move takes: `buckets` newly covered, rows in them, late rows besides, and the boundary after it.
 
-    `taken` is what was counted of it.
+    `taken` is what was counted of it. When it `is_bounded`, maxNumRecordsPerTask left closed buckets for the next run.
     """
 
     buckets: tuple[Bucket, ...]
@@ -23,6 +23,7 @@ class MovePlan:
     late_rows: int
     boundary: Boundary
     taken: tuple[Waiting, ...] = ()
+    is_bounded: bool = False
 
     @property
     def rows_of_buckets(self) -> dict[int, int]:
@@ -87,19 +88,77 @@ def plan_move(
     now_ms: int,
     reach: Reach,
 ) -> MovePlan:
-    """The next move: the next buckets that hold rows, as far as it reaches, and every late row."""
+    """The next move: the next buckets that hold rows, as far as it reaches, and every late row.
+
+    A bucket that holds more than a task may take, alone, is planned whole: `until` then ends the plan inside it.
+    """
     if before.time_ms == INFINITE:
         rows = sum(piece.count for piece in waiting)
         return MovePlan((), rows, 0, before.advance(INFINITE, committed), tuple(waiting))
     fresh = {piece.start: piece.count for piece in waiting if not piece.late and piece.start is not None}
     closed_ms = reach.closed_ms(config, now_ms)
     buckets = buckets_to_move(fresh, before.time_ms, closed_ms, config.bucket_ms, reach.max_buckets)
-    starts = {bucket_of(bucket.end - 1, config.bucket_ms).start for bucket in buckets}
+    late_rows = sum(piece.count for piece in waiting if piece.late)
+    due = len(buckets)
+    if reach.until_ms is None:
+        buckets = _within(buckets, fresh, config, late_rows)
+    starts = {_start(bucket, config) for bucket in buckets}
     taken = tuple(piece for piece in waiting if piece.late or piece.start in starts)
-    late_rows = sum(piece.count for piece in taken if piece.late)
     rows = sum(piece.count for piece in taken) - late_rows
     end = buckets[-1].end if buckets else before.time_ms
-    return MovePlan(tuple(buckets), rows, late_rows, before.advance(end, committed), taken)
+    return MovePlan(tuple(buckets), rows, late_rows, before.advance(end, committed), taken, len(buckets) < due)
+
+
+def _within(buckets: Sequence[Bucket], fresh: Mapping[int, int], config: MoveConfig, late_rows: int) -> list[Bucket]:
+    """The first buckets, as many as a task may take beside the late rows; at least one if it may take any row."""
+    rows, found = late_rows, list[Bucket]()
+    for bucket in buckets:
+        rows += fresh[_start(bucket, config)]
+        if rows > config.max_records_per_task and (found or late_rows >= config.max_records_per_task):
+            break
+        found.append(bucket)
+    return found
+
+
+def _start(bucket: Bucket, config: MoveConfig) -> int:
+    """The start of the aligned bucket that it is, or is a part of."""
+    return bucket_of(bucket.end - 1, config.bucket_ms).start
+
+
+def until(plan: MovePlan, end_ms: int, piece: Waiting, before: Boundary, committed: Offsets) -> MovePlan:
+    """A plan of one bucket that ends inside it, with `piece` as the rows that it then takes of it."""
+    (bucket,) = plan.buckets
+    late = tuple(one for one in plan.taken if one.late)
+    part = (Bucket(bucket.start, end_ms),)
+    return MovePlan(part, piece.count, plan.late_rows, before.advance(end_ms, committed), (*late, piece), True)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """A stretch of time [`start`, `end`) in at most 1,024 slots of equal length."""
+
+    start: int
+    end: int
+
+    @property
+    def width(self) -> int:
+        """The length of one, ms."""
+        return -(-(self.end - self.start) // 1024)
+
+    def divide(self, counts: Mapping[int, int], rows_max: int) -> Slots | int:
+        """Where at most `rows_max` rows lie before, given those of each slot; or a slot that must be looked into.
+
+        When one instant alone holds more than `rows_max`, it is its end: an instant cannot be divided.
+        """
+        rows = 0
+        for slot, count in sorted(counts.items()):
+            at = self.start + slot * self.width
+            if rows + count > rows_max:
+                if rows:
+                    return at
+                return at + 1 if self.width == 1 else Slots(at, min(at + self.width, self.end))
+            rows += count
+        return self.end
 
 
 def count_until(config: MoveConfig, before: Boundary, lows: Sequence[int], now_ms: int, reach: Reach) -> int | None:

@@ -43,13 +43,19 @@ def write_files(
     task = quoted("_hy_task")
     divided = rows.selectExpr("*", f"{_number_of(time, cuts, 0, len(cuts))} AS _hy_task")
     order = [time, *(name for name in columns.ARRIVAL if name != time)]
+    # By place: Spark hands columns to workers by their name, and takes a dot in it for a field's.
+    places = [quoted(name).alias(_given_as(place, name)) for place, (name, _) in enumerate(written_columns(spec))]
     sorted_rows = (
         divided.repartitionById(len(cuts) + 1, task)
         .sortWithinPartitions(*(quoted(name) for name in order))
-        .select(*(quoted(name) for name, _ in written_columns(spec)))
+        .select(*places)
     )
     found = sorted_rows.mapInArrow(_writer(spec, config, folder, token), "file string").collect()
     return [LaidFile(**json.loads(row["file"])) for row in found]
+
+
+def _given_as(place: int, name: str) -> str:
+    return name if name.startswith(columns.PREFIX) else f"{columns.PREFIX}{place}"
 
 
 def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
@@ -66,7 +72,7 @@ Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 def _writer(spec: TableSpec, config: MoveConfig, folder: Path, token: str) -> Worker:
     """The function that Spark runs in its workers, on the rows of one task in the order of time."""
-    by_time = spec.sort_columns in ((), (spec.time_column,))
+    by_time = not spec.sort_columns or (spec.sort_columns == (spec.time_column,) and _is_time_alone(spec))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -86,6 +92,15 @@ def _writer(spec: TableSpec, config: MoveConfig, folder: Path, token: str) -> Wo
         yield pa.RecordBatch.from_arrays([pa.array(told, pa.string())], names=["file"])
 
     return write
+
+
+def _is_time_alone(spec: TableSpec) -> bool:
+    """Whether the time column orders rows exactly as their time does: texts may not, and others are finer."""
+    return (
+        spec.time_field is not None
+        and spec.time_field.time_format is not None
+        and spec.time_field.time_format.is_millis
+    )
 
 
 def _files_of(batches: Iterable[pa.RecordBatch], config: MoveConfig) -> Iterator[Iterator[pa.RecordBatch]]:
@@ -137,10 +152,17 @@ def _as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _sorted_by(pieces: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """All of them by `names`, nulls first as Spark sorts; of equal ones, in the order they came."""
+    """All of them by `names`, nulls first and NaN last as Spark sorts; of equal ones, in the order they came."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     table = pa.Table.from_batches(list(pieces))
-    places = pc.sort_indices(table.select(names), [(name, "ascending") for name in names], null_placement="at_start")
-    yield from table.take(places).to_batches()
+    keys: list[pa.ChunkedArray] = []
+    for name in names:
+        column = table.column(name)
+        if pa.types.is_floating(column.type):
+            keys.append(pc.fill_null(pc.is_nan(column), False))
+        keys.append(column)
+    numbered = pa.table(keys, names=[str(place) for place in range(len(keys))])
+    order = [(str(place), "ascending", "at_start") for place in range(len(keys))]
+    yield from table.take(pc.sort_indices(numbered, order)).to_batches()

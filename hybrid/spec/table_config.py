@@ -88,6 +88,7 @@ class MoveConfig:
     buffer_ms: int = 172_800_000
     merge_type: MergeType = MergeType.CONCAT
     max_records_per_segment: int = 5_000_000
+    max_records_per_task: int = 50_000_000
     schedule: Cron | None = None
 
 

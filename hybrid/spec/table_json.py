@@ -182,7 +182,7 @@ def _sort_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
             for field in fields:
                 if not field.single_value:
                     section.fail("sortedColumn", f"'{field.name}' holds several values and cannot be sorted by.")
-            return tuple(field.name for field in fields)
+            return tuple(dict.fromkeys(field.name for field in fields))
     return ()
 
 

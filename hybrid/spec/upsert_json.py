@@ -22,9 +22,10 @@ _UPSERT_KEYS = {
     "defaultPartialUpsertStrategy",
 }  # fmt: skip
 _MOVE_KEYS = {
-    "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "roundBucketTimePeriod", "schedule",
+    "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "maxNumRecordsPerTask",
+    "roundBucketTimePeriod", "schedule",
     # How Pinot's minions divide the work.
-    "tableMaxNumTasks", "maxNumRecordsPerTask", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
+    "tableMaxNumTasks", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
     "allowDownloadFromServer", "enableReplaceSegments",
 }  # fmt: skip
 # In these types "higher" means the same to every engine.
@@ -66,6 +67,7 @@ def parse_move(section: Section, upsert: bool) -> MoveConfig:
         buffer_ms=_period(section, "bufferTimePeriod", default.buffer_ms, low=0),
         merge_type=_merge_type(section, upsert),
         max_records_per_segment=section.whole("maxNumRecordsPerSegment", default.max_records_per_segment, low=1),
+        max_records_per_task=section.whole("maxNumRecordsPerTask", default.max_records_per_task, low=1),
         schedule=_schedule(section),
     )
 

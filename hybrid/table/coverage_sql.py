@@ -19,12 +19,19 @@ def may_wait_sql(boundary: Boundary, committed: Offsets) -> str:
     """
     if boundary.time_ms in (None, INFINITE):
         return "TRUE"
-    lowest: dict[int, int] = {}
-    for key in committed:
-        taken = boundary.frontier.get(key, 0)
-        lowest[key.partition] = min(taken, lowest.get(key.partition, taken))
+    lowest = lowest_waiting(boundary, committed)
     beyond = (f"({PARTITION} = {number} AND {OFFSET} >= {offset})" for number, offset in sorted(lowest.items()))
     return f"({' OR '.join([f'{TIME} >= {boundary.time_ms}', *beyond])})"
+
+
+def lowest_waiting(boundary: Boundary, committed: Offsets) -> dict[int, int]:
+    """The lowest offset beyond the frontier by the number of its partition, where any is committed."""
+    lowest: dict[int, int] = {}
+    for key, end in committed.items():
+        taken = boundary.frontier.get(key, 0)
+        if taken < end:
+            lowest[key.partition] = min(taken, lowest.get(key.partition, taken))
+    return lowest
 
 
 def visible_realtime_sql(boundary: EffectiveBoundary) -> str:

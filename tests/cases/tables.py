@@ -58,6 +58,7 @@ def table_spec(
     buffer_ms: int = 0,
     merge: str = "concat",
     records_max: int = 1000,
+    task_max: int = 1_000_000,
     mode: str = "exact",
     **flush: int,
 ) -> TableSpec:
@@ -68,7 +69,7 @@ def table_spec(
         halves=frozenset(Half),
         time_column=time_column,
         stream=StreamConfig(topic, brokers, start, **flush),
-        move=MoveConfig(bucket_ms, buffer_ms, MergeType(merge), records_max),
+        move=MoveConfig(bucket_ms, buffer_ms, MergeType(merge), records_max, task_max),
         upsert=UPSERT if upsert else None,
         sort_columns=sort,
         boundary_mode=BoundaryMode(mode),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hybrid.move import move
 from hybrid.spec.schema import FieldKind, FieldSpec
 from hybrid.spec.table_config import Half
 from hybrid.spec.types import DataType
@@ -125,6 +126,56 @@ def test_segments_of_so_many_records_sorted_by_the_sort_column(new_table):
     first = [line["value"] for line in table.rows(Half.OFFLINE) if line["_hy_segment"] == "t_0_2_0"]
     assert first == [-2, -1, 0]
     assert table.visible() == table.queried() == list(range(8))
+
+
+def test_a_move_takes_no_more_records_than_a_task_may(new_table):
+    table = new_table(task_max=4, records_max=3)
+    times = [*range(6), HOUR, HOUR + 1, 2 * HOUR, 2 * HOUR + 1, 2 * HOUR + 2, 5 * HOUR]
+    table.produce(*(row(number, time) for number, time in enumerate(times)))
+    table.ingest()
+    report = table.move(None)
+    assert (report.rows_read, report.boundary.time_ms) == (4, 4), "the first four of a bucket of six"
+    assert report.segments == ("t_0_2_0", "t_3_3_0")
+    assert report.sentence.endswith("; more is closed, and left to the next run by maxNumRecordsPerTask.")
+    assert table.visible() == table.queried() == list(range(12))
+    table.produce(row(12, 3))  # late, before T inside the bucket
+    table.ingest()
+    report = table.move(None)
+    assert (report.rows_read, report.late_rows, report.boundary.time_ms) == (3, 1, HOUR), "the next would make five"
+    assert report.segments == ("t_3_5_0",)
+    report = table.move(None)
+    assert (report.rows_read, report.boundary.time_ms) == (2, 2 * HOUR)
+    report = table.move(None)
+    assert (report.rows_read, report.boundary.time_ms) == (4, 6 * HOUR)
+    assert not report.sentence.endswith("maxNumRecordsPerTask.")
+    assert table.visible() == table.queried() == list(range(13))
+
+
+def test_late_rows_and_an_instant_are_not_divided(new_table):
+    table = new_table(task_max=2)
+    table.produce(*(row(number, 7) for number in range(3)), row(3, 8))
+    table.ingest()
+    report = table.move(None)
+    assert (report.rows_read, report.boundary.time_ms) == (3, 8), "one instant"
+    table.produce(*(row(number, 1) for number in range(4, 7)))
+    table.ingest()
+    report = table.move(None)
+    assert (report.rows_read, report.late_rows, report.boundary.time_ms) == (3, 3, 8), "late rows alone are too many"
+    assert table.move(None).boundary.time_ms == HOUR
+    assert table.visible() == table.queried() == list(range(7))
+
+
+def test_a_backlog_behind_the_bucket_that_moves_is_not_counted(new_table, monkeypatch):
+    counted = []
+    waiting = move._waiting
+    monkeypatch.setattr(move, "_waiting", lambda *of: counted.append(waiting(*of)) or counted[-1])
+    table = new_table()
+    for hour in range(4):
+        table.produce(row(hour, hour * HOUR))
+        table.ingest()
+    assert table.move(1).rows_read == 1
+    assert table.move(2).rows_read == 2
+    assert [sum(piece.count for piece in one) for one in counted] == [1, 2]
 
 
 def test_columns_may_have_any_name(new_table):

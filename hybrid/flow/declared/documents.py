@@ -12,7 +12,10 @@ from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
 from hybrid.spec.upsert_json import MOVE_TASK
 
-_TASK_KEYS = ("bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "schedule")
+_TASK_KEYS = (
+    *("bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "maxNumRecordsPerTask"),
+    "schedule",
+)
 _DAY = "1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd"
 _MILLIS = "1:MILLISECONDS:EPOCH"
 

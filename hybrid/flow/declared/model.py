@@ -24,6 +24,7 @@ TABLE_PROPERTIES = (
     "hybrid.bufferTimePeriod",
     "hybrid.mergeType",
     "hybrid.maxNumRecordsPerSegment",
+    "hybrid.maxNumRecordsPerTask",
     "hybrid.schedule",
     "hybrid.sortedColumn",
 )
