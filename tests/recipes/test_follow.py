@@ -84,3 +84,16 @@ def test_only_what_comes_up_to_a_version(home, tmp_path):
         add(tmp_path, number)
     assert read(home) == of(2, 3), "version 0 was there before, version 3 is beyond the last"
     assert state(home)["state"] == "COMPLETED" and state(home)["end_of_input"]
+
+
+def test_a_columns_name_may_have_a_dot(home, tmp_path):
+    rows = {"id": [1, 2], "p.q": pa.array([3, None], pa.int32())}
+    write_deltalake(str(tmp_path / "lake"), pa.table(rows))
+    config = json.dumps({"uri": str(tmp_path / "lake"), "mode": "snapshot"})
+    text = DDL.replace(" p INTEGER", ' "p.q" INTEGER').replace("CONFIG", config)
+    (tmp_path / "events.sql").write_text(text)
+    home.run("table", "create", "-f", str(tmp_path / "events.sql"))
+    home.run("ingest", "events", "--until-caught-up")
+    assert home.rows('select id, "p.q" as q from events order by id limit 100') == [
+        {"id": 1, "q": 3}, {"id": 2, "q": None},
+    ]  # fmt: skip

@@ -225,12 +225,14 @@ class Rows:
             raise_to(self.note.offsets, {f"{row[topic]}/{row[partition]}": int(row[f"{offset}_max"])})
 
 
-def record_worker(rows: Rows) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs in its workers, on records as columns."""
+def record_worker(
+    rows: Rows, names: Sequence[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs in its workers, on records as columns, which are `names` in their order."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield rows.convert(batch)
+            yield rows.convert(batch.rename_columns(list(names)))
             if rows.note.problem is not None:
                 break
         yield rows.told()

@@ -95,8 +95,10 @@ class DeltaSource:
         records = self._frame(spark, numbers)
         # Pieces are numbered in each version from 0: a later version's rows are newer all the same.
         epoch = self._version if self._what is What.CHANGES else 0
-        worker = record_worker(Rows(spec, connector, records.columns, epoch=epoch))
-        return stage(records.mapInArrow(worker, staged_ddl(spec)), spec, connector, self._pieces, to)
+        worker = record_worker(Rows(spec, connector, records.columns, epoch=epoch), records.columns)
+        # By place: Spark hands columns to workers by their name, and takes a dot in it for a field's.
+        placed = records.toDF(*(f"c{place}" for place in range(len(records.columns))))
+        return stage(placed.mapInArrow(worker, staged_ddl(spec)), spec, connector, self._pieces, to)
 
     def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:
         """See `Source`: reads the three columns."""
