@@ -21,11 +21,14 @@ from tests.turns import turn
 # The JVMs of tests live for seconds, in which compiling well costs more than it brings: most tests are a third faster.
 # Many of them are started by tests that kill them: with the archive of classes in two thirds of the time.
 try:
-    _FAST = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *with_archive(find_java()))
+    # One compiler alone would get a small code cache, which many tests fill, and which the JVM then keeps sweeping.
+    _FAST = (
+        *("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC"),
+        *with_archive(find_java()),
+    )
 except MachineError:  # most tests need no Java
     _FAST = ()
 os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_FAST, os.environ.get("JAVA_TOOL_OPTIONS", "")])
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
