@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from hybrid.replace.backfill.claims import brought_back, claim, units_of
 from hybrid.replace.lineage import entries_of
 from hybrid.replace.revert import revert, revert_backfill
 from hybrid.table.plans import Plan
+from tests.lent import dying_at
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 
 pytestmark = pytest.mark.spark
@@ -124,7 +124,7 @@ def test_on_an_upsert_table_the_comparison_decides(make: Make) -> None:
 def test_a_killed_run_goes_on_and_nothing_comes_twice(point: str, make: Make, tmp_path: Path) -> None:
     lab = make()
     plan = lab.plan(0, 2 * BUCKET, rejected=True)
-    environment = {**os.environ, "HYBRID_FAILPOINT": point}
+    environment = dying_at(point, lab.bench)
     command = [sys.executable, "-m", "tests.replace.backfill.killed_worker", str(tmp_path)]
     died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert died.returncode == KILLED, died.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from hybrid.lake import plans
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.lineage import entries_of
+from tests.lent import dying_at
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -29,7 +29,7 @@ def test_a_killed_run_goes_on_with_what_is_missing(point: str, workbench: Workbe
     plan = lab.plan(0, 2 * BUCKETS * BUCKET, rows=rows)
     wanted = lab.rows(plan)
 
-    environment = {**os.environ, "HYBRID_FAILPOINT": f"backfill.commit.{point}"}
+    environment = dying_at(f"backfill.commit.{point}", workbench)
     command = [sys.executable, "-m", "tests.replace.backfill.killed_worker", str(tmp_path)]
     died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert died.returncode == KILLED, died.stderr

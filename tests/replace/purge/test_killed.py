@@ -11,6 +11,7 @@ import pytest
 
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.purge import remove
+from tests.lent import dying_at
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 from tests.replace.purge.erasing import holding, move_all, purge_rows, stream
 
@@ -33,7 +34,7 @@ def lab(workbench: Workbench, tmp_path: Path) -> Lab:
 @pytest.mark.parametrize("point", ["after@1", "inside@2", "before@3"])
 def test_a_killed_purge_is_run_again(point: str, lab: Lab) -> None:
     seen = lab.rows()
-    environment = {**os.environ, "HYBRID_FAILPOINT": f"purge.commit.{point}"}
+    environment = dying_at(f"purge.commit.{point}", lab.bench)
     command = [sys.executable, "-m", "tests.replace.purge.killed_worker", str(lab.folder), f"customer = '{NAME}'"]
     died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert died.returncode == KILLED, died.stderr
