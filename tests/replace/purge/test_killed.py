@@ -20,14 +20,20 @@ NAME = "erase-me"
 KILLED = -9
 
 
-@pytest.fixture
-def lab(workbench: Workbench, tmp_path: Path) -> Lab:
-    found = Lab.create(workbench, tmp_path, lab_spec())
+@pytest.fixture(scope="module")
+def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    found = Lab.create(workbench, tmp_path_factory.mktemp("deleted"), lab_spec())
     rows = [row(1, 10, customer=NAME), row(2, 20)]
     stream(found, *rows)
     move_all(found, rows, "orders_0", BUCKET)
     found.run(found.plan(0, BUCKET, delete=True, where=f"customer = '{NAME}'"))
     return found
+
+
+@pytest.fixture
+def lab(template: Lab, tmp_path: Path) -> Lab:
+    """A table of two rows, one of which has been deleted: made once, copied for each test."""
+    return template.copied(tmp_path)
 
 
 # The first act sets the floor, the second writes REALTIME anew, the third tells.
