@@ -21,10 +21,34 @@ from tests.turns import turn
 # The JVMs of tests live for seconds, in which compiling well costs more than it brings: most tests are a third faster.
 # Many of them are started by tests that kill them: with the archive of classes in two thirds of the time.
 try:
-    _FAST = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *with_archive(find_java()))
+    # One compiler alone would get a small code cache, which many tests fill, and which the JVM then keeps sweeping.
+    _FAST = (
+        *("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC"),
+        *with_archive(find_java()),
+    )
 except MachineError:  # most tests need no Java
     _FAST = ()
 os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_FAST, os.environ.get("JAVA_TOOL_OPTIONS", "")])
+
+# What a test takes, in seconds, by its marks: enough to put the long files first.
+_SECONDS = {"slow": 20.0, "spark": 5.0, "kafka": 4.0}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Files are dealt out in the order of `pytest_collection_modifyitems`, not those of many tests first."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first: the short ones then fill up both processes, and none is left alone with a long one."""
+    seconds: dict[Path, float] = {}
+    for item in items:
+        marked = sum(_SECONDS.get(mark.name, 0.0) for mark in item.iter_markers())
+        seconds[item.path] = seconds.get(item.path, 0.0) + marked + 0.03
+    place = {path: number for number, path in enumerate(seconds)}
+    items.sort(key=lambda item: (-seconds[item.path], place[item.path]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -146,6 +146,6 @@ def test_setting_a_boundary_dies_anywhere_and_is_done_by_the_next(workers):
         ours.table.set_boundary(limit)
         assert ours.table.boundary.override_ms == limit
         ours.check()
-    assert "until it is cleared" in ours.run(f"boundary/{HOUR}@{NOW}")[1]
-    assert "alone decides again" in ours.run(f"boundary@{NOW}")[1]
+    assert "until it is cleared" in ours.table.set_boundary(HOUR).sentence
+    assert "alone decides again" in ours.table.clear_boundary().sentence
     ours.check()

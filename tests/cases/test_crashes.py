@@ -1,7 +1,6 @@
 """A process dies at every failpoint in turn and is started again; and two processes act on one half at once."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,10 +17,10 @@ from hybrid.lake.failpoints import POSITIONS
 from hybrid.lake.log import own_states
 from hybrid.spec.table_config import Half
 from tests.cases.tables import HOUR, LiveTable, layout_in, table_spec
+from tests.lent import ROOT, dying_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-ROOT = Path(__file__).resolve().parents[2]
 FLUSH_MS = 60_000
 NOW = 10 * HOUR
 
@@ -51,8 +50,8 @@ class Workers:
 
     @contextmanager
     def started(self, *acts: str, failpoint: str = "") -> Iterator[subprocess.Popen[str]]:
-        environment = {**os.environ, "HYBRID_FAILPOINT": failpoint, "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-m", "tests.cases.worker", str(self.document), *acts]
+        environment = dying_at(failpoint, self.table.shared)
         with subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:

@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 from hybrid.jvm.jars import spark_jars
-from hybrid.lake.spark import SparkSettings, spark_session
+from hybrid.lake.spark import SparkSettings
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
 from tests.cases.tables import LiveTable, layout_in, table_spec
+from tests.lent import session_of_dying
 
 
 def perform(table: LiveTable, verb: str, most: int) -> str:
@@ -37,7 +38,7 @@ def main() -> None:
     document, acts = json.loads(Path(sys.argv[1]).read_text()), sys.argv[2:]
     folder = Path(document["folder"])
     settings = SparkSettings(spark_jars(), folder / "logs", driver_memory="600m")
-    bench = Workbench(lambda: spark_session(settings), lambda: 0, Silent())
+    bench = Workbench(session_of_dying(settings), lambda: 0, Silent())
     table = LiveTable(
         table_spec(document["brokers"], document["topic"], **document["options"]), layout_in(folder), bench
     )

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -221,48 +220,62 @@ def dies(monkeypatch):
     return at
 
 
-DEATHS = [
-    "create.commit.after", "flow.commit.before", *(f"flow.commit.after@{time}" for time in (1, 2, 4)),
-]  # fmt: skip
-
-
-def test_a_death_between_any_two_commits(recipe, dies, tmp_path):
-    """Rows of the flows' first run: rejected rows, then rows, evolving columns on the way; each death once."""
+def damaged(recipe, folder):
+    """Two years with a line in each that is no row; the command that loads them, a file a batch."""
     write_year(recipe.root, 2025, days=2)
     write_year(recipe.root, 2024, days=2, source="web")
     day = datetime(2025, 9, 9, tzinfo=UTC)
     write_day(recipe.root, day, ["{half", registration(3, day)])
     write_day(recipe.root, datetime(2024, 9, 9, tzinfo=UTC), ["{half too"])
-    words = ["flow", "run", str(RECIPE), *recipe.variables("2024")]
-    words[2] = str(_one_by_one(tmp_path))
-    for point in DEATHS:
-        with dies(point):
-            run(["--home", str(recipe.home), *words])
-        recipe.run(*words)
-        check(recipe)
-        if point == DEATHS[0]:
-            die_refreshing_and_evolving(recipe, dies, words)
-        for path in recipe.home.glob("*"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return ["flow", "run", str(_one_by_one(folder)), *recipe.variables("2024")]
 
 
-def die_refreshing_and_evolving(recipe, dies, words):
+# Of three commits of files, one after the other; of the once-flow's, whose first keeps rejected rows.
+LIVE_DEATHS = ["create.commit.after", "flow.commit.before", *["flow.commit.after"] * 3]
+ONCE_DEATHS = ["flow.commit.before", "flow.commit.after", "flow.commit.after@2"]
+
+
+def test_a_death_between_any_two_commits(recipe, dies, tmp_path):
+    """Each death comes on top of the one before: what a process did twice, or took for done, shows in the end."""
+    words = damaged(recipe, tmp_path)
+    alone = tmp_path / "alone.py"
+    alone.write_text((tmp_path / "flows.py").read_text().partition("def setup_backfill_flow")[0])
+    for file, points, rows in ((alone, LIVE_DEATHS, {"2025": 11}), (words[2], ONCE_DEATHS, {"2024": 10, "2025": 11})):
+        command, counts = [*words[:2], str(file), *words[3:]], list[int]()
+        for point in points:
+            with dies(point):
+                run(["--home", str(recipe.home), *command])
+            if point != "create.commit.after":
+                counts.append(sum(recipe.by_year().values()))
+        assert counts == sorted(counts) and counts[0] < counts[-1] == sum(rows.values()), "the last one had committed"
+        recipe.run(*command)
+        assert recipe.by_year() == rows
+    check(recipe)
+
+
+def test_a_death_while_refreshing_and_evolving(recipe, dies, tmp_path):
+    words = damaged(recipe, tmp_path)
+    recipe.run(*words)
     for point in ("refresh.commit.before", "refresh.commit.after", "refresh.commit.after@2", "flow.commit.after"):
         with dies(point):
             run(["--home", str(recipe.home), *words, "--full-refresh", "--yes"])
         recipe.run(*words)
         check(recipe)
+    made: list[Path] = []
     for number, point in enumerate(("evolve.commit.before", "evolve.commit.after", "evolve.commit.after@2")):
         day = datetime(2025, 10, number + 1, tzinfo=UTC)
-        made = write_day(recipe.root, day, [registration(7, day, **{f"more_{number}": 1.5})])
+        file = write_day(recipe.root, day, [registration(7, day, **{f"more_{number}": 1.5})])
         with dies(point):
             run(["--home", str(recipe.home), *words])
-        assert recipe.by_year()["2025"] == 11
+        assert recipe.by_year()["2025"] == 11 + number
         recipe.run(*words)
+        assert recipe.by_year() == {"2024": 10, "2025": 12 + number}
         assert recipe.rows(f"select count(*), sum(more_{number}) from {TABLE}")[0][f"sum(more_{number})"] == 1.5
-        made.unlink()
-        recipe.run(*words, "--full-refresh", LIVE, "--yes")
-        check(recipe)
+        made.append(file)
+    for file in made:
+        file.unlink()
+    recipe.run(*words, "--full-refresh", LIVE, "--yes")
+    check(recipe)
 
 
 def _one_by_one(folder: Path) -> Path:

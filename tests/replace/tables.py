@@ -13,7 +13,7 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import open_half
-from hybrid.lake.spark import SparkSettings, spark_session
+from hybrid.lake.spark import SparkSettings
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import Silent
 from hybrid.spec.job_spec import JobSpec
@@ -22,6 +22,7 @@ from hybrid.spec.table_json import parse_table
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.decode import Decoded, Decoder
 from hybrid.table.state import Act, OfflineState, RealtimeState, next_act
+from tests.lent import session_of_dying
 
 ROOT = Path(__file__).parents[2]
 SEGMENT = "orders_1632463351000_1632467070000_0"
@@ -31,9 +32,9 @@ KAFKA = PartitionKey("kafka", "orders", 0, 0)
 
 
 def new_workbench(folder: Path) -> Workbench:
-    """A workbench with a session of its own: for processes that are to die."""
+    """A workbench for processes that are to die."""
     settings = SparkSettings(jars=spark_jars(), log_dir=folder, driver_memory="1g")
-    return Workbench(lambda: spark_session(settings), lambda: NOW_MS, Silent())
+    return Workbench(session_of_dying(settings), lambda: NOW_MS, Silent())
 
 
 def recipe(name: str, file: str) -> Path:

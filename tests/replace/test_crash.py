@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +12,8 @@ from hybrid.errors import ConflictError
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert
-from tests.replace.tables import ROOT, Table
+from tests.lent import ROOT, dying_at
+from tests.replace.tables import Table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -21,7 +21,7 @@ ROWS = [{"order_id": 1, "customer_id": 1, "order_status": "X", "amount": 1.0, "t
 
 
 def _die(table: Table, verb: str, position: str) -> None:
-    environment = {**os.environ, "HYBRID_FAILPOINT": f"{verb}.commit.{position}", "PYTHONPATH": str(ROOT)}
+    environment = dying_at(f"{verb}.commit.{position}", table.bench)
     command = [sys.executable, "-m", "tests.replace.crashing_worker", str(table.folder), verb]
     ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hybrid.ingest.replay import ReplayReport, replay_rejected
+from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.query.engine import QueryOptions, run
@@ -52,6 +54,12 @@ class Lab:
     @classmethod
     def create(cls, bench: Workbench, folder: Path, spec: TableSpec, mode: BoundaryMode | None = None) -> Lab:
         return cls(bench, Halves.create(folder, spec, mode), folder)
+
+    def copied(self, folder: Path) -> Lab:
+        """A table like this one in a folder of its own: the log and plans name files by their paths below the table."""
+        layout = TableLayout(folder / self.spec.name)
+        shutil.copytree(self.halves.layout.root, layout.root)
+        return Lab(self.bench, replace(self.halves, layout=layout), folder)
 
     @property
     def spec(self) -> TableSpec:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from hybrid.replace.backfill.claims import brought_back, claim, units_of
 from hybrid.replace.lineage import entries_of
 from hybrid.replace.revert import revert, revert_backfill
 from hybrid.table.plans import Plan
+from tests.lent import dying_at
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 
 pytestmark = pytest.mark.spark
@@ -32,15 +33,29 @@ def message(order_id: int, ts: int, amount: float = 2.0) -> dict[str, object]:
 def make(workbench: Workbench, tmp_path: Path) -> Make:
     """Three buckets with a row each; of the rejected rows 1000 to 1002 lie in them, 1003 after them, 1004 is none."""
 
-    def made(*, messages: tuple[object, ...] | None = None, **kind: object) -> Lab:
-        lab = Lab.create(workbench, tmp_path, lab_spec(**kind))
-        for number in range(3):
-            lab.lay(f"orders_{number}", row(number, number * BUCKET), until=3 * BUCKET)
-        usual = (message(50, 10), message(51, BUCKET), message(52, 2 * BUCKET), message(53, 9 * BUCKET), b"{")
-        lab.reject(*(usual if messages is None else messages))  # type: ignore[arg-type]
-        return lab
+    return partial(_made, workbench, tmp_path)
 
-    return made
+
+@pytest.fixture(scope="module")
+def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Plan]:
+    lab = _made(workbench, tmp_path_factory.mktemp("planned"))
+    return lab, lab.plan(0, 2 * BUCKET, rejected=True)
+
+
+@pytest.fixture
+def planned(template: tuple[Lab, Plan], tmp_path: Path) -> tuple[Lab, Plan]:
+    """Such a table and a plan for its first two buckets: made once, copied for each test."""
+    lab, plan = template
+    return lab.copied(tmp_path), plan
+
+
+def _made(bench: Workbench, folder: Path, *, messages: tuple[object, ...] | None = None, **kind: object) -> Lab:
+    lab = Lab.create(bench, folder, lab_spec(**kind))
+    for number in range(3):
+        lab.lay(f"orders_{number}", row(number, number * BUCKET), until=3 * BUCKET)
+    usual = (message(50, 10), message(51, BUCKET), message(52, 2 * BUCKET), message(53, 9 * BUCKET), b"{")
+    lab.reject(*(usual if messages is None else messages))  # type: ignore[arg-type]
+    return lab
 
 
 def taken(lab: Lab, plan: Plan) -> int:
@@ -51,9 +66,8 @@ def ids(lab: Lab, plan: Plan | None = None) -> list[int]:
     return [one[0] for one in lab.rows(plan)]
 
 
-def test_what_converts_and_lies_in_the_stretch_comes_once(make: Make) -> None:
-    lab = make()
-    plan = lab.plan(0, 2 * BUCKET, rejected=True)
+def test_what_converts_and_lies_in_the_stretch_comes_once(planned: tuple[Lab, Plan]) -> None:
+    lab, plan = planned
     assert plan.sentence.startswith(
         "Would correct 2 of 2 buckets of 'orders': 2 rows before, 4 after; 2 added, 0 removed"
     )
@@ -98,9 +112,8 @@ def test_what_converts_and_lies_in_the_stretch_comes_once(make: Make) -> None:
     assert lab.replay().replayed == 1 and ids(lab) == [0, 1, 2, 50, 51, 52, 53]
 
 
-def test_replayed_before_it_runs(make: Make) -> None:
-    lab = make()
-    plan = lab.plan(0, 2 * BUCKET, rejected=True)
+def test_replayed_before_it_runs(planned: tuple[Lab, Plan]) -> None:
+    lab, plan = planned
     lab.replay()
     version = lab.offline.version
     with pytest.raises(ConflictError, match="2 of 2 rejected rows that backfill"):
@@ -121,10 +134,9 @@ def test_on_an_upsert_table_the_comparison_decides(make: Make) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["claim.commit.inside", "claim.commit.after", "backfill.commit.before@2"])
-def test_a_killed_run_goes_on_and_nothing_comes_twice(point: str, make: Make, tmp_path: Path) -> None:
-    lab = make()
-    plan = lab.plan(0, 2 * BUCKET, rejected=True)
-    environment = {**os.environ, "HYBRID_FAILPOINT": point}
+def test_a_killed_run_goes_on_and_nothing_comes_twice(point: str, planned: tuple[Lab, Plan], tmp_path: Path) -> None:
+    lab, plan = planned
+    environment = dying_at(point, lab.bench)
     command = [sys.executable, "-m", "tests.replace.backfill.killed_worker", str(tmp_path)]
     died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert died.returncode == KILLED, died.stderr

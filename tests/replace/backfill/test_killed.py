@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,8 @@ import pytest
 from hybrid.lake import plans
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.lineage import entries_of
+from hybrid.table.plans import Plan
+from tests.lent import dying_at
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -19,17 +20,23 @@ KILLED = -9
 BUCKETS = 5
 
 
-@pytest.mark.parametrize("point", ["before@2", "inside@3", "after@2"])
-def test_a_killed_run_goes_on_with_what_is_missing(point: str, workbench: Workbench, tmp_path: Path) -> None:
-    lab = Lab.create(workbench, tmp_path, lab_spec())
+@pytest.fixture(scope="module")
+def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Plan]:
+    """Made once, copied for each test."""
+    lab = Lab.create(workbench, tmp_path_factory.mktemp("planned"), lab_spec())
     for number in range(BUCKETS):
         lab.lay(f"orders_{number}", row(number, number * BUCKET), until=BUCKETS * BUCKET)
     # Every other bucket gets a row where none was: such a swap replaces nothing that could tell that it is done.
     rows = [{"order_id": 50 + n, "customer": "b", "amount": 2.0, "ts": n * BUCKET + 1} for n in range(2 * BUCKETS)]
-    plan = lab.plan(0, 2 * BUCKETS * BUCKET, rows=rows)
+    return lab, lab.plan(0, 2 * BUCKETS * BUCKET, rows=rows)
+
+
+@pytest.mark.parametrize("point", ["before@2", "inside@3", "after@2"])
+def test_a_killed_run_goes_on_with_what_is_missing(point: str, template: tuple[Lab, Plan], tmp_path: Path) -> None:
+    lab, plan = template[0].copied(tmp_path), template[1]
     wanted = lab.rows(plan)
 
-    environment = {**os.environ, "HYBRID_FAILPOINT": f"backfill.commit.{point}"}
+    environment = dying_at(f"backfill.commit.{point}", lab.bench)
     command = [sys.executable, "-m", "tests.replace.backfill.killed_worker", str(tmp_path)]
     died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert died.returncode == KILLED, died.stderr

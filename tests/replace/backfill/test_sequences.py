@@ -29,11 +29,13 @@ from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import SEGMENT
+from hybrid.table.plans import Plan
 from tests.query.halves import KEY, Row
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 
 pytestmark = pytest.mark.spark
 END = 4 * BUCKET
+Planned = tuple[Lab, Plan]
 
 
 class Told:
@@ -55,6 +57,19 @@ def lab(workbench: Workbench, tmp_path: Path) -> Lab:
     return _filled(Lab.create(workbench, tmp_path, lab_spec()))
 
 
+@pytest.fixture(scope="module")
+def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    found = _filled(Lab.create(workbench, tmp_path_factory.mktemp("planned"), lab_spec()))
+    return found, _doubled(found)
+
+
+@pytest.fixture
+def planned(template: Planned, tmp_path: Path) -> Planned:
+    """The same, and a plan that doubles all amounts: made once, copied for each test."""
+    lab, plan = template
+    return lab.copied(tmp_path), plan
+
+
 def _filled(lab: Lab, **more: Any) -> Lab:
     for number in range(4):
         first = number * BUCKET
@@ -71,15 +86,15 @@ def _doubled(lab: Lab, start: int = 0, end: int = END) -> Any:
     return lab.plan(start, end, update="amount = amount * 2")
 
 
-def test_late_rows_that_a_move_brings_stay_as_they_came(lab: Lab) -> None:
-    plan = _doubled(lab)
+def test_late_rows_that_a_move_brings_stay_as_they_came(planned: Planned) -> None:
+    lab, plan = planned
     lab.lay("orders_late", row(50, 10))
     lab.run(plan)
     assert _amounts(lab) == {**dict.fromkeys(range(8), 2.0), 50: 1.0, 99: 1.0}
 
 
-def test_rows_in_realtime_stay_as_they_came(lab: Lab) -> None:
-    plan = _doubled(lab)
+def test_rows_in_realtime_stay_as_they_came(planned: Planned) -> None:
+    lab, plan = planned
     lab.halves.commit_realtime([row(60, 20, offset=2_000_000)], offsets={KEY: 2_000_001})
     assert lab.rows(plan)[-2:] == [(60, "a", 1.0, 20), (99, "a", 1.0, END + 1)]
     lab.run(plan)
@@ -107,8 +122,9 @@ def test_a_segment_that_another_act_adds_among_the_buckets_stops_the_run(lab: La
     assert _amounts(lab)[7] == 1.0
 
 
-def test_a_conflict_in_the_middle_leaves_what_is_done(lab: Lab) -> None:
-    first, second = _doubled(lab), _doubled(lab, 2 * BUCKET, 3 * BUCKET)
+def test_a_conflict_in_the_middle_leaves_what_is_done(planned: Planned) -> None:
+    lab, first = planned
+    second = _doubled(lab, 2 * BUCKET, 3 * BUCKET)
 
     def then(message: str) -> None:
         if message == "correcting buckets 1":
@@ -121,8 +137,9 @@ def test_a_conflict_in_the_middle_leaves_what_is_done(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("wish", [Wish.PAUSE, Wish.CANCEL])
-def test_a_run_stops_between_two_commits_and_goes_on_with_what_is_missing(wish: Wish, lab: Lab) -> None:
-    plan, layout = _doubled(lab), lab.halves.layout
+def test_a_run_stops_between_two_commits_and_goes_on_with_what_is_missing(wish: Wish, planned: Planned) -> None:
+    lab, plan = planned
+    layout = lab.halves.layout
 
     def then(message: str) -> None:
         if message == "correcting buckets 2":
@@ -145,8 +162,9 @@ def test_a_run_stops_between_two_commits_and_goes_on_with_what_is_missing(wish: 
     assert set(_amounts(lab).values()) == {2.0, 1.0} and _amounts(lab)[0] == 2.0
 
 
-def test_atomic_is_one_commit_with_one_entry(lab: Lab) -> None:
-    plan, before = _doubled(lab), lab.offline.version
+def test_atomic_is_one_commit_with_one_entry(planned: Planned) -> None:
+    lab, plan = planned
+    before = lab.offline.version
     report = lab.run(plan, atomic=True, reason="prices were net", user="ada")
     (entry,) = entries_of(lab.offline)
     assert lab.offline.version == before + 1 and len(report.acts) == 1 and len(entry.lineage.buckets) == 4
@@ -156,8 +174,9 @@ def test_atomic_is_one_commit_with_one_entry(lab: Lab) -> None:
     assert commit is not None and len(commit.added) == 4
 
 
-def test_two_runs_of_one_plan_do_not_meet(lab: Lab) -> None:
-    plan, layout = _doubled(lab), lab.halves.layout
+def test_two_runs_of_one_plan_do_not_meet(planned: Planned) -> None:
+    lab, plan = planned
+    layout = lab.halves.layout
     with plans.runner(layout, plan.id):
         assert plans.is_running(layout, plan.id)
         with pytest.raises(ConflictError, match="is being run already"), plans.runner(layout, plan.id):
@@ -165,8 +184,9 @@ def test_two_runs_of_one_plan_do_not_meet(lab: Lab) -> None:
     assert not plans.is_running(layout, plan.id)
 
 
-def test_one_swap_reverted_alone_is_not_done_again_and_the_rest_can_still_be_reverted(lab: Lab) -> None:
-    plan, before = _doubled(lab), lab.rows()
+def test_one_swap_reverted_alone_is_not_done_again_and_the_rest_can_still_be_reverted(planned: Planned) -> None:
+    lab, plan = planned
+    before = lab.rows()
     lab.run(plan)
     entry = next(one for one in entries_of(lab.offline) if one.lineage.buckets == ((BUCKET, 2 * BUCKET),))
     revert(lab.bench, lab.spec, lab.halves.layout, entry.id)
@@ -183,8 +203,9 @@ def test_one_swap_reverted_alone_is_not_done_again_and_the_rest_can_still_be_rev
     assert _amounts(lab)[0] == 2.0 and _amounts(lab)[2] == 1.0
 
 
-def test_a_swap_that_comes_back_by_its_own_revert_can_be_reverted_again(lab: Lab) -> None:
-    plan, before = _doubled(lab), lab.rows()
+def test_a_swap_that_comes_back_by_its_own_revert_can_be_reverted_again(planned: Planned) -> None:
+    lab, plan = planned
+    before = lab.rows()
     lab.run(plan)
     entry = next(one for one in entries_of(lab.offline) if one.lineage.buckets == ((0, BUCKET),))
     layout = lab.halves.layout
@@ -201,9 +222,10 @@ def test_a_swap_that_comes_back_by_its_own_revert_can_be_reverted_again(lab: Lab
 
 
 def test_atomic_goes_on_when_one_of_its_units_was_brought_to_its_end_elsewhere(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan, layout, real = _doubled(lab), lab.halves.layout, running.commit_under_lock
+    lab, plan = planned
+    layout, real = lab.halves.layout, running.commit_under_lock
 
     def then(message: str) -> None:
         plans.want(layout, plan.id, Wanted(Wish.PAUSE))
@@ -220,8 +242,8 @@ def test_atomic_goes_on_when_one_of_its_units_was_brought_to_its_end_elsewhere(
     assert _amounts(lab) == {**dict.fromkeys(range(8), 2.0), 99: 1.0}
 
 
-def test_a_revert_is_refused_whole_when_newer_work_stands_on_a_segment(lab: Lab) -> None:
-    first = _doubled(lab)
+def test_a_revert_is_refused_whole_when_newer_work_stands_on_a_segment(planned: Planned) -> None:
+    lab, first = planned
     lab.run(first)
     lab.run(_doubled(lab, 0, BUCKET))
     before = lab.rows()
@@ -390,8 +412,8 @@ def test_a_value_that_cannot_be_computed_stops_the_plan(lab: Lab) -> None:
         lab.plan(0, END, update="amount = order_id % (order_id - 1)", where="order_id > 0")
 
 
-def test_staged_rows_are_named_in_the_revision_and_unknown_plans_are_refused(lab: Lab) -> None:
-    plan = _doubled(lab)
+def test_staged_rows_are_named_in_the_revision_and_unknown_plans_are_refused(planned: Planned) -> None:
+    lab, plan = planned
     found = lab.query("SELECT sum(amount) FROM orders", plan)
     assert tuple(found.rows[0]) == (17.0,) and f"plan={plan.id}" in str(found.revision)
     with pytest.raises(QueryError, match=rf"there is no backfill plan '{plan.id}x' of 'orders'. Did you mean"):

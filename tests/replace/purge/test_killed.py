@@ -11,6 +11,7 @@ import pytest
 
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.purge import remove
+from tests.lent import dying_at
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 from tests.replace.purge.erasing import holding, move_all, purge_rows, stream
 
@@ -19,9 +20,9 @@ NAME = "erase-me"
 KILLED = -9
 
 
-@pytest.fixture
-def lab(workbench: Workbench, tmp_path: Path) -> Lab:
-    found = Lab.create(workbench, tmp_path, lab_spec())
+@pytest.fixture(scope="module")
+def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    found = Lab.create(workbench, tmp_path_factory.mktemp("deleted"), lab_spec())
     rows = [row(1, 10, customer=NAME), row(2, 20)]
     stream(found, *rows)
     move_all(found, rows, "orders_0", BUCKET)
@@ -29,11 +30,17 @@ def lab(workbench: Workbench, tmp_path: Path) -> Lab:
     return found
 
 
+@pytest.fixture
+def lab(template: Lab, tmp_path: Path) -> Lab:
+    """A table of two rows, one of which has been deleted: made once, copied for each test."""
+    return template.copied(tmp_path)
+
+
 # The first act sets the floor, the second writes REALTIME anew, the third tells.
 @pytest.mark.parametrize("point", ["after@1", "inside@2", "before@3"])
 def test_a_killed_purge_is_run_again(point: str, lab: Lab) -> None:
     seen = lab.rows()
-    environment = {**os.environ, "HYBRID_FAILPOINT": f"purge.commit.{point}"}
+    environment = dying_at(f"purge.commit.{point}", lab.bench)
     command = [sys.executable, "-m", "tests.replace.purge.killed_worker", str(lab.folder), f"customer = '{NAME}'"]
     died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert died.returncode == KILLED, died.stderr

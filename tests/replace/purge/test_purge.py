@@ -44,8 +44,25 @@ def _rows() -> list[Row]:
 
 @pytest.fixture
 def lab(workbench: Workbench, tmp_path: Path) -> Lab:
-    """Rows that have come by the stream, have been moved, and of which those to erase have been deleted."""
-    found = Lab.create(workbench, tmp_path, lab_spec())
+    """Rows that have come by the stream and have been moved."""
+    return _moved(workbench, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    found = _moved(workbench, tmp_path_factory.mktemp("deleted"))
+    _delete(found)
+    return found
+
+
+@pytest.fixture
+def deleted(template: Lab, tmp_path: Path) -> Lab:
+    """The same after those to erase have been deleted: made once, copied for each test."""
+    return template.copied(tmp_path)
+
+
+def _moved(bench: Workbench, folder: Path) -> Lab:
+    found = Lab.create(bench, folder, lab_spec())
     stream(found, *_rows())
     move_all(found, _rows()[:2], "orders_0", BUCKET)
     move_all(found, _rows()[2:], "orders_1", 2 * BUCKET)
@@ -56,17 +73,16 @@ def _delete(lab: Lab, where: str = GONE) -> None:
     lab.run(lab.plan(0, 2 * BUCKET, delete=True, where=where))
 
 
-def test_deleted_rows_go_from_every_place(lab: Lab) -> None:
-    _delete(lab)
-    seen, root = lab.rows(), lab.halves.layout.root
+def test_deleted_rows_go_from_every_place(deleted: Lab) -> None:
+    seen, root = deleted.rows(), deleted.halves.layout.root
     assert len(holding(root, NAME)) > 3  # old files of OFFLINE, REALTIME as it is, samples of the plan
-    report = purge_rows(lab, GONE)
+    report = purge_rows(deleted, GONE)
     assert report.rows == {"REALTIME": 2} and {one.place for one in report.files} == {"REALTIME", "OFFLINE"}
-    assert holding(root, NAME) == [] and lab.rows() == seen
+    assert holding(root, NAME) == [] and deleted.rows() == seen
     assert [one.matching for one in report.after] == [0] * len(report.after)
     assert "Removed 2 rows of REALTIME and 3 old files of 'orders'" in report.sentence
-    assert report.id in [one["id"] for one in kept(lab.halves.layout)]
-    again = purge_rows(lab, GONE)
+    assert report.id in [one["id"] for one in kept(deleted.halves.layout)]
+    again = purge_rows(deleted, GONE)
     assert not again.committed and again.sentence.startswith("Nothing of 'orders' is to be removed")
 
 
@@ -125,40 +141,37 @@ def test_other_corrections_can_still_be_reverted(lab: Lab) -> None:
     assert [one for one in lab.rows() if one[0] == 3] == [(3, "a", 1.0, BUCKET + 10)]
 
 
-def test_a_revert_of_what_was_purged_is_refused(lab: Lab) -> None:
-    _delete(lab)
-    seen = lab.rows()
-    purge_rows(lab, GONE)
-    for entry in entries_of(lab.offline):
+def test_a_revert_of_what_was_purged_is_refused(deleted: Lab) -> None:
+    seen = deleted.rows()
+    purge_rows(deleted, GONE)
+    for entry in entries_of(deleted.offline):
         with pytest.raises(ConflictError, match="no longer retained"):
-            revert(lab.bench, lab.spec, lab.halves.layout, entry.id)
-    assert lab.rows() == seen
+            revert(deleted.bench, deleted.spec, deleted.halves.layout, entry.id)
+    assert deleted.rows() == seen
 
 
-def test_consuming_segments_keep_count(lab: Lab) -> None:
-    _delete(lab)
-    lab.halves.realtime = replace(
-        lab.realtime.realtime, consuming={KEY: Consuming(SEGMENT, 0, 1, 5, 99, 0)}, sequences={KEY: 1}
+def test_consuming_segments_keep_count(deleted: Lab) -> None:
+    deleted.halves.realtime = replace(
+        deleted.realtime.realtime, consuming={KEY: Consuming(SEGMENT, 0, 1, 5, 99, 0)}, sequences={KEY: 1}
     )
-    lab.halves.commit_realtime([row(9, 9 * BUCKET)], offsets={KEY: 10})
-    purge_rows(lab, GONE)
-    half = lab.realtime
+    deleted.halves.commit_realtime([row(9, 9 * BUCKET)], offsets={KEY: 10})
+    purge_rows(deleted, GONE)
+    half = deleted.realtime
     assert half.realtime.consuming[KEY].rows == 3 and half.realtime.offsets == {KEY: 10}
-    assert list(contradictions_of_realtime(lab.spec, half.realtime, half.files)) == []
+    assert list(contradictions_of_realtime(deleted.spec, half.realtime, half.files)) == []
 
 
-def test_no_boundary_falls_to_where_rows_are_missing(lab: Lab) -> None:
-    _delete(lab)
-    change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(5))
+def test_no_boundary_falls_to_where_rows_are_missing(deleted: Lab) -> None:
+    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(5))
     with pytest.raises(ConflictError, match="is set by hand"):
-        purge_rows(lab, GONE)
-    change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(clear=True))
-    purge_rows(lab, GONE)
+        purge_rows(deleted, GONE)
+    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(clear=True))
+    purge_rows(deleted, GONE)
     with pytest.raises(ConflictError, match="a purge has removed rows before"):
-        change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(BUCKET + 20))
-    seen = lab.rows()
-    change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(BUCKET + 21))
-    assert lab.rows() == seen
+        change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(BUCKET + 20))
+    seen = deleted.rows()
+    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(BUCKET + 21))
+    assert deleted.rows() == seen
 
 
 def test_in_mode_pinot_the_limit_stays(workbench: Workbench, tmp_path: Path) -> None:
@@ -232,15 +245,14 @@ def test_tables_that_count_deletes_are_refused(lab: Lab) -> None:
         purge_rows(lab, GONE)
 
 
-def test_a_plan_that_would_bring_rows_back_is_refused(lab: Lab) -> None:
-    _delete(lab)
+def test_a_plan_that_would_bring_rows_back_is_refused(deleted: Lab) -> None:
     rows = [{"order_id": 1, "customer": NAME, "amount": 1.0, "ts": 10}]
-    plan = lab.plan(0, BUCKET, rows=rows)
+    plan = deleted.plan(0, BUCKET, rows=rows)
     with pytest.raises(ConflictError, match=rf"'{plan.id}' has staged 1 row that match"):
-        purge_rows(lab, GONE)
-    clear_ended(lab.halves.layout)  # it has not ended
+        purge_rows(deleted, GONE)
+    clear_ended(deleted.halves.layout)  # it has not ended
     with pytest.raises(ConflictError):
-        purge_rows(lab, GONE)
+        purge_rows(deleted, GONE)
 
 
 def test_a_plan_from_before_a_purge_does_not_run(lab: Lab) -> None:
@@ -251,22 +263,23 @@ def test_a_plan_from_before_a_purge_does_not_run(lab: Lab) -> None:
         lab.run(plan)
 
 
-def test_files_of_commits_under_way_stay(lab: Lab) -> None:
+def test_files_of_commits_under_way_stay(deleted: Lab) -> None:
     """A file that no version names was left by a killed act, or another tool is about to commit it: age tells."""
-    _delete(lab)
-    old = next(path for path, found in everything(lab.halves.layout.half(Half.OFFLINE)) if found["customer"] == NAME)
+    old = next(
+        path for path, found in everything(deleted.halves.layout.half(Half.OFFLINE)) if found["customer"] == NAME
+    )
     stranger = old.with_name("part-stranger.parquet")
     stranger.write_bytes(old.read_bytes())
     torn = old.with_name("part-torn.parquet")
     torn.write_bytes(old.read_bytes()[:100])
     with pytest.raises(ConflictError, match=r"not complete: file part-stranger\.parquet .* which no version .*torn"):
-        purge_rows(lab, GONE)
-    assert "not complete" in kept(lab.halves.layout)[0]["sentence"]
+        purge_rows(deleted, GONE)
+    assert "not complete" in kept(deleted.halves.layout)[0]["sentence"]
     assert stranger.exists() and torn.exists()
     for path in (stranger, torn):
         os.utime(path, (0, 0))
-    purge_rows(lab, GONE)
-    assert not stranger.exists() and not torn.exists() and holding(lab.halves.layout.root, NAME) == []
+    purge_rows(deleted, GONE)
+    assert not stranger.exists() and not torn.exists() and holding(deleted.halves.layout.root, NAME) == []
 
 
 def _at_milestone(lab: Lab, word: str, then: Callable[[], None]) -> None:
@@ -285,46 +298,42 @@ def _at_milestone(lab: Lab, word: str, then: Callable[[], None]) -> None:
     lab.bench = replace(lab.bench, progress=Told())
 
 
-def test_rows_that_arrive_meanwhile_stay(lab: Lab) -> None:
-    _delete(lab)
-    _at_milestone(lab, "Writing", lambda: stream(lab, row(50, 9 * BUCKET, customer=NAME)))
-    report = purge_rows(lab, GONE)
-    assert [one[0] for one in lab.rows()] == [2, 3, 50]
+def test_rows_that_arrive_meanwhile_stay(deleted: Lab) -> None:
+    _at_milestone(deleted, "Writing", lambda: stream(deleted, row(50, 9 * BUCKET, customer=NAME)))
+    report = purge_rows(deleted, GONE)
+    assert [one[0] for one in deleted.rows()] == [2, 3, 50]
     assert "1 row that match are shown: they have arrived since" in report.sentence
 
 
-def test_a_revert_meanwhile_shows_the_rows_again(lab: Lab) -> None:
-    _delete(lab)
-    entries = [entry.id for entry in entries_of(lab.offline)]
-    bench = lab.bench
+def test_a_revert_meanwhile_shows_the_rows_again(deleted: Lab) -> None:
+    entries = [entry.id for entry in entries_of(deleted.offline)]
+    bench = deleted.bench
 
     def take_back() -> None:
         for entry in entries:
-            revert(bench, lab.spec, lab.halves.layout, entry)
+            revert(bench, deleted.spec, deleted.halves.layout, entry)
 
-    _at_milestone(lab, "Writing", take_back)
-    report = purge_rows(lab, GONE)
-    assert [one[0] for one in lab.rows()] == [1, 2, 3, 4] and sum(one.shown for one in report.after) == 2
+    _at_milestone(deleted, "Writing", take_back)
+    report = purge_rows(deleted, GONE)
+    assert [one[0] for one in deleted.rows()] == [1, 2, 3, 4] and sum(one.shown for one in report.after) == 2
 
 
-def test_only_one_purge_goes_on(lab: Lab) -> None:
-    _delete(lab)
+def test_only_one_purge_goes_on(deleted: Lab) -> None:
     met: list[str] = []
 
     def second() -> None:
         with pytest.raises(ConflictError, match="Another purge"):
-            purge_rows(lab, GONE)
+            purge_rows(deleted, GONE)
         met.append("refused")
 
-    _at_milestone(lab, "Writing", second)
-    purge_rows(lab, GONE)
+    _at_milestone(deleted, "Writing", second)
+    purge_rows(deleted, GONE)
     assert met == ["refused"]
 
 
-def test_a_query_on_files_that_went_begins_anew(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_on_files_that_went_begins_anew(deleted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     from hybrid.query import engine
 
-    _delete(lab)
     planned = engine.plan_query
     calls: list[int] = []
 
@@ -332,23 +341,22 @@ def test_a_query_on_files_that_went_begins_anew(lab: Lab, monkeypatch: pytest.Mo
         plan = planned(*args, **more)  # type: ignore[arg-type]
         calls.append(1)
         if len(calls) == 1:
-            purge_rows(lab, GONE)
+            purge_rows(deleted, GONE)
         return plan
 
     monkeypatch.setattr(engine, "plan_query", slow)
-    found = lab.query("SELECT COUNT(*) FROM orders_REALTIME")
+    found = deleted.query("SELECT COUNT(*) FROM orders_REALTIME")
     assert found.rows[0][0] == 2 and len(calls) == 2
 
 
-def test_a_current_file_that_is_not_there_is_no_proof(lab: Lab) -> None:
-    _delete(lab)
-    lost = Path(lab.realtime.files[0].path)
-    aside = lost.rename(lab.folder / "aside.parquet")
+def test_a_current_file_that_is_not_there_is_no_proof(deleted: Lab) -> None:
+    lost = Path(deleted.realtime.files[0].path)
+    aside = lost.rename(deleted.folder / "aside.parquet")
     with pytest.raises(DataError, match="the newest version of REALTIME has this data file, and it is not there"):
-        purge_rows(lab, GONE)
+        purge_rows(deleted, GONE)
     aside.rename(lost)
-    purge_rows(lab, GONE)
-    assert holding(lab.halves.layout.root, NAME) == []
+    purge_rows(deleted, GONE)
+    assert holding(deleted.halves.layout.root, NAME) == []
 
 
 def test_samples_of_expectations_go_from_plans_and_logs(lab: Lab) -> None:
