@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hybrid.handle import Segment, Table
     from hybrid.move.explicit import BoundaryReport
     from hybrid.move.move import MoveReport
+    from hybrid.move.retention.report import RetentionReport
     from hybrid.query.engine import QueryResult
     from hybrid.schedules import Schedule
     from hybrid.spec.table_config import TableSpec
@@ -86,6 +87,12 @@ def move_view(report: MoveReport) -> Json:
     """What a move did."""
     boundary = {"time": instant(report.boundary.time_ms), **report.boundary.to_json()}
     return _plain({**vars(report), "boundary": boundary})
+
+
+def retention_view(report: RetentionReport) -> Json:
+    """What retention did."""
+    kept = [vars(one) for one in report.kept]
+    return _plain({**vars(report), "kept": kept, "floor": instant(report.floor_ms)})
 
 
 def boundary_view(table: Table) -> Json:
