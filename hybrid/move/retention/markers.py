@@ -38,7 +38,7 @@ def deciding(spec: TableSpec) -> list[Column]:
 
 
 def stage_markers(spark: SparkSession, spec: TableSpec, going: DataFrame, staying: DataFrame, folder: Path) -> Markers:
-    """The markers that rows `going` leave behind, staged in `folder`; `staying` are the `deciding` columns of all others."""
+    """The markers that rows `going` leave behind, staged in `folder`; of all others `staying` has what is deciding."""
     from pyspark.sql import functions as F
 
     _latest_with_older(spec, going, staying).write.parquet(str(folder))

@@ -74,7 +74,7 @@ class Told:
 
     dropped: list[Dropped] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
-    nothing: list[str] = field(default_factory=list)
+    nothing: dict[Half, str] = field(default_factory=dict)
     floor_ms: int | None = None
     floor_version: int | None = None
 
@@ -83,6 +83,8 @@ class Told:
         versions = {one.half.value: one.version for one in self.dropped if one.version is not None}
         if self.floor_version is not None:
             versions.setdefault(Half.OFFLINE.value, self.floor_version)
+        for found in (self.dropped, self.kept):
+            found.sort(key=lambda one: one.half is Half.REALTIME)  # OFFLINE first, as everywhere
         segments: dict[str, tuple[str, ...]] = {}
         rows: dict[str, int] = {}
         for one in self.dropped:
@@ -103,7 +105,7 @@ class Told:
     def _sentence(self, table: str, dry_run: bool) -> str:
         kept = "; ".join(one.words() for one in self.kept)
         if not self.dropped:
-            why = "; ".join([*([kept] if kept else []), *self.nothing])
+            why = "; ".join([*([kept] if kept else []), *(self.nothing[half] for half in sorted(self.nothing))])
             return f"Nothing to drop in '{table}': {why}."
         verb = "Would drop" if dry_run else "Dropped"
         parts = [f"{verb} {' and '.join(one.words() for one in self.dropped)} of '{table}'"]

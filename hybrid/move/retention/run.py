@@ -193,7 +193,7 @@ class _Run:
         if not old:
             first = next((one.high for one in segments if one.high is not None), None)
             oldest = f"the oldest ends at {utc(first)}" if first is not None else "it holds no rows"
-            self._told.nothing.append(f"no segment of {half} ends before {utc(before_ms)}, {oldest}")
+            self._told.nothing[half] = f"no segment of {half} ends before {utc(before_ms)}, {oldest}"
         gone = {one.name for one in expired}
         return _Plan(half, base, before_ms, expired), [one for one in segments if one.name not in gone]
 
