@@ -46,7 +46,7 @@ def rt(number: int) -> str:
 
 
 @dataclass
-class Kept(Silent):
+class Aging(Silent):
     """A table with its own clock: `now` in ms. `meanwhile` happens once, when something is said."""
 
     halves: Halves
@@ -86,7 +86,7 @@ class Kept(Silent):
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Callable[..., Kept]:
+def make(workbench: Workbench, tmp_path: Path) -> Callable[..., Aging]:
     """A table of which `retention` keeps the days of each half; `compare` is its comparison column."""
 
     def made(
@@ -102,32 +102,32 @@ def make(workbench: Workbench, tmp_path: Path) -> Callable[..., Kept]:
         spec = replace(spec, retention={half: days * DAY for half, days in retention.items()}, boundary_lag_ms=DAY)
         if spec.upsert is not None:
             spec = replace(spec, upsert=UpsertConfig(compare, spec.upsert.delete_column))
-        return Kept(Halves.create(tmp_path, spec, mode), workbench, now)
+        return Aging(Halves.create(tmp_path, spec, mode), workbench, now)
 
     return made
 
 
-def moved(table: Kept, rows: Mapping[str, list[Row]], time_ms: int, frontier: int) -> None:
+def moved(table: Aging, rows: Mapping[str, list[Row]], time_ms: int, frontier: int) -> None:
     """Offline segments as a move leaves them, with the boundary (time, frontier)."""
     mode = table.boundary().mode
     boundary = replace(table.boundary(), time_ms=time_ms, frontier={KEY: frontier}, mode=mode)
     table.halves.commit_offline([one for found in rows.values() for one in found], boundary)
 
 
-def ingested(table: Kept, rows: list[Row], **changes: Any) -> None:
+def ingested(table: Aging, rows: list[Row], **changes: Any) -> None:
     table.halves.realtime = table.half(REALTIME).realtime
     end = max(one.offset for one in rows if one.offset is not None) + 1
     table.halves.commit_realtime(rows, **{"offsets": {KEY: end}, **changes})
 
 
-def five_days(table: Kept) -> None:
+def five_days(table: Aging) -> None:
     """Rows 0 to 4, one a day and a segment each in both halves, those of days 0 to 3 moved."""
     for day in range(5):
         ingested(table, [row(day, day * DAY, day, rt(day))])
     moved(table, {f"o{day}": [row(day, day * DAY, day, f"o{day}")] for day in range(4)}, 4 * DAY, 5)
 
 
-def test_whole_segments_of_both_halves_go_by_their_age(make: Callable[..., Kept]) -> None:
+def test_whole_segments_of_both_halves_go_by_their_age(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 8, REALTIME: 7})
     five_days(table)
     before = {half: table.half(half).version for half in Half}
@@ -149,13 +149,13 @@ def test_whole_segments_of_both_halves_go_by_their_age(make: Callable[..., Kept]
 
     again = table.run()
     assert not again.committed and again.sentence == (
-        "Nothing to drop in 'orders': no segment of REALTIME ends before 1970-01-04T00:00:00Z, the oldest ends at "
-        "1970-01-04T00:00:00Z; no segment of OFFLINE ends before 1970-01-03T00:00:00Z, the oldest ends at "
-        "1970-01-03T00:00:00Z."
+        "Nothing to drop in 'orders': no segment of OFFLINE ends before 1970-01-03T00:00:00Z, the oldest ends at "
+        "1970-01-03T00:00:00Z; no segment of REALTIME ends before 1970-01-04T00:00:00Z, the oldest ends at "
+        "1970-01-04T00:00:00Z."
     )
 
 
-def test_a_clock_that_jumps_back_drops_nothing_more(make: Callable[..., Kept]) -> None:
+def test_a_clock_that_jumps_back_drops_nothing_more(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 8, REALTIME: 8})
     five_days(table)
     table.run()
@@ -165,7 +165,7 @@ def test_a_clock_that_jumps_back_drops_nothing_more(make: Callable[..., Kept]) -
     assert (table.ids(), table.boundary()) == (shown, boundary)
 
 
-def test_realtime_rows_go_only_when_they_have_moved_and_are_sealed(make: Callable[..., Kept]) -> None:
+def test_realtime_rows_go_only_when_they_have_moved_and_are_sealed(make: Callable[..., Aging]) -> None:
     table = make({REALTIME: 1})
     five_days(table)
     late = row(9, 0, 5, rt(5))
@@ -183,7 +183,7 @@ def test_realtime_rows_go_only_when_they_have_moved_and_are_sealed(make: Callabl
     assert table.boundary().floor_ms == 3 * DAY + 1
 
 
-def test_rejected_rows_and_files_of_flows_stay(make: Callable[..., Kept]) -> None:
+def test_rejected_rows_and_files_of_flows_stay(make: Callable[..., Aging]) -> None:
     table = make({REALTIME: 1}, halves=(REALTIME,))
     bad = Row({}, None, 0, segment=rejected_segment("orders"), reason="no JSON", raw=b"{")
     file = Row({}, None, None, key=None, segment=files_segment("orders"), reason="/a.json")
@@ -193,7 +193,7 @@ def test_rejected_rows_and_files_of_flows_stay(make: Callable[..., Kept]) -> Non
     assert table.ids() == [2]
 
 
-def test_an_override_is_set_retention_runs_the_override_is_cleared(make: Callable[..., Kept]) -> None:
+def test_an_override_is_set_retention_runs_the_override_is_cleared(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 9, REALTIME: 7})
     five_days(table)
     table.set_boundary(DAY)
@@ -209,7 +209,7 @@ def test_an_override_is_set_retention_runs_the_override_is_cleared(make: Callabl
     assert table.ids() == [1, 2, 3, 4]
 
 
-def test_what_expired_offline_does_not_come_back_from_realtime(make: Callable[..., Kept]) -> None:
+def test_what_expired_offline_does_not_come_back_from_realtime(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 8})
     five_days(table)
     assert table.run().floor_ms == DAY + 1
@@ -218,7 +218,7 @@ def test_what_expired_offline_does_not_come_back_from_realtime(make: Callable[..
         table.set_boundary(DAY)
 
 
-def test_rows_past_the_boundary_expire_and_hide_nothing(make: Callable[..., Kept]) -> None:
+def test_rows_past_the_boundary_expire_and_hide_nothing(make: Callable[..., Aging]) -> None:
     """History at or past T goes by its age; realtime rows of these times that have not moved are seen all along."""
     table = make({OFFLINE: 1})
     ingested(table, [row(1, 0, 0, rt(0)), row(2, 5 * DAY, 1, rt(0))])
@@ -230,7 +230,9 @@ def test_rows_past_the_boundary_expire_and_hide_nothing(make: Callable[..., Kept
 
 
 @pytest.mark.parametrize("with_frontier", [False, True])
-def test_mode_pinot_keeps_its_limit_when_all_of_offline_expires(make: Callable[..., Kept], with_frontier: bool) -> None:
+def test_mode_pinot_keeps_its_limit_when_all_of_offline_expires(
+    make: Callable[..., Aging], with_frontier: bool
+) -> None:
     table = make({OFFLINE: 1, REALTIME: 1}, mode=BoundaryMode.PINOT)
     for day in range(5):
         ingested(table, [row(day, day * DAY, day, rt(day))])
@@ -246,7 +248,7 @@ def test_mode_pinot_keeps_its_limit_when_all_of_offline_expires(make: Callable[.
     assert not table.run().committed
 
 
-def test_one_half_alone_goes_by_age(make: Callable[..., Kept]) -> None:
+def test_one_half_alone_goes_by_age(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 9}, halves=(OFFLINE,))
     table.halves.commit_offline([row(1, 0, 0, "a"), row(2, 5 * DAY, 1, "b")])
     report = table.run()
@@ -256,7 +258,7 @@ def test_one_half_alone_goes_by_age(make: Callable[..., Kept]) -> None:
 # Upsert
 
 
-def test_an_expired_winner_takes_its_older_versions_with_it(make: Callable[..., Kept]) -> None:
+def test_an_expired_winner_takes_its_older_versions_with_it(make: Callable[..., Aging]) -> None:
     """Compared by amount: key 1 wins in an old segment, and has an older version in one that stays."""
     table = make({OFFLINE: 5}, upsert=True)
     moved(
@@ -282,7 +284,7 @@ def test_an_expired_winner_takes_its_older_versions_with_it(make: Callable[..., 
     assert (table.segments(OFFLINE), table.ids()) == (set(), [])
 
 
-def test_an_older_version_in_realtime_does_not_come_back(make: Callable[..., Kept]) -> None:
+def test_an_older_version_in_realtime_does_not_come_back(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 5, REALTIME: 5}, upsert=True)
     ingested(table, [row(1, 0, 0, rt(0), 100.0), row(2, 0, 1, rt(0), 1.0)])
     moved(table, {"o": [row(1, 0, 0, "o", 100.0), row(2, 0, 1, "o", 1.0)]}, DAY, 2)
@@ -293,7 +295,7 @@ def test_an_older_version_in_realtime_does_not_come_back(make: Callable[..., Kep
     assert table.ids() == [2]
 
 
-def test_a_delete_marker_stays_as_long_as_an_older_version_does(make: Callable[..., Kept]) -> None:
+def test_a_delete_marker_stays_as_long_as_an_older_version_does(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 5}, upsert=True, deletes=True)
     live = {"op": "row"}
     moved(
@@ -311,7 +313,7 @@ def test_a_delete_marker_stays_as_long_as_an_older_version_does(make: Callable[.
     assert not table.run().committed and table.ids() == []
 
 
-def test_older_versions_that_no_boundary_shows_again_need_no_marker(make: Callable[..., Kept]) -> None:
+def test_older_versions_that_no_boundary_shows_again_need_no_marker(make: Callable[..., Aging]) -> None:
     """REALTIME keeps both versions that a move has merged, below the floor: they stay hidden without a marker."""
     table = make({OFFLINE: 5}, upsert=True)
     ingested(table, [row(1, 0, 0, rt(0), 50.0), row(1, 1, 1, rt(0), 100.0), row(2, 2, 2, rt(0))])
@@ -320,7 +322,7 @@ def test_older_versions_that_no_boundary_shows_again_need_no_marker(make: Callab
     assert (report.markers, table.segments(OFFLINE), table.ids()) == (0, set(), [])
 
 
-def test_upsert_of_realtime_alone(make: Callable[..., Kept]) -> None:
+def test_upsert_of_realtime_alone(make: Callable[..., Aging]) -> None:
     table = make({REALTIME: 5}, upsert=True, halves=(REALTIME,))
     ingested(table, [row(1, 0, 0, rt(0), 100.0), row(2, 0, 1, rt(0), 1.0)])
     ingested(table, [row(1, 7 * DAY, 2, rt(1), 50.0)])
@@ -333,7 +335,7 @@ def test_upsert_of_realtime_alone(make: Callable[..., Kept]) -> None:
 # Tables that net deletes
 
 
-def test_a_delete_does_not_go_before_the_rows_that_it_takes_away(make: Callable[..., Kept]) -> None:
+def test_a_delete_does_not_go_before_the_rows_that_it_takes_away(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 5})
     stream = StreamConfig("orders", "127.0.0.1:1", message=MessageFormat.CHANGE, flavor=JsonFlavor.DEFAULT)
     table.halves.spec = replace(table.halves.spec, stream=stream)
@@ -356,7 +358,7 @@ def test_a_delete_does_not_go_before_the_rows_that_it_takes_away(make: Callable[
 # Other acts meanwhile
 
 
-def test_what_comes_between_the_plan_and_the_commit(make: Callable[..., Kept]) -> None:
+def test_what_comes_between_the_plan_and_the_commit(make: Callable[..., Aging]) -> None:
     """A backfill brings an older version of a key whose winner is about to go: planned anew, with a marker."""
     table = make({OFFLINE: 5}, upsert=True)
     moved(table, {"old": [row(1, 0, 0, "old", 100.0)], "new": [row(2, 6 * DAY, 1, "new")]}, 7 * DAY, 2)
@@ -366,7 +368,7 @@ def test_what_comes_between_the_plan_and_the_commit(make: Callable[..., Kept]) -
     assert any("came first; planning anew" in said for said in table.said)
 
 
-def test_ingestion_goes_on_meanwhile(make: Callable[..., Kept]) -> None:
+def test_ingestion_goes_on_meanwhile(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 8, REALTIME: 7})
     five_days(table)
     table.meanwhile = lambda: ingested(table, [row(7, 9 * DAY, 5, rt(5))])
@@ -376,7 +378,7 @@ def test_ingestion_goes_on_meanwhile(make: Callable[..., Kept]) -> None:
 
 
 def test_a_query_between_the_two_commits_sees_what_it_sees_after_them(
-    make: Callable[..., Kept], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Aging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make({OFFLINE: 8, REALTIME: 8})
     five_days(table)
@@ -394,7 +396,7 @@ def test_a_query_between_the_two_commits_sees_what_it_sees_after_them(
     assert seen == [[0, 1, 2, 3, 4], [2, 3, 4], [2, 3, 4], [2, 3, 4]]
 
 
-def test_its_acts_say_what_they_did(make: Callable[..., Kept]) -> None:
+def test_its_acts_say_what_they_did(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 8, REALTIME: 7})
     five_days(table)
     table.run()
@@ -408,11 +410,11 @@ def test_its_acts_say_what_they_did(make: Callable[..., Kept]) -> None:
     }  # fmt: skip
 
 
-def test_a_table_that_keeps_its_rows_says_so(make: Callable[..., Kept]) -> None:
+def test_a_table_that_keeps_its_rows_says_so(make: Callable[..., Aging]) -> None:
     with pytest.raises(SpecError, match="no retention: it keeps its rows for ever"):
         make({}).run()
 
 
-def test_a_table_without_a_time_column_says_so(make: Callable[..., Kept]) -> None:
+def test_a_table_without_a_time_column_says_so(make: Callable[..., Aging]) -> None:
     with pytest.raises(SpecError, match="no time column: its rows have no age"):
         make({}, time_column=None).run()
