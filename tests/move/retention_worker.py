@@ -27,7 +27,7 @@ def main() -> None:
     folder, now = Path(sys.argv[1]), int(sys.argv[2])
     settings = SparkSettings(spark_jars(), folder / "logs", driver_memory="600m")
     bench = Workbench(lambda: spark_session(settings), lambda: now, Silent(), lock_timeout_s=120.0)
-    print(run_retention(bench, aging_spec(), TableLayout(folder / "orders")).sentence)
+    sys.stdout.write(run_retention(bench, aging_spec(), TableLayout(folder / "orders")).sentence)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -97,7 +98,7 @@ def make(workbench: Workbench, tmp_path: Path) -> Callable[..., Aging]:
         mode: BoundaryMode | None = None,
         halves: Iterable[Half] = tuple(Half),
         **options: Any,
-    ) -> Kept:
+    ) -> Aging:
         spec = orders_spec(halves=halves, **options)
         spec = replace(spec, retention={half: days * DAY for half, days in retention.items()}, boundary_lag_ms=DAY)
         if spec.upsert is not None:
@@ -330,6 +331,30 @@ def test_upsert_of_realtime_alone(make: Callable[..., Aging]) -> None:
     report = table.run()
     assert (report.markers, report.rows, table.ids()) == (1, {"REALTIME": 1}, [])
     assert not table.run().committed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_leaves_are_the_rows_that_were_seen_in_segments_that_go(make: Callable[..., Aging], seed: int) -> None:
+    """Random versions of few keys, some of them deletes, in overlapping segments of both halves, at three moments."""
+    dice = random.Random(seed)
+    days = {half: dice.choice([3, 5, 8]) for half in dice.choice([[OFFLINE], [OFFLINE, REALTIME]])}
+    table = make(days, upsert=True, deletes=True, now=0)
+    offline: list[Row] = []
+    for number in range(40):
+        day, op = dice.randrange(12), "delete" if dice.random() < 0.2 else "row"
+        one = row(dice.randrange(8), day * DAY, number, rt(day // 2), dice.randrange(9), op=op)
+        ingested(table, [one])
+        if day < 10:
+            offline.append(replace(one, segment=f"o{dice.choice([day // 3, (day + 1) // 4])}"))
+    moved(table, {"all": offline}, 10 * DAY, 40)
+    sql = "select order_id, $segmentName from orders limit 1000"
+    options = QueryOptions(tail=NoTail(), now_ms=lambda: table.now)
+    for now in (9, 12, 16):
+        table.now = now * DAY
+        before = {tuple(one) for one in run(sql, table.halves, options).rows}
+        dropped = table.run().segments.get("OFFLINE", ())
+        after = {tuple(one) for one in run(sql, table.halves, options).rows}
+        assert after == {one for one in before if one[1] not in dropped}, (now, dropped)
 
 
 # Tables that net deletes

@@ -90,8 +90,8 @@ def test_a_bad_pair_is_an_error(keys: dict[str, Any], message: str) -> None:
 
 
 def test_what_cannot_have_one_warns() -> None:
-    refreshed = pair("DAYS", "5") | {"segmentPushType": "REFRESH"}
-    found = parsed(pair("DAYS", "1"), refreshed)
+    refresh = {"batchIngestionConfig": {"segmentIngestionType": "REFRESH"}}
+    found = parsed(pair("DAYS", "1"), pair("DAYS", "5"), ingestionConfig=refresh)
     assert dict(found.retention) == {Half.REALTIME: 24 * HOUR}
     assert [warning.split(": ", 2)[2] for warning in found.warnings] == [
         "with REFRESH each push gives the data anew, as in Pinot; nothing is dropped by age."
