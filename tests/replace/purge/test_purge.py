@@ -154,7 +154,7 @@ def test_no_boundary_falls_to_where_rows_are_missing(lab: Lab) -> None:
         purge_rows(lab, GONE)
     change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(clear=True))
     purge_rows(lab, GONE)
-    with pytest.raises(ConflictError, match="a purge has removed rows before"):
+    with pytest.raises(ConflictError, match="a purge or retention has removed rows before"):
         change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(BUCKET + 20))
     seen = lab.rows()
     change_boundary(lab.bench, lab.spec, lab.halves.layout, Wish(BUCKET + 21))
