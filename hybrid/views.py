@@ -50,7 +50,8 @@ def table_details(spec: TableSpec) -> Json:
     move = spec.move
     task = {"bucket_ms": move.bucket_ms, "buffer_ms": move.buffer_ms, "merge": move.merge_type.value} if move else None
     window = {"revert_window_ms": spec.revert_window_ms if Half.OFFLINE in spec.halves else None}
-    return {**table_view(spec), "columns": columns, "move": task, **window}
+    retention = {half.value: spec.retention[half] for half in sorted(spec.retention)}
+    return {**table_view(spec), "columns": columns, "move": task, **window, "retention_ms": retention}
 
 
 def connector_views(found: Iterable[ConnectorStatus]) -> list[Json]:
