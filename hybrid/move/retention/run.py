@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 KIND = "retention"
 # What may come to REALTIME between the plan and the act: it only adds rows.
-_ADDING = frozenset({"ingest", "seal"})
+_ADDING = frozenset({"flow", "ingest", "seal"})
 Halves = Mapping[Half, HalfSnapshot]
 
 
