@@ -158,11 +158,11 @@ def test_a_commit_that_only_removes_is_followed(tmp_path: Path, ask: Ask) -> Non
     assert found is not None and found.rows == [(0,), (1,), (2,)]
     built = cache.built
     drop(Half.OFFLINE, "o0", replace(boundary, floor_ms=1001))
-    found, expected = cache.ask(sql), ask(halves, sql)
+    found, expected = cache.ask(sql), ask(halves, sql, ListTail())
     assert found is not None and found.rows == expected.rows == [(1,), (2,)] and cache.built == built
     assert found.stats.total_docs == expected.stats.total_docs == 4
     assert _read_on(found) == _read_on(expected)
     drop(Half.REALTIME, "orders__0__0__x", boundary)
-    found, expected = cache.ask(sql), ask(halves, sql)
+    found, expected = cache.ask(sql), ask(halves, sql, ListTail())
     assert found is not None and found.rows == expected.rows == [(1,), (2,)] and cache.built == built + 1
     assert found.stats.total_docs == expected.stats.total_docs == 3
