@@ -71,9 +71,8 @@ def test_a_move_that_comes_between_the_look_and_the_act(new_table: New) -> None:
 def test_a_replacement_of_a_segment_that_expires_meanwhile(new_table: New) -> None:
     table = aging(new_table)
     table.move(None)
-    first = next(name for name in table.segments() if name.startswith("t_0_"))
     table.said.when("Comparing", lambda: retain(table))
-    table.replace(first, [{"id": 0, "key": "k", "value": 70, "ts": 0}])
+    table.replace("t_0_0_0", [{"id": 0, "key": "k", "value": 70, "ts": 0}])
     assert table.said.all_happened
     assert table.queried() == [0, 1, 2, 3], "it is planned anew, as a segment that comes"
     assert retain(table).rows == {"OFFLINE": 1} and table.queried() == [1, 2, 3]
@@ -82,7 +81,7 @@ def test_a_replacement_of_a_segment_that_expires_meanwhile(new_table: New) -> No
 def test_a_replacement_whose_segments_have_expired_cannot_be_reverted(new_table: New) -> None:
     table = aging(new_table)
     table.move(None)
-    first, second, *_ = sorted(table.segments())
+    first, second = "t_0_0_0", f"t_{HOUR}_{HOUR}_0"
     table.replace(first, [{"id": 0, "key": "k", "value": 70, "ts": 0}])
     table.replace(second, [{"id": 1, "key": "k", "value": 71, "ts": HOUR}])
     newest, older = list_replacements(table.layout)
@@ -101,8 +100,7 @@ def test_a_key_does_not_come_back(new_table: New) -> None:
     table.ingest()
     table.move(None)
     assert table.visible() == table.queried() == [3]
-    second = sorted(table.segments())[1]
-    table.replace(second, [{"id": 1, "key": "other", "value": 1, "ts": HOUR}])
+    table.replace(f"t_{HOUR}_{HOUR}_0", [{"id": 1, "key": "other", "value": 1, "ts": HOUR}])
     report = retain(table)
     assert report.markers == 1
     assert table.visible() == table.queried() == [1, 3]
