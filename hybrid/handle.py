@@ -13,6 +13,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.plain import json_value
 from hybrid.spec.connectors import live_connector
+from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hybrid.ingest.seal import SealReport
     from hybrid.move.explicit import BoundaryReport, Wish
     from hybrid.move.move import MoveReport
+    from hybrid.move.retention.report import RetentionReport
     from hybrid.origins import Origin
     from hybrid.purges import Erasure
     from hybrid.replace.lineage import ReplacementEntry
@@ -190,6 +192,20 @@ class Table:
                 newest=lambda: self._home.spec(self.name),
             )
             run.ended(report.sentence, did_something=report.moved)
+        return report
+
+    def drop_expired(self, *, dry_run: bool = False) -> RetentionReport:
+        """Drops the segments that are older than their half keeps rows; see `hybrid.move.retention.run`."""
+        from hybrid.move.retention.run import require_retention, run_retention
+
+        if dry_run:
+            return run_retention(self._home.bench, self.spec, self.layout, dry_run=True)
+        require_retention(self.spec)
+        with self._home.recorded(self.name, RETENTION_TASK) as run:
+            if self.spec.upsert is not None:  # an older version in Kafka counts, too
+                self.catch_up()
+            report = run_retention(self._home.bench, self.spec, self.layout)
+            run.ended(report.sentence, did_something=report.committed)
         return report
 
     def catch_up(self) -> list[str]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from hybrid.spec.cron import Cron
+from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
 
@@ -30,12 +32,19 @@ class Schedule:
     result: str
 
 
+def crons_of(spec: TableSpec) -> dict[str, Cron]:
+    """When the tasks of a table run, by their type; one that only runs when it is asked to is left out."""
+    found = {MOVE_TASK: spec.move.schedule if spec.move is not None else None, RETENTION_TASK: spec.retention_schedule}
+    return {kind: cron for kind, cron in found.items() if cron is not None}
+
+
 def schedules_of(home: Hybrid, spec: TableSpec) -> list[Schedule]:
     """The schedules of one table."""
-    if spec.move is None or spec.move.schedule is None:
-        return []
-    cron, now_ms = spec.move.schedule, home.now_ms()
-    last = next(iter(home.catalog.runs.list(spec.name, 1, kind=MOVE_TASK)), None)
+    return [_schedule(home, spec, kind, cron) for kind, cron in crons_of(spec).items()]
+
+
+def _schedule(home: Hybrid, spec: TableSpec, kind: str, cron: Cron) -> Schedule:
+    last = next(iter(home.catalog.runs.list(spec.name, 1, kind=kind)), None)
     if last is None:
         state, result = "WAITING", "It has not run yet."
     elif last.incomplete:
@@ -43,7 +52,7 @@ def schedules_of(home: Hybrid, spec: TableSpec) -> list[Schedule]:
     else:
         state, result = "WAITING", f"{last.id} {last.state}: {last.result or ''}".rstrip(": ")
     # The scheduler runs what was due since the last run that it had asked for; a time that has passed is due now.
-    return [Schedule(spec.name, MOVE_TASK, cron.text, cron.next_after(now_ms), state, result)]
+    return Schedule(spec.name, kind, cron.text, cron.next_after(home.now_ms()), state, result)
 
 
 def epoch_ms(iso: str) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid import views
 from hybrid.errors import NotFoundError
 from hybrid.plain import json_value
+from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.upsert_json import MOVE_TASK
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Json = Any
 INGEST, JOB, REVERT, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "revert", "seal", "boundary", "backfill"
 REPLACE, REPLAY, PURGE = "replace", "replay", "purge"
+TASK_TYPES = (MOVE_TASK, RETENTION_TASK)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ class Verb:
     call: Callable[..., Json]
     run_type: str | None = None
     only_one: bool = False
+
+    def type_of(self, arguments: Mapping[str, Any]) -> str | None:
+        """The type of a run with these arguments: that of the task, where one is run by its type."""
+        named = arguments.get("type")
+        return named if self.call is task_run and named in TASK_TYPES else self.run_type
 
 
 # Tables
@@ -209,8 +216,10 @@ def rejected_replay(home: Hybrid, *, table: str, dry_run: bool = False) -> Json:
 
 def task_run(home: Hybrid, *, table: str, type: str, dry_run: bool = False) -> Json:
     """Runs a task of a table as its schedule would."""
+    if type == RETENTION_TASK:
+        return views.retention_view(home.table(table).drop_expired(dry_run=dry_run))
     if type != MOVE_TASK:
-        raise NotFoundError.named("Task type", type, [MOVE_TASK])
+        raise NotFoundError.named("Task type", type, TASK_TYPES)
     return move(home, table=table, dry_run=dry_run)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hybrid.handle import Segment, Table
     from hybrid.move.explicit import BoundaryReport
     from hybrid.move.move import MoveReport
+    from hybrid.move.retention.report import RetentionReport
     from hybrid.query.engine import QueryResult
     from hybrid.schedules import Schedule
     from hybrid.spec.table_config import TableSpec
@@ -49,7 +50,8 @@ def table_details(spec: TableSpec) -> Json:
     move = spec.move
     task = {"bucket_ms": move.bucket_ms, "buffer_ms": move.buffer_ms, "merge": move.merge_type.value} if move else None
     window = {"revert_window_ms": spec.revert_window_ms if Half.OFFLINE in spec.halves else None}
-    return {**table_view(spec), "columns": columns, "move": task, **window}
+    retention = {half.value: spec.retention[half] for half in sorted(spec.retention)}
+    return {**table_view(spec), "columns": columns, "move": task, **window, "retention_ms": retention}
 
 
 def connector_views(found: Iterable[ConnectorStatus]) -> list[Json]:
@@ -86,6 +88,12 @@ def move_view(report: MoveReport) -> Json:
     """What a move did."""
     boundary = {"time": instant(report.boundary.time_ms), **report.boundary.to_json()}
     return _plain({**vars(report), "boundary": boundary})
+
+
+def retention_view(report: RetentionReport) -> Json:
+    """What retention did."""
+    kept = [vars(one) for one in report.kept]
+    return _plain({**vars(report), "kept": kept, "floor": instant(report.floor_ms)})
 
 
 def boundary_view(table: Table) -> Json:

@@ -27,7 +27,7 @@ from hybrid.logs import log_context
 from hybrid.spec.table_config import Half
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table.state import Act
-from hybrid.verbs import JOB, VERBS
+from hybrid.verbs import JOB, TASK_TYPES, VERBS
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -46,16 +46,15 @@ def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) 
     NotFoundError or SpecError for arguments that name nothing: nothing is queued then.
     """
     found = VERBS[verb]
-    assert found.run_type is not None, f"{verb} is not queued"
+    run_type = found.type_of(arguments)
+    assert run_type is not None, f"{verb} is not queued"
     table = _table_of(home, verb, arguments)
-    prefix = f"Task_{MOVE_TASK}" if found.run_type == MOVE_TASK else found.run_type
+    prefix = f"Task_{run_type}" if run_type in TASK_TYPES else run_type
     number = wall_clock_ms()
     alone = found.only_one and not arguments.get("dry_run")
     while True:
         run_id = f"{prefix}_{number}"
-        queued = home.catalog.runs.enqueue(
-            RunRequest(run_id, table, found.run_type, verb, arguments, source, only_one=alone)
-        )
+        queued = home.catalog.runs.enqueue(RunRequest(run_id, table, run_type, verb, arguments, source, only_one=alone))
         if queued is not None or home.catalog.runs.find(run_id) is None:
             return queued
         number += 1  # another one of this very millisecond has the id

@@ -19,7 +19,7 @@ def task() -> None:
 @click.option("--dry-run", is_flag=True, help="Say what it would do; change nothing.")
 @pass_cli
 def run(cli: Cli, name: str, type_: str, dry_run: bool) -> None:
-    """Run a task of a table now: RealtimeToOfflineSegmentsTask (one bucket, as `hybrid move`)."""
+    """Run a task of a table now: RealtimeToOfflineSegmentsTask (one bucket, as `hybrid move`) or RetentionManager."""
     tell(cli, ask(cli, "task_run", table=name, type=type_, dry_run=dry_run))
 
 
@@ -27,7 +27,7 @@ def run(cli: Cli, name: str, type_: str, dry_run: bool) -> None:
 @click.argument("name", metavar="[TABLE]", required=False)
 @pass_cli
 def list_(cli: Cli, name: str | None) -> None:
-    """What ran, newest first: ingestions, moves, jobs, reverts."""
+    """What ran, newest first: ingestions, moves, retention, jobs, reverts."""
     cli.emit(ask(cli, "runs", table=name), ["id", "created_at", "table", "type", "state", "result"])
 
 

@@ -103,8 +103,9 @@ def _set(spec: TableSpec, boundary: Boundary, last_ms: int | None, limit_ms: int
         )
     if boundary.floor_ms is not None and limit_ms < boundary.floor_ms:
         raise ConflictError(
-            f"The boundary of '{spec.name}' cannot be set to {utc(limit_ms)}: a purge has removed rows before "
-            f"{utc(boundary.floor_ms)} from REALTIME, so it cannot answer for that time any more. Nothing was changed.",
+            f"The boundary of '{spec.name}' cannot be set to {utc(limit_ms)}: a purge or retention has "
+            f"removed rows before {utc(boundary.floor_ms)}, and REALTIME cannot answer for that time any more. Nothing "
+            "was changed.",
             hint=f"hybrid boundary show {spec.name}",
         )
     sentence = (

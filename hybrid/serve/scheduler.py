@@ -6,9 +6,9 @@ import logging
 
 from hybrid.api import Hybrid
 from hybrid.errors import HybridError
-from hybrid.schedules import SCHEDULE, epoch_ms
+from hybrid.schedules import SCHEDULE, crons_of, epoch_ms
+from hybrid.spec.cron import Cron
 from hybrid.spec.table_config import TableSpec
-from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.workqueue import enqueue
 
 _LOG = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ class Scheduler:
 
     def __init__(self, home: Hybrid) -> None:
         self._home = home
-        self._since: dict[str, int] = {}
+        self._since: dict[tuple[str, str], int] = {}
 
     def look(self) -> None:
         """Queues what is due now. A table that cannot be read is logged and left alone."""
@@ -30,21 +30,23 @@ class Scheduler:
                 _LOG.warning("The schedule of '%s' cannot be read: %s", name, error)
 
     def _look_at(self, spec: TableSpec) -> None:
-        if spec.move is None or spec.move.schedule is None:
-            return
-        due_ms = spec.move.schedule.next_after(self._since_ms(spec.name))
+        for kind, cron in crons_of(spec).items():
+            self._look_at_task(spec, kind, cron)
+
+    def _look_at_task(self, spec: TableSpec, kind: str, cron: Cron) -> None:
+        due_ms = cron.next_after(self._since_ms(spec.name, kind))
         now_ms = self._home.now_ms()
         if due_ms is None or due_ms > now_ms:
             return
-        self._since[spec.name] = now_ms
-        run = enqueue(self._home, "task_run", {"table": spec.name, "type": MOVE_TASK}, SCHEDULE)
+        self._since[spec.name, kind] = now_ms
+        run = enqueue(self._home, "task_run", {"table": spec.name, "type": kind}, SCHEDULE)
         if run is None:
-            _LOG.info("'%s' is due on '%s', but its last run is still incomplete.", MOVE_TASK, spec.name)
+            _LOG.info("'%s' is due on '%s', but its last run is still incomplete.", kind, spec.name)
 
-    def _since_ms(self, table: str) -> int:
+    def _since_ms(self, table: str, kind: str) -> int:
         """When the schedule was last served: its newest scheduled run; else when this scheduler first saw the table."""
-        if table not in self._since:
-            runs = self._home.catalog.runs.list(table, kind=MOVE_TASK)
+        if (table, kind) not in self._since:
+            runs = self._home.catalog.runs.list(table, kind=kind)
             last = next((run for run in runs if run.source == SCHEDULE), None)
-            self._since[table] = epoch_ms(last.created_at) if last else self._home.now_ms()
-        return self._since[table]
+            self._since[table, kind] = epoch_ms(last.created_at) if last else self._home.now_ms()
+        return self._since[table, kind]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -13,9 +13,11 @@ from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
+from hybrid.spec.retention_json import RETENTION_TASK
+from hybrid.spec.table_config import TableSpec
 from hybrid.spec.table_keys import TASKS
 from hybrid.spec.upsert_json import MOVE_TASK
-from hybrid.verbs import VERBS
+from hybrid.verbs import TASK_TYPES, VERBS
 
 router = APIRouter(tags=["tasks"])
 STATES = {
@@ -26,10 +28,13 @@ STATES = {
     "FAILED": "FAILED",
     "INTERRUPTED": "STOPPED",
 }
-_TYPES = (MOVE_TASK,)
 _RUNS_MAX = 1000
 _LENGTH_MAX = 200
 _EXAMPLE_ID = f"Task_{MOVE_TASK}_1637491080000"
+_NAMED_BY = {
+    MOVE_TASK: "its REALTIME config names none under task.taskTypeConfigsMap.",
+    RETENTION_TASK: "no config of its halves names a retentionTimeUnit and retentionTimeValue that count.",
+}
 TaskType = Annotated[str, Path(examples=[MOVE_TASK])]
 TaskId = Annotated[str, Path(examples=[_EXAMPLE_ID])]
 
@@ -47,14 +52,14 @@ def schedule(
     Where a table's task waits or runs already, no second one is queued: the id is null, and `schedulingErrors` says so.
     """
     context = context_of(request)
-    types = _TYPES if type_ is None else (_known(type_),)
-    return _scheduled(context, types[0], _tables(context, types[0], table))
+    types = TASK_TYPES if type_ is None else (_known(type_),)
+    return _scheduled(context, _tables(context, types, table))
 
 
-@router.get("/tasks/tasktypes", summary="List the task types", responses=shown([MOVE_TASK]))
+@router.get("/tasks/tasktypes", summary="List the task types", responses=shown(list(TASK_TYPES)))
 def list_types() -> list[str]:
     """The types of tasks that can run."""
-    return list(_TYPES)
+    return list(TASK_TYPES)
 
 
 @router.get(
@@ -134,38 +139,46 @@ def list_states(request: Request, type: TaskType) -> dict[str, str]:
     return {run.id: STATES[run.state] for run in _runs(context_of(request).home, _known(type))}
 
 
-def _tables(context: Context, type_: str, table: str | None) -> list[str]:
-    """The tables whose task is to run; SpecError when the one that was named does not have it."""
+def _tables(context: Context, types: Sequence[str], table: str | None) -> dict[str, list[str]]:
+    """By type the tables whose task is to run; SpecError when the one that was named has none of these tasks."""
     home = context.home
     if table is None:
-        return [name for name in home.table_names() if home.spec(name).move is not None]
-    found = named(context, table).table
-    if found.spec.move is None:
-        raise SpecError(
-            f"Table '{found.name}' has no {type_}: its REALTIME config names none under task.taskTypeConfigsMap."
-        )
-    return [found.name]
+        specs = [home.spec(name) for name in home.table_names()]
+        return {type_: [spec.name for spec in specs if _has(spec, type_)] for type_ in types}
+    spec = named(context, table).table.spec
+    found = {type_: [spec.name] for type_ in types if _has(spec, type_)}
+    if not found:
+        raise SpecError(f"Table '{spec.name}' has no {types[0]}: {_NAMED_BY[types[0]]}")
+    return found
 
 
-def _scheduled(context: Context, type_: str, tables: Iterable[str]) -> dict[str, Any]:
-    queued: list[str] = []
+def _has(spec: TableSpec, type_: str) -> bool:
+    return spec.move is not None if type_ == MOVE_TASK else bool(spec.retention)
+
+
+def _scheduled(context: Context, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The ids by type. A type that no table has is only told when there is no other, or it was asked for."""
+    queued: dict[str, list[str]] = {type_: [] for type_ in wanted}
     errors: list[str] = []
-    for table in tables:
-        try:
-            queued.append(context.queue("task_run", {"table": table, "type": type_}).id)
-        except ConflictError as error:
-            errors.append(str(error))
-    if not queued and not errors:
-        errors.append(f"No table has a {type_}.")
+    for type_, tables in wanted.items():
+        for table in tables:
+            try:
+                queued[type_].append(context.queue("task_run", {"table": table, "type": type_}).id)
+            except ConflictError as error:
+                errors.append(str(error))
+    first, *_ = wanted
+    if not errors and not any(queued.values()):
+        errors.append(f"No table has a {first}.")
     told = {"schedulingErrors": " ".join(errors)} if errors else {}
-    return {type_: ",".join(queued) or None, **told}
+    named_types = [type_ for type_ in wanted if wanted[type_] or type_ == first]
+    return {**{type_: ",".join(queued[type_]) or None for type_ in named_types}, **told}
 
 
 def _known(type_: str) -> str:
     if type_ in TASKS:
-        raise SpecError(f"Task type '{type_}' is not built yet. There is {', '.join(_TYPES)}.")
-    if type_ not in _TYPES:
-        raise NotFoundError.named("Task type", type_[:_LENGTH_MAX], _TYPES)
+        raise SpecError(f"Task type '{type_}' is not built yet. There is {', '.join(TASK_TYPES)}.")
+    if type_ not in TASK_TYPES:
+        raise NotFoundError.named("Task type", type_[:_LENGTH_MAX], TASK_TYPES)
     return type_
 
 

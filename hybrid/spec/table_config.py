@@ -115,7 +115,7 @@ class TableSpec:
     Kafka is its stream.
     `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
     `expectations` must hold of the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed when
-    a half is laid.
+    a half is laid. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is not in it.
     """
 
     name: str
@@ -132,6 +132,8 @@ class TableSpec:
     boundary_mode: BoundaryMode | None = None
     boundary_lag_ms: int = 86_400_000
     revert_window_ms: int = 30 * 86_400_000
+    retention: Mapping[Half, int] = field(default_factory=dict)
+    retention_schedule: Cron | None = None
     batch: BatchIngestion = field(default_factory=BatchIngestion)
     by_flows: bool = False
     connectors: tuple[Connector, ...] = ()

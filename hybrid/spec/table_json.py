@@ -20,6 +20,12 @@ from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.period import parse_period
+from hybrid.spec.retention_json import (
+    RETENTION_SCHEDULE,
+    parse_retention,
+    parse_retention_schedule,
+    retention_warnings,
+)
 from hybrid.spec.schema import FieldKind, Schema
 from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
@@ -61,6 +67,7 @@ def parse_table(
     move = parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None
     stream = _stream(realtime, connectors, halves, brokers) if realtime else None
     batch = parse_batch_ingestion(halves[Half.OFFLINE]) if Half.OFFLINE in halves else BatchIngestion()
+    retention = parse_retention(halves, time_column)
     spec = TableSpec(
         name=_table_name(halves),
         schema=schema,
@@ -75,6 +82,8 @@ def parse_table(
         ingestion={half: parse_ingestion(top, schema) for half, top in halves.items()},
         boundary_mode=_boundary_mode(halves),
         revert_window_ms=_revert_window_ms(halves),
+        retention=retention,
+        retention_schedule=parse_retention_schedule(halves, retention),
         boundary_lag_ms=_LAG_HOURLY_MS if batch.hourly else _LAG_DAILY_MS,
         batch=batch,
         by_flows=realtime is not None and _by_flows(realtime),
@@ -85,7 +94,7 @@ def parse_table(
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
         offline_doc=halves[Half.OFFLINE].doc if Half.OFFLINE in halves else None,
-        warnings=(*schema.warnings, *_warnings(halves)),
+        warnings=(*schema.warnings, *_warnings(halves, time_column)),
     )
     if task and spec.nets_deletes and move is not None and move.merge_type is MergeType.DEDUP:
         message = "'dedup' would change what deletes leave: of equal rows they take away one each. Use concat."
@@ -273,7 +282,7 @@ def _check_honoured(halves: Halves) -> None:
         must_be_empty(top)
 
 
-def _warnings(halves: Halves) -> Iterator[str]:
+def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
     for half, top in halves.items():
         for path, known in KEYS.items():
             section = top
@@ -281,7 +290,7 @@ def _warnings(halves: Halves) -> Iterator[str]:
                 section = section.section(part)
             yield from section.unknown(known)
         yield from ingestion_warnings(top.section("ingestionConfig"))
-        yield from _retention_warning(top.section("segmentsConfig"))
+        yield from retention_warnings(halves, half, time_column)
         yield from _custom_warnings(top.section("metadata").section("customConfigs"))
         yield from upsert_warnings(top.section("upsertConfig"))
         yield from _task_warnings(top.section("task").section("taskTypeConfigsMap"))
@@ -290,16 +299,10 @@ def _warnings(halves: Halves) -> Iterator[str]:
             yield from stream_warnings(find_stream(top))
 
 
-def _retention_warning(section: Section) -> Iterator[str]:
-    if section.has("retentionTimeValue") or section.has("retentionTimeUnit"):
-        place = section.at("retentionTimeUnit, retentionTimeValue")
-        yield f"{section.source}: {place}: retention is not built yet; nothing is dropped by age."
-
-
 def _custom_warnings(section: Section) -> Iterator[str]:
     own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
     yield from Section(own, section.source, section.path).unknown(
-        {_BOUNDARY, _FLOWS, _DDL, _COLUMNS, _REVERT_WINDOW, EXPECTATIONS}
+        {_BOUNDARY, _FLOWS, _DDL, _COLUMNS, _REVERT_WINDOW, RETENTION_SCHEDULE, EXPECTATIONS}
     )
 
 

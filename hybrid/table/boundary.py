@@ -58,7 +58,7 @@ class Boundary:
 
     `mode` is fixed when the table is created. `override_ms` is the limit that somebody has set in the place of the
     mode's own, until it is cleared. Neither changes what moves have taken over. Of times before `floor_ms` the REALTIME
-    half no longer holds all that was taken over, so no limit that is in effect may fall below it.
+    half no longer holds all that was taken over, or holds what has expired: no limit in effect may fall below it.
     """
 
     time_ms: int | None = None

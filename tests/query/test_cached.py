@@ -124,3 +124,45 @@ def test_a_purge_has_the_rows_laid_anew(tmp_path: Path) -> None:
     halves.commit_offline([], kind="purge")
     found = cache.ask(sql)
     assert found is not None and found.rows == [(1,)] and cache.built == built + 1
+
+
+def test_a_commit_that_only_removes_is_followed(tmp_path: Path, ask: Ask) -> None:
+    """As retention drops segments: from OFFLINE by the difference, from REALTIME by building the rows anew."""
+    from deltalake import CommitProperties, DeltaTable
+
+    from hybrid.lake.log import open_half
+    from hybrid.spec.table_config import Half
+    from hybrid.table.boundary import Boundary
+    from hybrid.table.state import to_user_metadata
+    from tests.query.halves import act
+
+    halves = Halves.create(tmp_path, orders_spec())
+
+    def row(number: int, segment: str) -> Row:
+        values = {"order_id": number, "customer": "a", "amount": 1.0, "ts": 1000 + number}
+        return Row(values, 1000 + number, number, segment=segment)
+
+    def drop(half: Half, segment: str, boundary: Boundary) -> None:
+        newest = open_half(halves.layout.half(half)).state
+        changed = {"boundary": boundary} if half is Half.OFFLINE else {}
+        state = replace(newest, act=act("retention", newest.act.number + 1, segments=[segment]), **changed)
+        told = CommitProperties(custom_metadata={"userMetadata": to_user_metadata(state)})
+        DeltaTable(str(halves.layout.half(half))).delete(f"_hy_segment = '{segment}'", commit_properties=told)
+
+    for number in range(3):
+        halves.commit_realtime([row(number, f"orders__0__{number}__x")], offsets={KEY: number + 1})
+    boundary = Boundary(1002, {KEY: 3})
+    halves.commit_offline([row(number, f"o{number}") for number in range(2)], boundary)
+    cache, sql = SteppedCache(halves, NOW_MS, ListTail()), "select order_id from orders order by order_id limit 100"
+    found = cache.ask(sql)
+    assert found is not None and found.rows == [(0,), (1,), (2,)]
+    built = cache.built
+    drop(Half.OFFLINE, "o0", replace(boundary, floor_ms=1001))
+    found, expected = cache.ask(sql), ask(halves, sql, ListTail())
+    assert found is not None and found.rows == expected.rows == [(1,), (2,)] and cache.built == built
+    assert found.stats.total_docs == expected.stats.total_docs == 4
+    assert _read_on(found) == _read_on(expected)
+    drop(Half.REALTIME, "orders__0__0__x", boundary)
+    found, expected = cache.ask(sql), ask(halves, sql, ListTail())
+    assert found is not None and found.rows == expected.rows == [(1,), (2,)] and cache.built == built + 1
+    assert found.stats.total_docs == expected.stats.total_docs == 3

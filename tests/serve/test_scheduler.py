@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,11 @@ import pytest
 from hybrid.api import Hybrid, TableDocuments
 from hybrid.progress import Silent
 from hybrid.serve.scheduler import Scheduler
+from hybrid.spec.cron import Cron
+from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.settings import load_settings
+from hybrid.spec.table_config import Half
+from hybrid.spec.upsert_json import MOVE_TASK
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 MINUTE_MS = 60_000
@@ -97,3 +102,18 @@ def test_a_table_that_cannot_be_read_does_not_stop_the_others(hy: Hybrid, clock:
     clock.pass_minutes(5)
     scheduler.look()
     assert [run.table_name for run in hy.catalog.runs.list()] == ["orders"]
+
+
+def test_each_task_of_a_table_has_its_own_schedule(hy: Hybrid, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    cron = Cron.parse("0 0/20 * * * ?", "test", "schedule")
+    spec = replace(hy.spec("orders"), retention={Half.OFFLINE: 1}, retention_schedule=cron)
+    monkeypatch.setattr(hy, "spec", lambda name: spec)
+    scheduler = Scheduler(hy)
+    scheduler.look()
+    clock.pass_minutes(5)
+    scheduler.look()
+    assert [run.type for run in hy.runs()] == [MOVE_TASK]
+    clock.pass_minutes(10)
+    scheduler.look()
+    assert sorted(run.type for run in hy.runs()) == sorted([MOVE_TASK, RETENTION_TASK])
+    assert [one.state for one in hy.schedules("orders")] == ["QUEUED", "QUEUED"]

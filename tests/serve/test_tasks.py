@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from hybrid.spec.retention_json import RETENTION_TASK as RETENTION
 from tests.serve.app import MOVE, OFFLINE, SCHEMA, App
 
 
@@ -38,7 +39,7 @@ def test_what_is_not_there(orders: App) -> None:
 
 @pytest.mark.parametrize(("ended", "word"), [("DONE", "COMPLETED"), ("NOTHING", "COMPLETED"), ("FAILED", "FAILED")])
 def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
-    assert orders.get("/tasks/tasktypes") == [MOVE]
+    assert orders.get("/tasks/tasktypes") == [MOVE, RETENTION]
     assert orders.get(f"/tasks/{MOVE}/state") == "NOT_STARTED"
     task = orders.ok("POST", "/tasks/schedule")[MOVE]
     assert orders.get(f"/tasks/task/{task}/state") == "NOT_STARTED"
@@ -65,3 +66,21 @@ def test_schedules(orders: App) -> None:
     (found,) = orders.get("/tasks/schedules?tableName=orders_REALTIME")
     assert (found["table"], found["state"], found["schedule"]) == ("orders", "WAITING", "0 0/5 * * * ?")
     assert orders.refused("GET", "/tasks/schedules?tableName=order")[0] == 404
+
+
+def test_retention_is_a_task_of_tables_that_have_one(orders: App) -> None:
+    refused = orders.refused("POST", f"/tasks/schedule?taskType={RETENTION}&tableName=orders")
+    assert refused[0] == 400 and "no config of its halves names a retentionTimeUnit" in refused[1]
+    none = {RETENTION: None, "schedulingErrors": f"No table has a {RETENTION}."}
+    assert orders.ok("POST", f"/tasks/schedule?taskType={RETENTION}") == none
+    config = orders.get("/tables/orders")["OFFLINE"]
+    config["segmentsConfig"].update(retentionTimeUnit="DAYS", retentionTimeValue="5")
+    orders.ok("PUT", "/tables/orders", config)
+    answer = orders.ok("POST", "/tasks/schedule?tableName=orders")
+    assert list(answer) == [MOVE, RETENTION] and re.fullmatch(rf"Task_{RETENTION}_\d{{13}}", answer[RETENTION])
+    run = orders.home.run(answer[RETENTION])
+    assert (run.type, run.verb, run.arguments) == (RETENTION, "task_run", {"table": "orders", "type": RETENTION})
+    again = orders.ok("POST", f"/tasks/schedule?taskType={RETENTION}")
+    assert again[RETENTION] is None and "incomplete run of this task already" in again["schedulingErrors"]
+    (found,) = orders.get("/tasks/schedules")
+    assert (found["type"], found["schedule"], found["state"]) == (RETENTION, "0 0 0/6 * * ?", "QUEUED")

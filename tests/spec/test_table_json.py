@@ -222,7 +222,6 @@ def test_both_halves_are_not_needed_but_one_is(schema_doc: dict[str, Any]) -> No
 def test_keys_without_effect_warn_once_each(parse: Parse) -> None:
     def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
         offline["quota"] = {"storage": "1G"}
-        offline["segmentsConfig"].update(retentionTimeUnit="DAYS", retentionTimeValue="5")
         realtime["tableIndexConfig"]["frobnicate"] = True
         realtime["metadata"]["customConfigs"].update({"hybrid.bundary": "exact", "owner": "me"})
         realtime["task"]["taskTypeConfigsMap"]["MergeRollupTask"] = {}
@@ -230,7 +229,7 @@ def test_keys_without_effect_warn_once_each(parse: Parse) -> None:
 
     places = [warning.split(": ")[1] for warning in parse(change).warnings]
     assert sorted(places) == sorted([
-        "quota", "segmentsConfig.retentionTimeUnit, retentionTimeValue", "tableIndexConfig.frobnicate",
+        "quota", "tableIndexConfig.frobnicate",
         "metadata.customConfigs.hybrid.bundary", "task.taskTypeConfigsMap.MergeRollupTask",
         "tableIndexConfig.streamConfigs.sasl.mechanism",
     ])  # fmt: skip

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
@@ -215,6 +216,9 @@ class CachedRows:
             self._stage(commit.added, (), first=first)
         # Staging may lay the rows anew, at the revision they are of: what follows is the next one's.
         removed = [self._files.pop(path) for path in commit.removed]
+        left = {Path(path).parent for path in self._files}
+        emptied = {Path(path).parent for path in commit.removed} - left
+        self._segments -= {folder.name.partition("=")[2] for folder in emptied}
         if self._boundary is not None and isinstance(commit.state, OfflineState):
             self._boundary = commit.state.boundary
             self._effective = effective_boundary(self._boundary, None, self._spec.boundary_lag_ms)
@@ -224,7 +228,7 @@ class CachedRows:
         self._docs += sum(file.rows for file in commit.added)
         with self._commit():
             if removed:
-                self._delete(f"{FILE} IN ({', '.join(map(str, removed))})")
+                self._docs -= self._delete(f"{FILE} IN ({', '.join(map(str, removed))})")
             if self._effective is not None:
                 self._delete(f"{FILE} = 0 AND NOT ({visible_realtime_sql(self._effective)})")
             if commit.added:
@@ -431,12 +435,14 @@ class CachedRows:
         self._marked += marked
         return rows + marked
 
-    def _delete(self, where: str, parameters: Sequence[object] = ()) -> None:
+    def _delete(self, where: str, parameters: Sequence[object] = ()) -> int:
+        """Takes rows out; how many."""
         rows = self._count(f"DELETE FROM {self._relation} WHERE {where}", parameters)
         if self._marked:
             self._marked -= self._count(f"DELETE FROM {self._marks} WHERE {where}", parameters)
         self._rows -= rows
         self._changed += rows
+        return rows
 
     def _count(self, statement: str, parameters: Sequence[object] = ()) -> int:
         """Runs it; how many rows it touched, or its one number."""

@@ -167,7 +167,7 @@ def test_no_boundary_falls_to_where_rows_are_missing(deleted: Lab) -> None:
         purge_rows(deleted, GONE)
     change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(clear=True))
     purge_rows(deleted, GONE)
-    with pytest.raises(ConflictError, match="a purge has removed rows before"):
+    with pytest.raises(ConflictError, match="a purge or retention has removed rows before"):
         change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(BUCKET + 20))
     seen = deleted.rows()
     change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(BUCKET + 21))

@@ -1,0 +1,98 @@
+"""Which segments are expired, and what of the boundary must outlive them. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from hybrid.lake.log import DataFile
+from hybrid.spec.table_config import BoundaryMode
+from hybrid.table.boundary import Boundary
+from hybrid.table.effective import EffectiveBoundary, effective_boundary
+
+
+@dataclass(frozen=True)
+class Aged:
+    """A segment by its files: the first and last time of a row (epoch ms), None where they do not tell."""
+
+    name: str
+    rows: int
+    bytes: int
+    low: int | None
+    high: int | None
+    files: frozenset[str]
+
+    def ends_before(self, time_ms: int) -> bool:
+        """Whether every row is surely older than `time_ms`."""
+        return self.high is not None and self.high < time_ms
+
+
+def by_age(files: Iterable[DataFile], without: Collection[str] = ()) -> list[Aged]:
+    """The segments of some files but those named in `without`, oldest end first; those whose end is not known last."""
+    grouped: dict[str, list[DataFile]] = defaultdict(list)
+    for file in files:
+        if file.segment not in without:
+            grouped[file.segment].append(file)
+    found = [_aged(name, of_segment) for name, of_segment in grouped.items()]
+    return sorted(found, key=lambda one: (one.high is None, one.high or 0, one.name))
+
+
+def _aged(name: str, files: Sequence[DataFile]) -> Aged:
+    times = [file.times for file in files if file.times is not None]
+    known = len(times) == len(files)
+    return Aged(
+        name,
+        sum(file.rows for file in files),
+        sum(file.bytes for file in files),
+        min(low for low, _ in times) if known else None,
+        max(high for _, high in times) if known else None,
+        frozenset(file.path for file in files),
+    )
+
+
+def last_of(segments: Iterable[Aged]) -> int | None:
+    """The last time in some segments; None without any."""
+    return max((one.high for one in segments if one.high is not None), default=None)
+
+
+def below_all_others(going: Iterable[Aged], staying: Iterable[Aged], beside_ms: int | None) -> list[Aged]:
+    """Those of `going` that end before everything that stays begins, oldest end first.
+
+    `beside_ms` is the first time of what stays elsewhere, None: nothing does. A segment that cannot go stays, too.
+    """
+    lows = [one.low for one in staying]
+    if None in lows:
+        return []
+    first = min([low for low in lows if low is not None] + ([] if beside_ms is None else [beside_ms]), default=None)
+    left = sorted(going, key=lambda one: one.high or 0)
+    while left and first is not None and not left[-1].ends_before(first):
+        low = left.pop().low
+        first = first if low is None else min(first, low)
+    return left
+
+
+def covered_by_itself(boundary: Boundary, last_ms: int | None, lag_ms: int) -> EffectiveBoundary:
+    """What a boundary covers whatever was set by hand: (T, F); time alone in mode pinot while nothing names a frontier.
+
+    `last_ms` is the last offline time (None: no row), `lag_ms` mode pinot's lag.
+    """
+    if boundary.mode is BoundaryMode.PINOT and not boundary.frontier:
+        return effective_boundary(replace(boundary, override_ms=None), last_ms, lag_ms)
+    return EffectiveBoundary(boundary.time_ms, boundary.frontier)
+
+
+def floor_of_offline(boundary: Boundary, last_ms: int | None, lag_ms: int, dropped_ms: int) -> int | None:
+    """The floor when offline rows up to `dropped_ms` go: no limit may bring their realtime copies back.
+
+    Not above the limit that the boundary has by itself: realtime rows from there on are seen. None: it covers nothing.
+    """
+    limit_ms = effective_boundary(replace(boundary, override_ms=None), last_ms, lag_ms).limit_ms
+    return None if limit_ms is None else min(dropped_ms + 1, limit_ms)
+
+
+def never_shown(boundary: Boundary) -> EffectiveBoundary:
+    """The realtime rows that no boundary shows again, however limits move: below the floor, and taken over."""
+    if boundary.floor_ms is None or boundary.time_ms is None:
+        return EffectiveBoundary(None, boundary.frontier)
+    return EffectiveBoundary(min(boundary.floor_ms, boundary.time_ms), boundary.frontier)

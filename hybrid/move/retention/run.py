@@ -1,0 +1,334 @@
+"""Retention: drops the segments that are older than their half keeps rows. Decisions and reasons: docs/adr/0015.
+
+The sequence, and what a death in between leaves (the next run does the rest):
+  read the logs: which segments are expired          nothing done; most often nothing is, and no JVM is started
+  count what has not moved, stage delete markers     staged files, swept by the next act
+  take the OFFLINE lock; changed? plan anew          nothing done
+  one commit to OFFLINE: its segments go, the        done, or not done
+  floor rises above all that goes in either half
+  one commit to REALTIME, under its lock             done, or not done: what is left is hidden by the boundary
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import OvertakenError, SpecError
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout, quoted, segment_order
+from hybrid.lake.log import HalfSnapshot, acts_between, open_half
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.move.retention.markers import Markers, deciding, stage_markers
+from hybrid.move.retention.plan import (
+    Aged,
+    below_all_others,
+    by_age,
+    covered_by_itself,
+    floor_of_offline,
+    last_of,
+    never_shown,
+)
+from hybrid.move.retention.report import Dropped, Kept, RetentionReport, Told
+from hybrid.plain import utc
+from hybrid.progress import counted
+from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.boundary import Boundary
+from hybrid.table.coverage_sql import covered_sql, visible_realtime_sql
+from hybrid.table.state import Act, HalfState, next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+KIND = "retention"
+# What may come to REALTIME between the plan and the act: it only adds rows.
+_ADDING = frozenset({"flow", "ingest", "seal"})
+Halves = Mapping[Half, HalfSnapshot]
+
+
+def run_retention(bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False) -> RetentionReport:
+    """Drops what is expired of each half that has a retention.
+
+    SpecError when the table has none; ConflictError when other acts kept overtaking it: what was committed stands.
+    """
+    require_retention(spec)
+    run = _Run(bench, spec, layout, bench.now_ms(), dry_run)
+    return bench.until_not_overtaken(spec.name, run.attempt)
+
+
+def require_retention(spec: TableSpec) -> None:
+    """SpecError for a table that keeps its rows for ever."""
+    if spec.retention:
+        return
+    if spec.time_column is None:
+        raise SpecError(
+            f"Table '{spec.name}' has no time column: its rows have no age, so none is dropped by it.",
+            hint='Name one in "segmentsConfig": {"timeColumnName": ...} when you create a table.',
+        )
+    raise SpecError(
+        f"Table '{spec.name}' has no retention: it keeps its rows for ever.",
+        hint='Add "segmentsConfig": {"retentionTimeUnit": "DAYS", "retentionTimeValue": "30"} to the config of a half.',
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What goes of a half. `expired` are all segments that no row of is left of, `going` those that are written anew.
+
+    They differ by segments that consist of delete markers that have to stay. `strict`: other rows were looked at too.
+    """
+
+    half: Half
+    base: HalfSnapshot
+    before_ms: int
+    expired: Sequence[Aged] = ()
+    going: Sequence[Aged] = ()
+    markers: Markers | None = None
+    strict: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The segments that are written anew."""
+        return tuple(one.name for one in self.going)
+
+    def dropped(self, version: int | None) -> Dropped:
+        """What the commit did, or would do."""
+        left = self.markers.counts if self.markers is not None else {}
+        markers = sum(left.get(name, 0) for name in self.names)
+        rows = sum(one.rows for one in self.going) - markers
+        size = sum(one.bytes for one in self.going)
+        return Dropped(self.half, self.names, rows, size, markers, self.before_ms, version)
+
+
+class _Run:
+    """One run. The clock is read once, and what was committed before another act came first stays told."""
+
+    def __init__(self, bench: Workbench, spec: TableSpec, layout: TableLayout, now_ms: int, dry_run: bool) -> None:
+        self._bench, self._spec, self._layout = bench, spec, layout
+        self._now_ms, self._dry_run = now_ms, dry_run
+        self._told = Told()
+
+    def attempt(self) -> RetentionReport:
+        told = self._told
+        told.kept.clear()
+        told.nothing.clear()
+        halves = {half: open_half(self._layout.half(half)) for half in Half if half in self._spec.halves}
+        with self._bench.staging(self._layout, new_act_id(KIND)) as folder:
+            plans = self._plans(halves, folder)
+            if self._dry_run:
+                told.dropped += [plan.dropped(None) for plan in plans.values() if plan.going]
+            else:
+                if Half.OFFLINE in halves:
+                    self._commit_offline(halves[Half.OFFLINE], plans)
+                if Half.REALTIME in plans and plans[Half.REALTIME].going:
+                    self._commit_realtime(plans[Half.REALTIME])
+        if self._has_boundary:
+            told.floor_ms = open_half(self._layout.half(Half.OFFLINE)).offline.boundary.floor_ms
+        return told.report(self._spec.name, dry_run=self._dry_run)
+
+    @property
+    def _has_boundary(self) -> bool:
+        return len(self._spec.halves) == len(Half)
+
+    # Plans
+
+    def _plans(self, halves: Halves, folder: Path) -> dict[Half, _Plan]:
+        """By half. REALTIME of two halves first: what goes there needs no marker."""
+        found: dict[Half, _Plan] = {}
+        retention = self._spec.retention
+        if Half.REALTIME in retention and self._has_boundary:
+            found[Half.REALTIME] = self._covered_plan(halves)
+        shown = Half.OFFLINE if self._has_boundary else next(iter(self._spec.halves))
+        if shown in retention:
+            found[shown] = self._shown_plan(shown, halves, found.get(Half.REALTIME), folder / shown)
+        return found
+
+    def _covered_plan(self, halves: Halves) -> _Plan:
+        """REALTIME beside OFFLINE: what is expired and covered as a whole."""
+        base, offline = halves[Half.REALTIME], halves[Half.OFFLINE]
+        plan, _ = self._expired(Half.REALTIME, base)
+        if not plan.expired:
+            return plan
+        covered = covered_by_itself(offline.offline.boundary, offline.last_ms, self._spec.boundary_lag_ms)
+        self._say(f"Counting what has not moved of {counted(len(plan.expired), 'expired segment')}")
+        rows = self._rows(Half.REALTIME).where(_among(plan.expired)).where(visible_realtime_sql(covered))
+        unmoved = {row[0]: int(row[1]) for row in rows.groupBy(columns.SEGMENT).count().collect()}
+        kept = [one.name for one in plan.expired if one.name in unmoved]
+        self._keep(Half.REALTIME, kept, f"{counted(sum(unmoved.values()), 'row')} of theirs have not moved yet")
+        left = [one for one in plan.expired if one.name not in unmoved]
+        return replace(plan, expired=left, going=left, strict=self._is_pinots(offline))
+
+    def _shown_plan(self, half: Half, halves: Halves, covered: _Plan | None, folder: Path) -> _Plan:
+        """A half whose rows are seen: what is expired, and what has to stay in its place."""
+        plan, staying = self._expired(half, halves[half])
+        if plan.expired and self._spec.nets_deletes and halves[Half.REALTIME].realtime.deletes:
+            plan = self._netted(plan, staying, halves)
+        plan = replace(plan, going=plan.expired, strict=plan.strict or self._is_pinots(halves.get(Half.OFFLINE)))
+        if not plan.expired or self._spec.upsert is None:
+            return plan
+        self._say(f"Looking for older versions of {counted(sum(one.rows for one in plan.expired), 'expired row')}")
+        rows = self._rows(half)
+        others = rows.where(~_among(plan.expired)).select(*deciding(self._spec))
+        if half is Half.OFFLINE and self._has_boundary:
+            others = self._beside(halves[half], plan, covered, others)
+        spark = self._bench.spark
+        markers = stage_markers(spark, self._spec, rows.where(_among(plan.expired)), others, folder)
+        whole = [one.name for one in plan.expired if one.name in markers.whole]
+        count = sum(markers.counts[name] for name in whole)
+        self._keep(half, whole, f"{counted(count, 'delete marker')} that older versions of their keys need")
+        going = [one for one in plan.expired if one.name not in markers.whole]
+        return replace(plan, going=going, markers=markers, strict=True)
+
+    def _expired(self, half: Half, base: HalfSnapshot) -> tuple[_Plan, list[Aged]]:
+        """What is expired by its age and may go by what it is; and all other segments of the half."""
+        before_ms = self._now_ms - self._spec.retention[half]
+        segments = by_age(base.files, columns.bookkeeping(self._spec.name) if half is Half.REALTIME else ())
+        consuming = base.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()
+        old = [one for one in segments if one.ends_before(before_ms)]
+        self._keep(half, [one.name for one in old if one.name in consuming], "not sealed yet")
+        expired = [one for one in old if one.name not in consuming]
+        if not old:
+            first = next((one.high for one in segments if one.high is not None), None)
+            oldest = f"the oldest ends at {utc(first)}" if first is not None else "it holds no rows"
+            self._told.nothing[half] = f"no segment of {half} ends before {utc(before_ms)}, {oldest}"
+        gone = {one.name for one in expired}
+        return _Plan(half, base, before_ms, expired), [one for one in segments if one.name not in gone]
+
+    def _netted(self, plan: _Plan, staying: Sequence[Aged], halves: Halves) -> _Plan:
+        """A delete takes away an equal row of any segment, and equal rows have equal times."""
+        from pyspark.sql import functions as F
+
+        beside: int | None = None
+        if plan.half is Half.OFFLINE:
+            boundary = halves[Half.OFFLINE].offline.boundary
+            unmoved = self._rows(Half.REALTIME).where(f"NOT {covered_sql(boundary)}")
+            beside = unmoved.agg(F.min(columns.TIME)).collect()[0][0]
+        left = below_all_others(plan.expired, staying, beside)
+        names = {one.name for one in left}
+        kept = [one.name for one in plan.expired if one.name not in names]
+        self._keep(plan.half, kept, "rows of their times stay elsewhere, and deletes take equal ones away")
+        return replace(plan, expired=left, strict=True)
+
+    def _beside(self, offline: HalfSnapshot, plan: _Plan, covered: _Plan | None, others: DataFrame) -> DataFrame:
+        """Other rows of both halves, without the realtime ones that nothing shows again."""
+        after = never_shown(self._floored(offline, plan, covered))
+        rows = self._rows(Half.REALTIME).where(visible_realtime_sql(after))
+        if covered is not None and covered.going:
+            rows = rows.where(~_among(covered.going))
+        return others.unionByName(rows.select(*deciding(self._spec)))
+
+    def _floored(self, offline: HalfSnapshot, shown: _Plan | None, covered: _Plan | None) -> Boundary:
+        """The boundary of an OFFLINE version with the floor that the plans need."""
+        boundary = offline.offline.boundary
+        dropped_ms = last_of(shown.expired) if shown is not None else None
+        if dropped_ms is not None:
+            floor = floor_of_offline(boundary, offline.last_ms, self._spec.boundary_lag_ms, dropped_ms)
+            boundary = boundary if floor is None else boundary.with_floor(floor)
+        moved_ms = last_of(covered.expired) if covered is not None else None
+        return boundary if moved_ms is None else boundary.with_floor(moved_ms + 1)
+
+    # Acts
+
+    def _commit_offline(self, base: HalfSnapshot, plans: Mapping[Half, _Plan]) -> None:
+        """The segments of OFFLINE that go, and the floor; nothing where it has it already."""
+        plan = plans.get(Half.OFFLINE)
+        names = plan.names if plan is not None else ()
+        strict = any(one.strict for one in plans.values())
+        if not names and self._is_floored(base, plans):
+            return
+        with self._bench.lock(self._layout, Half.OFFLINE):
+            current = open_half(base.path)
+            self._refuse_changed(base, current, plan.going if plan is not None else (), strict=strict)
+            floored = not self._is_floored(current, plans)
+            if not names and not floored:
+                return
+            boundary = self._with_floor(current, plans)
+            detail = {**_detail(plan if names else None), "floor_ms": boundary.floor_ms}
+            state = replace(current.offline, act=self._act(current.state, detail), boundary=boundary)
+            frame = self._frame(Half.OFFLINE, plan.markers if plan is not None and names else None, names)
+            version = commit_act(frame, current.path, state, planned=current.version, replacing=names)
+        if plan is not None and names:
+            self._told.dropped.append(plan.dropped(version))
+        self._told.floor_version = version
+
+    def _with_floor(self, offline: HalfSnapshot, plans: Mapping[Half, _Plan]) -> Boundary:
+        if not self._has_boundary:
+            return offline.offline.boundary
+        return self._floored(offline, plans.get(Half.OFFLINE), plans.get(Half.REALTIME))
+
+    def _is_floored(self, offline: HalfSnapshot, plans: Mapping[Half, _Plan]) -> bool:
+        return self._with_floor(offline, plans) == offline.offline.boundary
+
+    def _commit_realtime(self, plan: _Plan) -> None:
+        with self._bench.lock(self._layout, Half.REALTIME):
+            current = open_half(plan.base.path)
+            self._refuse_changed(plan.base, current, plan.going, strict=plan.strict and not self._has_boundary)
+            state = replace(current.realtime, act=self._act(current.state, _detail(plan)))
+            frame = self._frame(Half.REALTIME, plan.markers, plan.names)
+            version = commit_act(frame, current.path, state, planned=current.version, replacing=plan.names)
+        self._told.dropped.append(plan.dropped(version))
+
+    def _act(self, state: HalfState, detail: Mapping[str, object]) -> Act:
+        return next_act(state, new_act_id(KIND), "retention", self._bench.now_iso(), detail)
+
+    def _frame(self, half: Half, markers: Markers | None, names: Iterable[str]) -> DataFrame:
+        """The markers in the segments `names`, each segment in one sorted file."""
+        if markers is None or not any(markers.counts.get(name) for name in names):
+            return self._load(half).limit(0)
+        rows = markers.frame.where(quoted(columns.SEGMENT).isin(list(names)))
+        return rows.repartition(columns.SEGMENT).sortWithinPartitions(*segment_order(self._spec))
+
+    def _refuse_changed(
+        self, base: HalfSnapshot, current: HalfSnapshot, going: Iterable[Aged], *, strict: bool
+    ) -> None:
+        """OvertakenError when the half is not as it was looked at, as far as the plan goes by it."""
+        files = {one.name: one.files for one in by_age(current.files)}
+        same = current.table_id == base.table_id and all(files.get(one.name) == one.files for one in going)
+        if same and strict:
+            acts = acts_between(base.path, base.version, current.version)
+            foreign = acts is None or len(acts) < current.version - base.version
+            adding = _ADDING if base.path.name == Half.REALTIME else frozenset[str]()
+            same = not foreign and all(act.kind in adding for act in acts or ())
+        if not same:
+            raise OvertakenError(f"Another act committed to {base.path.name} of '{self._spec.name}' first.")
+
+    # Small things
+
+    def _is_pinots(self, offline: HalfSnapshot | None) -> bool:
+        """Whether the limit goes by rows that other acts may take away."""
+        return offline is not None and offline.offline.boundary.mode is BoundaryMode.PINOT
+
+    def _load(self, half: Half) -> DataFrame:
+        return self._bench.spark.read.format("delta").load(str(self._layout.half(half)))
+
+    def _rows(self, half: Half) -> DataFrame:
+        """The table's rows in the newest version of a half; that it holds what the plan saw is checked by the acts."""
+        rows = self._load(half)
+        return rows.where(columns.rows_sql(self._spec.name)) if half is Half.REALTIME else rows
+
+    def _keep(self, half: Half, names: Sequence[str], why: str) -> None:
+        if names:
+            self._told.kept.append(Kept(half, tuple(names), why))
+
+    def _say(self, what: str) -> None:
+        self._bench.progress.say(f"{what} in '{self._spec.name}'.")
+
+
+def _among(segments: Iterable[Aged]) -> Column:
+    return quoted(columns.SEGMENT).isin([one.name for one in segments])
+
+
+def _detail(plan: _Plan | None) -> dict[str, object]:
+    """What an act says of the segments that went."""
+    if plan is None:
+        return {"segments": (), "rows": 0, "markers": 0}
+    dropped = plan.dropped(None)
+    return {
+        "segments": dropped.segments,
+        "rows": dropped.rows,
+        "markers": dropped.markers,
+        "before_ms": dropped.before_ms,
+    }

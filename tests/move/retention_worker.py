@@ -1,0 +1,34 @@
+"""A process that drops what is expired of a table, to be killed: `retention_worker.py FOLDER NOW`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from hybrid.jvm.jars import spark_jars
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.spark import SparkSettings, spark_session
+from hybrid.lake.workbench import Workbench
+from hybrid.move.retention.run import run_retention
+from hybrid.progress import Silent
+from hybrid.spec.table_config import Half, TableSpec
+from tests.query.halves import orders_spec
+
+DAY = 86_400_000
+
+
+def aging_spec() -> TableSpec:
+    """The orders table, which keeps eight days of each half."""
+    return replace(orders_spec(), retention={half: 8 * DAY for half in Half})
+
+
+def main() -> None:
+    folder, now = Path(sys.argv[1]), int(sys.argv[2])
+    settings = SparkSettings(spark_jars(), folder / "logs", driver_memory="600m")
+    bench = Workbench(lambda: spark_session(settings), lambda: now, Silent(), lock_timeout_s=120.0)
+    sys.stdout.write(run_retention(bench, aging_spec(), TableLayout(folder / "orders")).sentence)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Retention dies at every failpoint of both of its acts: what queries show is what it was, or what it is to be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybrid.lake.failpoints import POSITIONS
+from hybrid.lake.log import open_half
+from hybrid.lake.workbench import Workbench
+from hybrid.move.retention.run import run_retention
+from hybrid.progress import Silent
+from hybrid.query.engine import QueryOptions, run
+from hybrid.query.tail import NoTail
+from hybrid.spec.table_config import Half
+from hybrid.table.boundary import Boundary
+from tests.move.retention_worker import DAY, aging_spec
+from tests.query.halves import KEY, Halves, Row
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def row(day: int, segment: str) -> Row:
+    return Row({"order_id": day, "customer": "c", "amount": 1.0, "ts": day * DAY}, day * DAY, day, segment=segment)
+
+
+def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_path: Path) -> None:
+    """One more day expires each time, so that every death finds both acts to do."""
+    halves, days = Halves.create(tmp_path, aging_spec()), range(8)
+    for day in days:
+        halves.commit_realtime([row(day, f"orders__0__{day}__x")], offsets={KEY: day + 1})
+    halves.commit_offline([row(day, f"o{day}") for day in days], Boundary(8 * DAY, {KEY: 8}))
+
+    def shown() -> list[int]:
+        options = QueryOptions(tail=NoTail(), now_ms=lambda: 0)
+        return sorted(found[0] for found in run("select order_id from orders limit 99", halves, options).rows)
+
+    def stored(half: Half) -> int:
+        return len(open_half(halves.layout.half(half)).files)
+
+    number = 0
+    for number, position in enumerate([*POSITIONS, *(f"{one}@2" for one in POSITIONS)], start=1):
+        now = (8 + number) * DAY
+        environment = {**os.environ, "HYBRID_FAILPOINT": f"retention.commit.{position}", "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "tests.move.retention_worker", str(tmp_path), str(now)]
+        killed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+        assert shown() in (list(days[number - 1 :]), list(days[number:])), position
+        bench = Workbench(lambda: workbench.spark, lambda now=now: now, Silent(), lock_timeout_s=120.0)
+        run_retention(bench, halves.spec, halves.layout)  # waits for the JVM that was left alone
+        assert shown() == list(days[number:]), position
+        assert stored(Half.OFFLINE) == stored(Half.REALTIME) == len(days) - number
+    assert open_half(halves.layout.half(Half.OFFLINE)).offline.boundary == Boundary(
+        8 * DAY, {KEY: 8}, floor_ms=(number - 1) * DAY + 1
+    )
