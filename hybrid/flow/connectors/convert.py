@@ -225,9 +225,7 @@ class Rows:
             raise_to(self.note.offsets, {f"{row[topic]}/{row[partition]}": int(row[f"{offset}_max"])})
 
 
-def record_worker(
-    rows: Rows, names: Sequence[str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def record_worker(rows: Rows, names: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs in its workers, on records as columns, which are `names` in their order."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
