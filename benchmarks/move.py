@@ -31,7 +31,7 @@ from benchmarks.serving.workload import PARTITIONS, SPAN_MS, START_MS, Sizes, me
 from hybrid.jvm.broker import LocalBroker
 from hybrid.lake.log import open_half
 
-_POLL_S, _PAUSE_S = 0.1, 3.0
+_POLL_S, _PAUSE_S = 0.5, 3.0
 _WAIT_S = 600.0
 _BUCKETS = 4  # of the comparison; of these Pinot keeps the last one in its consuming segments
 _GROWN = 20

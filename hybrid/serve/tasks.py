@@ -42,7 +42,9 @@ TaskId = Annotated[str, Path(examples=[_EXAMPLE_ID])]
 @router.post("/tasks/schedule", summary="Run tasks now", responses=shown({MOVE_TASK: _EXAMPLE_ID}))
 def schedule(
     request: Request,
-    type_: Annotated[str | None, Query(alias="taskType", description="All types, if left out")] = None,
+    type_: Annotated[
+        str | None, Query(alias="taskType", description="Moves, if left out; retention runs when it is named")
+    ] = None,
     table: Annotated[
         str | None, Query(alias="tableName", description="All tables, if left out", examples=["orders_REALTIME"])
     ] = None,
@@ -52,7 +54,8 @@ def schedule(
     Where a table's task waits or runs already, no second one is queued: the id is null, and `schedulingErrors` says so.
     """
     context = context_of(request)
-    types = TASK_TYPES if type_ is None else (_known(type_),)
+    # As in Pinot, where retention is no task of minions: who asks for all tasks does not ask for rows to be dropped.
+    types = (MOVE_TASK,) if type_ is None else (_known(type_),)
     return _scheduled(context, _tables(context, types, table))
 
 

@@ -173,5 +173,9 @@ class TableSpec:
         """
         if self.boundary_mode is not None:
             return self.boundary_mode
-        pushed = self.move is None and not (self.by_flows or self.connectors) and len(self.halves) == len(Half)
-        return BoundaryMode.PINOT if pushed else BoundaryMode.EXACT
+        return BoundaryMode.PINOT if self.is_pushed and len(self.halves) == len(Half) else BoundaryMode.EXACT
+
+    @property
+    def is_pushed(self) -> bool:
+        """Whether outside jobs alone bring offline rows: nothing here names a frontier."""
+        return self.move is None and not (self.by_flows or self.connectors)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from hybrid.jvm.jars import spark_jars
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.spark import SparkSettings, spark_session
+from hybrid.lake.spark import SparkSettings
 from hybrid.lake.workbench import Workbench
 from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent
 from hybrid.spec.table_config import Half, TableSpec
+from tests.lent import session_of_dying
 from tests.query.halves import orders_spec
 
 DAY = 86_400_000
@@ -26,7 +27,7 @@ def aging_spec() -> TableSpec:
 def main() -> None:
     folder, now = Path(sys.argv[1]), int(sys.argv[2])
     settings = SparkSettings(spark_jars(), folder / "logs", driver_memory="600m")
-    bench = Workbench(lambda: spark_session(settings), lambda: now, Silent(), lock_timeout_s=120.0)
+    bench = Workbench(session_of_dying(settings), lambda: now, Silent(), lock_timeout_s=120.0)
     sys.stdout.write(run_retention(bench, aging_spec(), TableLayout(folder / "orders")).sentence)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.spec.connectors import JsonFlavor
-from hybrid.spec.table_config import BoundaryMode, Half, MessageFormat, StreamConfig, UpsertConfig
+from hybrid.spec.table_config import BoundaryMode, Half, MessageFormat, MoveConfig, StreamConfig, UpsertConfig
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import files_segment, rejected_segment
 from hybrid.table.state import Consuming
@@ -333,12 +334,17 @@ def test_upsert_of_realtime_alone(make: Callable[..., Aging]) -> None:
     assert not table.run().committed
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_leaves_are_the_rows_that_were_seen_in_segments_that_go(make: Callable[..., Aging], seed: int) -> None:
-    """Random versions of few keys, some of them deletes, in overlapping segments of both halves, at three moments."""
+@pytest.mark.parametrize(("seed", "mode"), [(0, "exact"), (1, "exact"), (2, "exact"), (3, "pinot"), (4, "pinot")])
+def test_what_leaves_are_the_rows_that_were_seen_in_segments_that_go(
+    make: Callable[..., Aging], seed: int, mode: str
+) -> None:
+    """Random versions of few keys, some of them deletes, in overlapping segments of both halves, at three moments.
+
+    In mode pinot some of them lie beyond the limit.
+    """
     dice = random.Random(seed)
     days = {half: dice.choice([3, 5, 8]) for half in dice.choice([[OFFLINE], [OFFLINE, REALTIME]])}
-    table = make(days, upsert=True, deletes=True, now=0)
+    table = make(days, upsert=True, deletes=True, now=0, mode=BoundaryMode(mode))
     offline: list[Row] = []
     for number in range(40):
         day, op = dice.randrange(12), "delete" if dice.random() < 0.2 else "row"
@@ -355,6 +361,41 @@ def test_what_leaves_are_the_rows_that_were_seen_in_segments_that_go(make: Calla
         dropped = table.run().segments.get("OFFLINE", ())
         after = {tuple(one) for one in run(sql, table.halves, options).rows}
         assert after == {one for one in before if one[1] not in dropped}, (now, dropped)
+
+
+def test_under_a_limit_the_row_that_won_below_it_leaves_a_marker_too(make: Callable[..., Aging]) -> None:
+    """K: 50 at day 0, 100 at day 3 beyond the limit, 30 in Kafka. Both offline ones go: 30 does not come to light."""
+    table = make({OFFLINE: 5}, upsert=True, mode=BoundaryMode.PINOT)
+    ingested(table, [row(1, 9 * DAY, 0, rt(0), 30.0)])
+    rows = {"o0": [row(1, 0, 1, "o0", 50.0)], "o3": [row(1, 3 * DAY, 2, "o3", 100.0)]}
+    table.halves.commit_offline([one for found in rows.values() for one in found])
+    amount = "select amount from orders limit 10"
+    assert table.ids(amount) == [50.0]
+    report = table.run()
+    assert report.segments == {"OFFLINE": ("o0", "o3")} and "2 delete markers" in report.sentence
+    assert table.ids(amount) == []
+
+
+def test_where_a_move_is_to_come_mode_pinot_drops_no_row_that_has_not_moved(make: Callable[..., Aging]) -> None:
+    table = make({REALTIME: 5}, mode=BoundaryMode.PINOT)
+    table.halves.spec = replace(table.halves.spec, move=MoveConfig())
+    ingested(table, [row(1, 0, 0, rt(0))])
+    table.halves.commit_offline([row(2, 9 * DAY, 0, "pushed")])
+    report = table.run()
+    assert not report.committed and "1 row of theirs have not moved yet" in report.sentence
+    assert table.segments(REALTIME) == {rt(0)}
+
+
+def test_what_offline_dropped_is_told_when_realtime_is_busy(make: Callable[..., Aging]) -> None:
+    table = make({OFFLINE: 8, REALTIME: 7})
+    five_days(table)
+    table.bench.lock_timeout_s = 0.2
+    lock = table.halves.layout.lock(REALTIME)
+    with lock.open("a+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        report = table.run()
+    assert set(report.segments) == {"OFFLINE"} and "left to the next run" in report.sentence
+    assert set(table.run().segments) == {"REALTIME"}
 
 
 # Tables that net deletes

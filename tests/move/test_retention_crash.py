@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -19,12 +18,11 @@ from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import Boundary
+from tests.lent import ROOT, dying_at
 from tests.move.retention_worker import DAY, aging_spec
 from tests.query.halves import KEY, Halves, Row
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def row(day: int, segment: str) -> Row:
@@ -48,7 +46,7 @@ def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_pa
     number = 0
     for number, position in enumerate([*POSITIONS, *(f"{one}@2" for one in POSITIONS)], start=1):
         now = (8 + number) * DAY
-        environment = {**os.environ, "HYBRID_FAILPOINT": f"retention.commit.{position}", "PYTHONPATH": str(ROOT)}
+        environment = dying_at(f"retention.commit.{position}", workbench)
         command = [sys.executable, "-m", "tests.move.retention_worker", str(tmp_path), str(now)]
         killed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr

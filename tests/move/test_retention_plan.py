@@ -85,12 +85,15 @@ def test_the_floor_is_never_above_what_is_covered() -> None:
 
 
 def test_what_a_boundary_covers_by_itself() -> None:
-    assert covered_by_itself(Boundary(100, {KEY: 5}, override_ms=20), 500, 10) == EffectiveBoundary(100, {KEY: 5})
+    def covered(boundary: Boundary, by_pushes: bool = True) -> EffectiveBoundary:
+        return covered_by_itself(boundary, 500, 10, by_pushes=by_pushes)
+
+    assert covered(Boundary(100, {KEY: 5}, override_ms=20)) == EffectiveBoundary(100, {KEY: 5})
     pinot = Boundary(mode=BoundaryMode.PINOT, override_ms=501)
-    assert covered_by_itself(pinot, 500, 10).limit_ms == 491 and covered_by_itself(pinot, 500, 10).time_alone
-    moved = Boundary(100, {KEY: 5}, BoundaryMode.PINOT)
-    assert covered_by_itself(moved, 500, 10) == EffectiveBoundary(100, {KEY: 5})
-    assert covered_by_itself(Boundary(), 500, 10).limit_ms is None
+    assert covered(pinot).limit_ms == 491 and covered(pinot).time_alone
+    assert covered(pinot, by_pushes=False).limit_ms is None, "a move is to come"
+    assert covered(Boundary(100, {KEY: 5}, BoundaryMode.PINOT)) == EffectiveBoundary(100, {KEY: 5})
+    assert covered(Boundary()).limit_ms is None
 
 
 def test_what_nothing_shows_again() -> None:

@@ -76,8 +76,9 @@ def test_retention_is_a_task_of_tables_that_have_one(orders: App) -> None:
     config = orders.get("/tables/orders")["OFFLINE"]
     config["segmentsConfig"].update(retentionTimeUnit="DAYS", retentionTimeValue="5")
     orders.ok("PUT", "/tables/orders", config)
-    answer = orders.ok("POST", "/tasks/schedule?tableName=orders")
-    assert list(answer) == [MOVE, RETENTION] and re.fullmatch(rf"Task_{RETENTION}_\d{{13}}", answer[RETENTION])
+    assert list(orders.ok("POST", "/tasks/schedule?tableName=orders")) == [MOVE], "who names none asks for moves"
+    answer = orders.ok("POST", f"/tasks/schedule?taskType={RETENTION}&tableName=orders")
+    assert list(answer) == [RETENTION] and re.fullmatch(rf"Task_{RETENTION}_\d{{13}}", answer[RETENTION])
     run = orders.home.run(answer[RETENTION])
     assert (run.type, run.verb, run.arguments) == (RETENTION, "task_run", {"table": "orders", "type": RETENTION})
     again = orders.ok("POST", f"/tasks/schedule?taskType={RETENTION}")

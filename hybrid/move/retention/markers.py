@@ -1,7 +1,8 @@
-"""Delete markers for winners that expire (R5): a marker stays for each key of which an older row stays anywhere.
+"""Delete markers for winners that expire (R5): they stay for keys of which an older row stays anywhere.
 
-The marker stands in the place of the key's latest row that goes: in its segment, at its time, with what makes it win.
-So it is seen where the row was, and hides what the row hid. One that expires while an older row stays is such a row.
+A marker stands in the place of a row that goes: in its segment, at its time, with what makes it win. So it is seen
+where the row was, and hides what the row hid. Of a key, each row gets one that is the greatest of those up to its time:
+under any limit in time the greatest that goes below it is among them. A marker that expires is such a row.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from hybrid.table.liveness import winning_order
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_KEY, _ROW, _TOP, _LOW = "_hy_key", "_hy_row", "_hy_top", "_hy_low"
+_KEY, _ROW, _ORDER, _TIME, _LOW = "_hy_key", "_hy_row", "_hy_order", "_hy_at", "_hy_low"
+_HIGHEST = "_hy_highest"
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def stage_markers(spark: SparkSession, spec: TableSpec, going: DataFrame, stayin
     """The markers that rows `going` leave behind, staged in `folder`; of all others `staying` has what is deciding."""
     from pyspark.sql import functions as F
 
-    _latest_with_older(spec, going, staying).write.parquet(str(folder))
+    _greatest_with_older(spec, going, staying).write.parquet(str(folder))
     staged = spark.read.schema(going.schema).parquet(str(folder))
     counts = {row[0]: int(row[1]) for row in staged.groupBy(columns.SEGMENT).count().collect()}
     is_marker = quoted(columns.OP) == columns.OP_DELETE
@@ -50,17 +52,23 @@ def stage_markers(spark: SparkSession, spec: TableSpec, going: DataFrame, stayin
     return Markers(staged, counts, whole)
 
 
-def _latest_with_older(spec: TableSpec, going: DataFrame, staying: DataFrame) -> DataFrame:
-    """A marker for each key of `going` of which an older row, not a marker, is in `staying`."""
+def _greatest_with_older(spec: TableSpec, going: DataFrame, staying: DataFrame) -> DataFrame:
+    """The markers for keys of `going` of which an older row is in `staying`.
+
+    A marker there counts, too: a revert may take it away, and what it hides comes to light.
+    """
+    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     order = F.struct(*(quoted(name) for name in dict.fromkeys(winning_order(spec))))
     key = F.struct(*(quoted(name) for name in spec.primary_key)).alias(_KEY)
-    row = F.struct(*(_kept(spec, name, kind) for name, kind in going.dtypes))
-    latest = going.groupBy(key).agg(F.max_by(row, order).alias(_ROW), F.max(order).alias(_TOP))
-    rows = staying.where(quoted(columns.OP) == columns.OP_ROW)
-    oldest = rows.groupBy(key).agg(F.min(order).alias(_LOW))
-    return latest.join(oldest, _KEY).where(F.col(_LOW) < F.col(_TOP)).select(f"{_ROW}.*")
+    row = F.struct(*(_kept(spec, name, kind) for name, kind in going.dtypes)).alias(_ROW)
+    up_to_its_time = Window.partitionBy(_KEY).orderBy(_TIME).rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    rows = going.select(key, row, order.alias(_ORDER), quoted(columns.TIME).alias(_TIME))
+    highest = F.max(_ORDER).over(up_to_its_time)
+    greatest = rows.withColumn(_HIGHEST, highest).where(F.col(_ORDER) == F.col(_HIGHEST))
+    oldest = staying.groupBy(key).agg(F.min(order).alias(_LOW))
+    return greatest.join(oldest, _KEY).where(F.col(_LOW) < F.col(_ORDER)).select(f"{_ROW}.*")
 
 
 def _kept(spec: TableSpec, name: str, kind: str) -> Column:

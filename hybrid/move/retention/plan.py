@@ -72,12 +72,13 @@ def below_all_others(going: Iterable[Aged], staying: Iterable[Aged], beside_ms: 
     return left
 
 
-def covered_by_itself(boundary: Boundary, last_ms: int | None, lag_ms: int) -> EffectiveBoundary:
-    """What a boundary covers whatever was set by hand: (T, F); time alone in mode pinot while nothing names a frontier.
+def covered_by_itself(boundary: Boundary, last_ms: int | None, lag_ms: int, *, by_pushes: bool) -> EffectiveBoundary:
+    """What a boundary covers whatever was set by hand: (T, F); time alone in mode pinot where nothing names a frontier.
 
-    `last_ms` is the last offline time (None: no row), `lag_ms` mode pinot's lag.
+    `last_ms` is the last offline time (None: no row), `lag_ms` mode pinot's lag. `by_pushes`: outside jobs alone bring
+    offline rows. Where a move is to bring them, what it has not brought yet is covered by nothing.
     """
-    if boundary.mode is BoundaryMode.PINOT and not boundary.frontier:
+    if boundary.mode is BoundaryMode.PINOT and by_pushes and not boundary.frontier:
         return effective_boundary(replace(boundary, override_ms=None), last_ms, lag_ms)
     return EffectiveBoundary(boundary.time_ms, boundary.frontier)
 

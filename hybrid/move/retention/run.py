@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.errors import OvertakenError, SpecError
+from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, quoted, segment_order
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half
@@ -124,7 +124,7 @@ class _Run:
                 if Half.OFFLINE in halves:
                     self._commit_offline(halves[Half.OFFLINE], plans)
                 if Half.REALTIME in plans and plans[Half.REALTIME].going:
-                    self._commit_realtime(plans[Half.REALTIME])
+                    self._realtime(plans[Half.REALTIME])
         if self._has_boundary:
             told.floor_ms = open_half(self._layout.half(Half.OFFLINE)).offline.boundary.floor_ms
         return told.report(self._spec.name, dry_run=self._dry_run)
@@ -152,7 +152,8 @@ class _Run:
         plan, _ = self._expired(Half.REALTIME, base)
         if not plan.expired:
             return plan
-        covered = covered_by_itself(offline.offline.boundary, offline.last_ms, self._spec.boundary_lag_ms)
+        boundary, lag_ms = offline.offline.boundary, self._spec.boundary_lag_ms
+        covered = covered_by_itself(boundary, offline.last_ms, lag_ms, by_pushes=self._spec.is_pushed)
         self._say(f"Counting what has not moved of {counted(len(plan.expired), 'expired segment')}")
         rows = self._rows(Half.REALTIME).where(_among(plan.expired)).where(visible_realtime_sql(covered))
         unmoved = {row[0]: int(row[1]) for row in rows.groupBy(columns.SEGMENT).count().collect()}
@@ -190,6 +191,7 @@ class _Run:
         old = [one for one in segments if one.ends_before(before_ms)]
         self._keep(half, [one.name for one in old if one.name in consuming], "not sealed yet")
         expired = [one for one in old if one.name not in consuming]
+        self._keep(half, [one.name for one in segments if one.high is None], "their files do not tell their times")
         if not old:
             first = next((one.high for one in segments if one.high is not None), None)
             oldest = f"the oldest ends at {utc(first)}" if first is not None else "it holds no rows"
@@ -223,11 +225,11 @@ class _Run:
     def _floored(self, offline: HalfSnapshot, shown: _Plan | None, covered: _Plan | None) -> Boundary:
         """The boundary of an OFFLINE version with the floor that the plans need."""
         boundary = offline.offline.boundary
-        dropped_ms = last_of(shown.expired) if shown is not None else None
+        dropped_ms = last_of(shown.going) if shown is not None else None
         if dropped_ms is not None:
             floor = floor_of_offline(boundary, offline.last_ms, self._spec.boundary_lag_ms, dropped_ms)
             boundary = boundary if floor is None else boundary.with_floor(floor)
-        moved_ms = last_of(covered.expired) if covered is not None else None
+        moved_ms = last_of(covered.going) if covered is not None else None
         return boundary if moved_ms is None else boundary.with_floor(moved_ms + 1)
 
     # Acts
@@ -261,6 +263,17 @@ class _Run:
 
     def _is_floored(self, offline: HalfSnapshot, plans: Mapping[Half, _Plan]) -> bool:
         return self._with_floor(offline, plans) == offline.offline.boundary
+
+    def _realtime(self, plan: _Plan) -> None:
+        """REALTIME's commit. Where it is busy for long, what OFFLINE has dropped stays dropped, and is told."""
+        try:
+            self._commit_realtime(plan)
+        except OvertakenError:
+            raise
+        except ConflictError as error:
+            if not self._told.dropped:
+                raise
+            self._keep(Half.REALTIME, plan.names, f"left to the next run: {error}")
 
     def _commit_realtime(self, plan: _Plan) -> None:
         with self._bench.lock(self._layout, Half.REALTIME):
