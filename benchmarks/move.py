@@ -31,7 +31,7 @@ from benchmarks.serving.workload import PARTITIONS, SPAN_MS, START_MS, Sizes, me
 from hybrid.jvm.broker import LocalBroker
 from hybrid.lake.log import open_half
 
-_POLL_S, _PAUSE_S = 0.5, 3.0
+_POLL_S, _PAUSE_S = 0.5, 15.0
 _WAIT_S = 600.0
 _BUCKETS = 4  # of the comparison; of these Pinot keeps the last one in its consuming segments
 _GROWN = 20
@@ -42,7 +42,7 @@ System = Product | Pinot
 
 def move_one(system: System, table: Table, client: Client, before: int) -> tuple[int, float]:
     """Has one bucket moved; the offline half's rows after it, and the seconds it took."""
-    time.sleep(_PAUSE_S)  # nothing happens on a request while the last task still ends
+    time.sleep(_PAUSE_S)  # both have work of their own after a bucket: their servers take over its segments
     started = time.perf_counter()
     system.schedule(table)
     while (found := offline_rows(client, table)) <= before:
