@@ -133,7 +133,7 @@ def _attempt(
     if len(plan.buckets) == 1 and plan.rows + plan.late_rows > config.max_records_per_task and reach.until_ms is None:
         plan = _part_of_bucket(rows, config, plan, before, realtime)
     if dry_run:
-        sentence = f"Would move {_what(plan)} of '{spec.name}'{_boundary_words(plan.boundary, before)}."
+        sentence = f"Would move {_what(plan)} of '{spec.name}'{_boundary_words(plan.boundary, before)}{_rest(plan)}."
         return MoveReport(plan.rows + plan.late_rows, 0, plan.late_rows, (), plan.boundary, None, sentence, True)
     covered = rows.where(covered_sql(plan.boundary))
     if plan.boundary.time_ms not in (None, INFINITE):
@@ -325,5 +325,8 @@ def _sentence(
     moved_on = plan.boundary.time_ms is not None and plan.boundary.time_ms != before.time_ms
     noun = _limit_noun(plan.boundary)
     then = f"; {noun} is now {utc(plan.boundary.time_ms)}" if moved_on and plan.boundary.time_ms else ""
-    rest = "; more is closed, and left to the next run by maxNumRecordsPerTask" if plan.is_bounded else ""
-    return f"Moved {_what(plan)} of '{spec.name}'{merged} into {shown}{then}{rest}."
+    return f"Moved {_what(plan)} of '{spec.name}'{merged} into {shown}{then}{_rest(plan)}."
+
+
+def _rest(plan: MovePlan) -> str:
+    return "; more is closed, and left to the next run by maxNumRecordsPerTask" if plan.is_bounded else ""

@@ -133,6 +133,8 @@ def test_a_move_takes_no_more_records_than_a_task_may(new_table):
     times = [*range(6), HOUR, HOUR + 1, 2 * HOUR, 2 * HOUR + 1, 2 * HOUR + 2, 5 * HOUR]
     table.produce(*(row(number, time) for number, time in enumerate(times)))
     table.ingest()
+    dry = table.move(None, dry_run=True)
+    assert (dry.rows_read, dry.boundary.time_ms) == (4, 4) and dry.sentence.endswith("maxNumRecordsPerTask.")
     report = table.move(None)
     assert (report.rows_read, report.boundary.time_ms) == (4, 4), "the first four of a bucket of six"
     assert report.segments == ("t_0_2_0", "t_3_3_0")

@@ -76,7 +76,7 @@ def require_retention(spec: TableSpec) -> None:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What goes of a half. `expired` are all segments that no row of is left of, `going` those that are written anew.
+    """What goes of a half. `expired` are all segments of which no row is left, `going` those that are written anew.
 
     They differ by segments that consist of delete markers that have to stay. `strict`: other rows were looked at too.
     """
