@@ -6,7 +6,7 @@ pinot   buckets of a million rows, one by one, by the schedule request of Pinot'
         offline half counts more rows by HTTP. Another table is moved before, so both are warm. Append on both (concat),
         upsert on the product (the latest row of each key): this Pinot does not move upsert tables.
 growth  twenty such buckets one after the other: the first three against the last three.
-late    then one row in a hundred once more, late, over ninety buckets: bytes written against what as many rows take.
+late    rows in ninety buckets, all moved; then one more for each hundred, late: bytes written against what as many take.
 large   all rows as one bucket: the most memory that the server's processes held together.
 """
 
@@ -94,41 +94,43 @@ def bucket(rows: int, bucket_rows: int) -> str:
     return f"{SPAN_MS * bucket_rows // rows // 60_000}m"
 
 
-def grown(folder: Path, brokers: str, rows: int, late: bool) -> None:
+def grown(folder: Path, brokers: str, rows: int) -> None:
     fill(brokers, "many", Sizes(rows))
     with Product(folder / "growth", brokers) as system:
         table = Table("growth", "many", False, rows // 40, bucket(_GROWN, 1))
         took = list(buckets(system, table, rows, _GROWN))
         first, last = median(took[1:4]), median(took[-3:])
         print(
-            f"growth: a bucket of {rows // _GROWN:,} rows: {first:.2f} s, then {last:.2f} s: {last / first:.2f} times"
+            f"growth: a bucket of {rows // _GROWN:,} rows: {first:.2f} s, then {last:.2f} s: {last / first:.2f} times",
+            flush=True,
         )
-        if late:
-            print(late_rows(system, table, brokers, rows, folder / "growth"), flush=True)
 
 
-def late_rows(system: Product, table: Table, brokers: str, rows: int, folder: Path) -> str:
-    """Moves late rows: the bytes that they make, against the bytes of as many rows that were not late."""
-    half = folder / "home" / "warehouse" / table.name / "OFFLINE"
-    before = {file.path: file for file in open_half(half).files}
+def late(folder: Path, brokers: str, rows: int) -> None:
+    """Late rows, one for a hundred others: the bytes that they make, against those of as many that were not late."""
+    fill(brokers, "late", Sizes(rows))
+    home, count, step = folder / "late", rows // 100, SPAN_MS // _LATE_BUCKETS
+    with Product(home, brokers) as system:
+        table = Table("late", "late", False, rows // 8, f"{step // 60_000}m")
+        system.create(table)
+        system.await_rows(table, rows)
+        system.move(table, _LATE_BUCKETS + 1, rows)
+        half = home / "home" / "warehouse" / table.name / "OFFLINE"
+        before = {file.path: file for file in open_half(half).files}
+        for partition in range(PARTITIONS):
+            events = (
+                message(number, number % 999, number % 6, 1.25, START_MS + number % _LATE_BUCKETS * step + number)
+                for number in range(partition, count, PARTITIONS)
+            )
+            send(brokers, table.topic, partition, events)
+        system.await_rows(table, rows + count)
+        print(system.move(table, 1, count), flush=True)
+        written = [file.bytes for file in open_half(half).files if file.path not in before]
     each = sum(file.bytes for file in before.values()) / rows
-    count, step = rows // 100, SPAN_MS // _LATE_BUCKETS
-    for partition in range(PARTITIONS):
-        events = (
-            message(number, number % 999, number % 6, 1.25, START_MS + number % _LATE_BUCKETS * step + number)
-            for number in range(partition, count, PARTITIONS)
-        )
-        send(brokers, table.topic, partition, events)
-    system.await_rows(table, rows + count)
-    status, queued = system.server.call("POST", "/verbs/move", {"table": table.name, "max_buckets": 1})
-    assert status == 202, queued
-    run = system.server.await_task(queued["run"], _WAIT_S)
-    assert run["report"]["late_rows"] == count, run
-    added = [file for file in open_half(half).files if file.path not in before]
-    written = sum(file.bytes for file in added)
-    return (
-        f"late: {count:,} rows in {len(added)} files: {written:,} bytes written, {written / (each * count):.2f} times "
-        f"what as many rows take"
+    print(
+        f"late: {count:,} rows in {len(written)} files beside {len(before)}: {sum(written):,} bytes written, "
+        f"{sum(written) / (each * count):.2f} times what as many rows take that were not late",
+        flush=True,
     )
 
 
@@ -163,7 +165,9 @@ def main() -> None:
             if "pinot" in parts:
                 beside_pinot(folder, brokers, asked.bucket_rows, systems)
             if "growth" in parts:
-                grown(folder, brokers, asked.rows, "late" in parts)
+                grown(folder, brokers, asked.rows)
+            if "late" in parts:
+                late(folder, brokers, asked.rows)
             if "large" in parts:
                 large(folder, brokers, asked.rows)
         finally:
