@@ -6,7 +6,7 @@ pinot   buckets of a million rows, one by one, by the schedule request of Pinot'
         offline half counts more rows by HTTP. Another table is moved before, so both are warm. Append on both (concat),
         upsert on the product (the latest row of each key): this Pinot does not move upsert tables.
 growth  twenty such buckets one after the other: the first three against the last three.
-late    rows in ninety buckets, all moved; then one more for each hundred, late: bytes written against what as many take.
+late    rows in ninety buckets, all moved; then one more for each hundred, late: bytes against what as many took.
 large   all rows as one bucket: the most memory that the server's processes held together.
 """
 
