@@ -40,15 +40,17 @@ _LATE_BUCKETS = 90
 System = Product | Pinot
 
 
-def move_one(system: System, table: Table, client: Client, before: int) -> tuple[int, float]:
+def move_one(system: System, table: Table, before: int) -> tuple[int, float]:
     """Has one bucket moved; the offline half's rows after it, and the seconds it took."""
     time.sleep(_PAUSE_S)  # both have work of their own after a bucket: their servers take over its segments
-    started = time.perf_counter()
+    client, started = Client(system.endpoint), time.perf_counter()
     system.schedule(table)
     while (found := offline_rows(client, table)) <= before:
         assert time.perf_counter() - started < _WAIT_S, f"{table.name}: nothing moved after {before} rows"
         time.sleep(_POLL_S)
-    return found, time.perf_counter() - started
+    took = time.perf_counter() - started
+    client.close()
+    return found, took
 
 
 def offline_rows(client: Client, table: Table) -> int:
@@ -61,12 +63,11 @@ def buckets(system: System, table: Table, rows: int, count: int) -> Iterator[flo
     """Ingests a topic of `rows`, then moves so many buckets: the seconds of each."""
     system.create(table)
     system.await_rows(table, rows)
-    client, offline = Client(system.endpoint), 0
+    offline = 0
     for number in range(count):
-        offline, took = move_one(system, table, client, offline)
+        offline, took = move_one(system, table, offline)
         say(f"{system.name}: {table.name}: bucket {number + 1}: {took:.2f} s, {offline:,} rows are offline")
         yield took
-    client.close()
 
 
 def beside_pinot(folder: Path, brokers: str, bucket_rows: int, systems: Sequence[str]) -> None:
@@ -79,7 +80,7 @@ def beside_pinot(folder: Path, brokers: str, bucket_rows: int, systems: Sequence
             for mode in ("warm", "append", "upsert") if name == "product" else ("warm", "append"):
                 # Segments that are full when half a bucket has come, so that Pinot has sealed all but the last.
                 table = Table(f"move_{mode}", "buckets", mode == "upsert", bucket_rows // 2, bucket(rows, bucket_rows))
-                took = list(buckets(system, table, rows, _BUCKETS - 1))
+                took = list(buckets(system, table, rows, 2 if mode == "warm" else _BUCKETS - 1))
                 rates[name, mode] = bucket_rows / median(took)
                 print(f"{system.version}: {mode} {rates[name, mode]:,.0f} rows/s", flush=True)
                 system.drop(table)
