@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from hybrid.ingest.pieces import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
 from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
+from hybrid.lake.workers import Worker
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
@@ -89,9 +90,6 @@ def assigners_for(
         )
         for piece in ranges
     }
-
-
-Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 def _worker(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey) -> Worker:

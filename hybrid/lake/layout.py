@@ -82,7 +82,7 @@ def segment_order(spec: TableSpec) -> list[Column]:
 
 
 def in_files(spec: TableSpec, frame: DataFrame) -> DataFrame:
-    """Rows of OFFLINE for Spark's writer, each segment in one sorted file. Moves write their own."""
+    """Rows for Spark's writer, each segment in one sorted file. Ingestion and moves write their own."""
     return frame.repartition(SEGMENT).sortWithinPartitions(*segment_order(spec))
 
 

@@ -38,6 +38,7 @@ def merge(rows: DataFrame, spec: TableSpec, config: MoveConfig, tasks: int) -> D
     else:
         keys, deciding = spec.primary_key, winning_order(spec)
     same = [quoted(name) for name in (BUCKET, *keys)]
+    rows = with_bucket(rows, config)
     # Spark evens out floats before it compares them, so that rows divided by them would be divided once more.
     floats = {field.name for field in spec.schema.fields if field.data_type in (DataType.FLOAT, DataType.DOUBLE)}
     divided = rows.repartition(tasks, BUCKET, *(quoted(name) for name in keys if name not in floats))

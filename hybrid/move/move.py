@@ -212,7 +212,7 @@ def _stage_and_commit(
     read = plan.rows + plan.late_rows
     with bench.staging(layout, act_id) as staging:
         bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
-        merged = merge(with_bucket(covered, config), spec, config, ceil(read / TASK_ROWS))
+        merged = merge(covered, spec, config, ceil(read / TASK_ROWS))
         laid = write_files(merged, spec, config, staging, token, cuts)
         parts = parts_of(laid, config.bucket_ms, config.max_records_per_segment)
         written = sum(part.rows for part in parts)
@@ -242,7 +242,8 @@ def _stage_and_commit(
 
 def _check_count(spec: TableSpec, config: MoveConfig, read: int, written: int) -> None:
     """DataError when rows that were counted are not there: the boundary would cover them."""
-    if written != read if config.merge_type is MergeType.CONCAT else not 0 < written <= read:
+    whole = written == read if config.merge_type is MergeType.CONCAT else 0 < written <= read
+    if not whole:
         raise DataError(
             f"Of {read} rows of '{spec.name}' a move ({config.merge_type.value}) wrote {written}. Nothing was changed.",
             hint="hybrid doctor",

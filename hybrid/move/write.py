@@ -7,7 +7,7 @@ open; where a bucket ends, or a file is full, it begins the next one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.files import LaidFile, RowsFile
 from hybrid.lake.layout import physical_columns, quoted, statistics_columns
+from hybrid.lake.workers import Worker, map_in_arrow
 from hybrid.spec.table_config import Half, MoveConfig, TableSpec
 from hybrid.table import columns
 
@@ -43,19 +44,13 @@ def write_files(
     task = quoted("_hy_task")
     divided = rows.selectExpr("*", f"{_number_of(time, cuts, 0, len(cuts))} AS _hy_task")
     order = [time, *(name for name in columns.ARRIVAL if name != time)]
-    # By place: Spark hands columns to workers by their name, and takes a dot in it for a field's.
-    places = [quoted(name).alias(_given_as(place, name)) for place, (name, _) in enumerate(written_columns(spec))]
     sorted_rows = (
         divided.repartitionById(len(cuts) + 1, task)
         .sortWithinPartitions(*(quoted(name) for name in order))
-        .select(*places)
+        .select(*(quoted(name) for name, _ in written_columns(spec)))
     )
-    found = sorted_rows.mapInArrow(_writer(spec, config, folder, token), "file string").collect()
+    found = map_in_arrow(sorted_rows, _writer(spec, config, folder, token), "file string").collect()
     return [LaidFile(**json.loads(row["file"])) for row in found]
-
-
-def _given_as(place: int, name: str) -> str:
-    return name if name.startswith(columns.PREFIX) else f"{columns.PREFIX}{place}"
 
 
 def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
@@ -65,9 +60,6 @@ def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
     middle = (low + high) // 2
     below, above = _number_of(column, cuts, low, middle), _number_of(column, cuts, middle + 1, high)
     return f"IF({column} < {cuts[middle]}, {below}, {above})"
-
-
-Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 def _writer(spec: TableSpec, config: MoveConfig, folder: Path, token: str) -> Worker:

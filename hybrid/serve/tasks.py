@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -55,8 +55,8 @@ def schedule(
     """
     context = context_of(request)
     # As in Pinot, where retention is no task of minions: who asks for all tasks does not ask for rows to be dropped.
-    types = (MOVE_TASK,) if type_ is None else (_known(type_),)
-    return _scheduled(context, _tables(context, types, table))
+    wanted = MOVE_TASK if type_ is None else _known(type_)
+    return _scheduled(context, wanted, _tables(context, wanted, table))
 
 
 @router.get("/tasks/tasktypes", summary="List the task types", responses=shown(list(TASK_TYPES)))
@@ -142,39 +142,33 @@ def list_states(request: Request, type: TaskType) -> dict[str, str]:
     return {run.id: STATES[run.state] for run in _runs(context_of(request).home, _known(type))}
 
 
-def _tables(context: Context, types: Sequence[str], table: str | None) -> dict[str, list[str]]:
-    """By type the tables whose task is to run; SpecError when the one that was named has none of these tasks."""
+def _tables(context: Context, type_: str, table: str | None) -> list[str]:
+    """The tables whose task is to run; SpecError when the one that was named does not have it."""
     home = context.home
     if table is None:
-        specs = [home.spec(name) for name in home.table_names()]
-        return {type_: [spec.name for spec in specs if _has(spec, type_)] for type_ in types}
-    spec = named(context, table).table.spec
-    found = {type_: [spec.name] for type_ in types if _has(spec, type_)}
-    if not found:
-        raise SpecError(f"Table '{spec.name}' has no {types[0]}: {_NAMED_BY[types[0]]}")
-    return found
+        return [name for name in home.table_names() if _has(home.spec(name), type_)]
+    found = named(context, table).table
+    if not _has(found.spec, type_):
+        raise SpecError(f"Table '{found.name}' has no {type_}: {_NAMED_BY[type_]}")
+    return [found.name]
 
 
 def _has(spec: TableSpec, type_: str) -> bool:
     return spec.move is not None if type_ == MOVE_TASK else bool(spec.retention)
 
 
-def _scheduled(context: Context, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """The ids by type. A type that no table has is only told when there is no other, or it was asked for."""
-    queued: dict[str, list[str]] = {type_: [] for type_ in wanted}
+def _scheduled(context: Context, type_: str, tables: Iterable[str]) -> dict[str, Any]:
+    queued: list[str] = []
     errors: list[str] = []
-    for type_, tables in wanted.items():
-        for table in tables:
-            try:
-                queued[type_].append(context.queue("task_run", {"table": table, "type": type_}).id)
-            except ConflictError as error:
-                errors.append(str(error))
-    first, *_ = wanted
-    if not errors and not any(queued.values()):
-        errors.append(f"No table has a {first}.")
+    for table in tables:
+        try:
+            queued.append(context.queue("task_run", {"table": table, "type": type_}).id)
+        except ConflictError as error:
+            errors.append(str(error))
+    if not queued and not errors:
+        errors.append(f"No table has a {type_}.")
     told = {"schedulingErrors": " ".join(errors)} if errors else {}
-    named_types = [type_ for type_ in wanted if wanted[type_] or type_ == first]
-    return {**{type_: ",".join(queued[type_]) or None for type_ in named_types}, **told}
+    return {type_: ",".join(queued) or None, **told}
 
 
 def _known(type_: str) -> str:

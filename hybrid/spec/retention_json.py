@@ -59,8 +59,8 @@ def parse_retention_schedule(halves: Mapping[Half, Section], retention: Mapping[
 def retention_warnings(halves: Mapping[Half, Section], half: Half, time_column: str | None) -> Iterator[str]:
     """One warning where a retention has no effect."""
     section = halves[half].section("segmentsConfig")
-    why = _why_not(half, halves[half], time_column)
-    if why is not None and _retention_ms(section) is not None:
+    why = _why_not(half, halves[half], time_column) if _retention_ms(section) is not None else None
+    if why is not None:
         yield f"{section.source}: {section.at(', '.join(RETENTION_KEYS))}: {why}; nothing is dropped by age."
 
 

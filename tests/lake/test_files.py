@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +21,12 @@ from hybrid.lake.workbench import Workbench
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import Act, RealtimeState, next_act
-from tests.table.test_decode import EVERY_TYPE, table
-
-NOON = datetime(2021, 9, 24, 12, 0, 0, 123456, tzinfo=UTC)
+from tests.every_type import every_type, values
 
 
-def every_type() -> TableSpec:
-    return table(EVERY_TYPE, many=("m",), key=("s", "i"))
-
-
-def row(offset: int, segment: str = "t__0__0__x", **values: Any) -> tuple[object, ...]:
-    user = {
-        "i": offset, "l": 2**60, "f": 0.5, "d": 0.1, "n": Decimal("1.5"), "b": True, "t": NOON, "s": f"é{offset}",
-        "j": '{"a":1}', "x": b"\x00\xff", "m": ["x", None], "ts": offset, **values,
-    }  # fmt: skip
+def row(offset: int, segment: str = "t__0__0__x", **others: Any) -> tuple[object, ...]:
     hidden = (segment, "kafka", "topic", 0, 0, offset, 1000 + offset, "row", offset, None, None)
-    names = [field.name for field in every_type().schema.fields]
-    return (*hidden, *(user[name] for name in names))
+    return (*hidden, *values(offset, **others))
 
 
 def write(half: Path, spec: TableSpec, rows: list[tuple[object, ...]], act_id: str = "ingest-1") -> dict[str, object]:

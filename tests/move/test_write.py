@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,23 +16,15 @@ from hybrid.lake.workbench import Workbench
 from hybrid.move.write import write_files, written_columns
 from hybrid.spec.table_config import Half, MoveConfig, TableSpec
 from hybrid.table import columns
-from tests.table.test_decode import EVERY_TYPE, table
+from tests.every_type import NOON, every_type, values
+from tests.table.test_decode import EVERY_TYPE
 
-NOON = datetime(2021, 9, 24, 12, 0, 0, 123456, tzinfo=UTC)
 BUCKET = 100
 
 
-def every_type(**changes: Any) -> TableSpec:
-    return replace(table(EVERY_TYPE, many=("m",), key=("s", "i")), **changes)
-
-
-def row(spec: TableSpec, offset: int, time: int | None, **values: Any) -> tuple[object, ...]:
-    user = {
-        "i": offset, "l": -(2**60), "f": 0.5, "d": 0.1, "n": Decimal("1.5"), "b": True, "t": NOON,
-        "s": f"é{offset}" * 20, "j": '{"a":1}', "x": b"\x00\xff", "m": ["x", None], "ts": time, **values,
-    }  # fmt: skip
+def row(offset: int, time: int | None, **others: Any) -> tuple[object, ...]:
     hidden = ("t__0__0__x", "kafka", "topic", 0, offset % 2, offset, 1000 + offset, "row", time)
-    return (*hidden, *(user[field.name] for field in spec.schema.fields))
+    return (*hidden, *values(offset, **{"l": -(2**60), "s": f"é{offset}" * 20, "ts": time, **others}))
 
 
 def written(
@@ -51,10 +41,10 @@ def written(
         assert file.rows == statistics["numRecords"] == len(content)
         assert file.bytes == (folder / file.name).stat().st_size
         for name in (columns.TIME, columns.OFFSET, "i"):
-            values = [one[name] for one in content if one[name] is not None]
-            assert statistics["minValues"].get(name) == min(values, default=None)
-            assert statistics["maxValues"].get(name) == max(values, default=None)
-            assert statistics["nullCount"][name] == len(content) - len(values)
+            there = [one[name] for one in content if one[name] is not None]
+            assert statistics["minValues"].get(name) == min(there, default=None)
+            assert statistics["maxValues"].get(name) == max(there, default=None)
+            assert statistics["nullCount"][name] == len(content) - len(there)
     return contents
 
 
@@ -66,7 +56,7 @@ def offsets(files: list[list[dict[str, Any]]]) -> list[list[int]]:
 def test_each_file_is_of_one_bucket_and_in_the_order_of_time(workbench: Workbench, tmp_path: Path) -> None:
     spec = every_type()
     times = [250, -1, 0, 99, 100, 250, -150, 3, 199, 251]
-    rows = [row(spec, offset, time) for offset, time in enumerate(times)]
+    rows = [row(offset, time) for offset, time in enumerate(times)]
     found = written(workbench, spec, rows, tmp_path, 1_000, [])
     assert offsets(found) == [[6], [1], [2, 7, 3], [4, 8], [0, 5, 9]]
     cut = tmp_path / "cut"
@@ -78,7 +68,7 @@ def test_each_file_is_of_one_bucket_and_in_the_order_of_time(workbench: Workbenc
 @pytest.mark.spark
 def test_a_file_holds_no_more_rows_than_a_segment_may(workbench: Workbench, tmp_path: Path) -> None:
     spec = every_type()
-    rows = [row(spec, offset, 7 if offset < 8 else 8) for offset in range(25_000)]
+    rows = [row(offset, 7 if offset < 8 else 8) for offset in range(25_000)]
     found = written(workbench, spec, rows, tmp_path, 10_000, [])
     assert [len(file) for file in found] == [10_000, 10_000, 5_000]
     assert [one for file in offsets(found) for one in file] == list(range(25_000))
@@ -89,7 +79,7 @@ def test_every_value_stays_as_it_was(workbench: Workbench, tmp_path: Path) -> No
     spec = every_type()
     nothing = dict.fromkeys(EVERY_TYPE)
     odd = {"f": math.nan, "d": -math.inf, "s": "", "j": '""', "x": b"", "m": [], "b": False, "n": Decimal(0)}
-    rows = [row(spec, 0, 5), row(spec, 1, 6, **nothing), row(spec, 2, 7, **odd)]
+    rows = [row(0, 5), row(1, 6, **nothing), row(2, 7, **odd)]
     (found,) = written(workbench, spec, rows, tmp_path, 10, [])
     names = [name for name, _ in physical_columns(spec, Half.OFFLINE)]
     wanted = [dict(zip(names, one, strict=True)) for one in rows]
@@ -111,7 +101,7 @@ def test_rows_are_sorted_by_a_column_of_any_type(workbench: Workbench, tmp_path:
         "i": 0, "l": 2**62, "f": math.nan, "d": -math.inf, "n": Decimal(-1), "b": False, "t": NOON.replace(year=1969),
         "s": "", "j": "[]", "x": b"",
     }  # fmt: skip
-    rows = [row(spec, 9, 5), row(spec, 8, 6, **{name: None}), row(spec, 7, 7, **{name: other[name]})]
+    rows = [row(9, 5), row(8, 6, **{name: None}), row(7, 7, **{name: other[name]})]
     (found,) = offsets(written(workbench, spec, rows, tmp_path, 10, []))
     assert found[0] == 8
     assert found[1:] == ([9, 7] if name in ("l", "f") else [7, 9])
@@ -120,6 +110,6 @@ def test_rows_are_sorted_by_a_column_of_any_type(workbench: Workbench, tmp_path:
 @pytest.mark.spark
 def test_without_a_time_column_rows_stand_by_their_arrival(workbench: Workbench, tmp_path: Path) -> None:
     spec = every_type(time_column=None)
-    rows = [row(spec, offset, None, ts=3) for offset in range(5, -1, -1)]
+    rows = [row(offset, None, ts=3) for offset in range(5, -1, -1)]
     assert offsets(written(workbench, spec, rows, tmp_path, 4, [])) == [[0, 1, 2, 3], [4, 5]]
     assert sorted(offsets(written(workbench, spec, rows, tmp_path / "cut", 4, [1003]))) == [[0, 1, 2], [3, 4, 5]]

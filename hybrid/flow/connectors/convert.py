@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from hybrid.flow.connectors.columnar import Columnar
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, coordinates, raise_to
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.layout import ddl_of, physical_columns
+from hybrid.lake.workers import Worker
 from hybrid.spec.table_config import Half, MessageFormat, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
@@ -225,12 +226,12 @@ class Rows:
             raise_to(self.note.offsets, {f"{row[topic]}/{row[partition]}": int(row[f"{offset}_max"])})
 
 
-def record_worker(rows: Rows, names: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs in its workers, on records as columns, which are `names` in their order."""
+def record_worker(rows: Rows) -> Worker:
+    """The function that Spark runs in its workers, on records as columns."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield rows.convert(batch.rename_columns(list(names)))
+            yield rows.convert(batch)
             if rows.note.problem is not None:
                 break
         yield rows.told()

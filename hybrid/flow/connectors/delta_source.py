@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.connectors.convert import Rows, record_worker, stage, staged_ddl
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, check_columns, coordinates
+from hybrid.lake.workers import map_in_arrow
 from hybrid.spec.connectors import DeltaInput
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.columns import REASON
@@ -95,10 +96,8 @@ class DeltaSource:
         records = self._frame(spark, numbers)
         # Pieces are numbered in each version from 0: a later version's rows are newer all the same.
         epoch = self._version if self._what is What.CHANGES else 0
-        worker = record_worker(Rows(spec, connector, records.columns, epoch=epoch), records.columns)
-        # By place: Spark hands columns to workers by their name, and takes a dot in it for a field's.
-        placed = records.toDF(*(f"c{place}" for place in range(len(records.columns))))
-        return stage(placed.mapInArrow(worker, staged_ddl(spec)), spec, connector, self._pieces, to)
+        worker = record_worker(Rows(spec, connector, records.columns, epoch=epoch))
+        return stage(map_in_arrow(records, worker, staged_ddl(spec)), spec, connector, self._pieces, to)
 
     def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:
         """See `Source`: reads the three columns."""

@@ -13,9 +13,8 @@ from hybrid.spec.types import DataType
 from hybrid.spec.upsert_json import MOVE_TASK
 
 _TASK_KEYS = (
-    *("bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "maxNumRecordsPerTask"),
-    "schedule",
-)
+    "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "maxNumRecordsPerTask", "schedule",
+)  # fmt: skip
 _DAY = "1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd"
 _MILLIS = "1:MILLISECONDS:EPOCH"
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.layout import TableLayout, quoted, segment_order
+from hybrid.lake.layout import TableLayout, in_files, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.retention.markers import Markers, deciding, stage_markers
@@ -292,7 +292,7 @@ class _Run:
         if markers is None or not any(markers.counts.get(name) for name in names):
             return self._load(half).limit(0)
         rows = markers.frame.where(quoted(columns.SEGMENT).isin(list(names)))
-        return rows.repartition(columns.SEGMENT).sortWithinPartitions(*segment_order(self._spec))
+        return in_files(self._spec, rows)
 
     def _refuse_changed(
         self, base: HalfSnapshot, current: HalfSnapshot, going: Iterable[Aged], *, strict: bool

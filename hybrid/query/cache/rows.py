@@ -216,9 +216,10 @@ class CachedRows:
             self._stage(commit.added, (), first=first)
         # Staging may lay the rows anew, at the revision they are of: what follows is the next one's.
         removed = [self._files.pop(path) for path in commit.removed]
-        left = {Path(path).parent for path in self._files}
-        emptied = {Path(path).parent for path in commit.removed} - left
-        self._segments -= {folder.name.partition("=")[2] for folder in emptied}
+        if removed:
+            left = {Path(path).parent for path in self._files}
+            emptied = {Path(path).parent for path in commit.removed} - left
+            self._segments -= {folder.name.partition("=")[2] for folder in emptied}
         if self._boundary is not None and isinstance(commit.state, OfflineState):
             self._boundary = commit.state.boundary
             self._effective = effective_boundary(self._boundary, None, self._spec.boundary_lag_ms)
