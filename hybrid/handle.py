@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.plain import json_value
 from hybrid.spec.connectors import live_connector
+from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hybrid.ingest.replay import ReplayReport
     from hybrid.ingest.seal import SealReport
     from hybrid.move.explicit import BoundaryReport, Wish
+    from hybrid.move.merging.report import MergeReport
     from hybrid.move.move import MoveReport
     from hybrid.move.retention.report import RetentionReport
     from hybrid.origins import Origin
@@ -208,6 +210,18 @@ class Table:
             run.ended(report.sentence, did_something=report.committed)
         return report
 
+    def merge_segments(self, *, dry_run: bool = False) -> MergeReport:
+        """Merges the small segments of closed buckets of OFFLINE; see `hybrid.move.merging.run`."""
+        from hybrid.move.merging.run import require_merges, run_merges
+
+        if dry_run:
+            return run_merges(self._home.bench, self.spec, self.layout, dry_run=True)
+        require_merges(self.spec)
+        with self._home.recorded(self.name, MERGE_TASK) as run:
+            report = run_merges(self._home.bench, self.spec, self.layout, newest=lambda: self._home.spec(self.name))
+            run.ended(report.sentence, did_something=report.committed)
+        return report
+
     def catch_up(self) -> list[str]:
         """Commits what Kafka holds, so that an act sees the rows that queries show; what came in the way."""
         from hybrid.ingest.loop import ingest_until_caught_up
@@ -368,8 +382,20 @@ class Table:
         """A segment by its name; NotFoundError, with a suggestion, when there is none."""
         segments = {segment.name: segment for segment in self.segments()}
         if name not in segments:
-            raise NotFoundError.named("Segment", name, segments)
+            raise self._no_segment(name, segments)
         return segments[name]
+
+    def _no_segment(self, name: str, segments: Mapping[str, Segment]) -> NotFoundError:
+        from hybrid.replace.merged import merges_since
+
+        merges = merges_since(self.half(Half.OFFLINE), name) if Half.OFFLINE in self.spec.halves else []
+        if not merges:
+            return NotFoundError.named("Segment", name, segments)
+        into = ", ".join(f"'{one}'" for one in merges[0].lineage.segments_to)
+        return NotFoundError(
+            f"Segment '{name}' was merged into {into} by '{merges[0].id}' at {merges[0].created_at}.",
+            hint=f"To have it back: hybrid replacement revert {self.name} {merges[0].id}",
+        )
 
     def origins(self, name: str) -> list[Origin]:
         """The acts that wrote to a segment, newest first: where its rows come from."""

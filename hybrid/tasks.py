@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid import views
 from hybrid.errors import NotFoundError
 from hybrid.spec.cron import Cron
+from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
@@ -43,6 +44,10 @@ def _retention(table: Table, dry_run: bool) -> Any:
     return views.retention_view(table.drop_expired(dry_run=dry_run))
 
 
+def _merges(table: Table, dry_run: bool) -> Any:
+    return views.merge_view(table.merge_segments(dry_run=dry_run))
+
+
 _TYPES = (
     TaskType(
         MOVE_TASK,
@@ -59,6 +64,14 @@ _TYPES = (
         "no config of its halves names a retentionTimeUnit and retentionTimeValue that count.",
         lambda spec: spec.retention_schedule,
         _retention,
+    ),
+    TaskType(
+        MERGE_TASK,
+        "merges small segments of OFFLINE",
+        lambda spec: bool(spec.merge_levels),
+        "its OFFLINE config names none under task.taskTypeConfigsMap.",
+        lambda spec: spec.merge_schedule,
+        _merges,
     ),
 )
 TASK_TYPES: Mapping[str, TaskType] = {found.name: found for found in _TYPES}

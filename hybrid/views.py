@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hybrid.flow_runs import FlowStatus
     from hybrid.handle import Segment, Table
     from hybrid.move.explicit import BoundaryReport
+    from hybrid.move.merging.report import MergeReport
     from hybrid.move.move import MoveReport
     from hybrid.move.retention.report import RetentionReport
     from hybrid.query.engine import QueryResult
@@ -94,6 +95,12 @@ def retention_view(report: RetentionReport) -> Json:
     """What retention did."""
     kept = [vars(one) for one in report.kept]
     return _plain({**vars(report), "kept": kept, "floor": instant(report.floor_ms)})
+
+
+def merge_view(report: MergeReport) -> Json:
+    """What a run of merges did."""
+    merged = [{**vars(one), "start": instant(one.start)} for one in report.merged]
+    return _plain({**vars(report), "merged": merged})
 
 
 def boundary_view(table: Table) -> Json:

@@ -9,10 +9,11 @@ Delta's, which skips nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.failpoints import failpoint, failpoint_inside
@@ -65,8 +66,7 @@ def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[s
     if evolve:
         writer = writer.option("mergeSchema", "true")
     if replacing:
-        quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in replacing)
-        writer = writer.option("replaceWhere", f"{SEGMENT} IN ({quoted})")
+        writer = writer.option("replaceWhere", _in_segments(replacing))
     try:
         writer.save(str(half))
     except Exception as error:  # pyspark maps Delta's conflicts to several classes; their names stand in the text
@@ -96,13 +96,15 @@ def _committed_as(half: Path, act_id: str, planned: int) -> int:
 class FileAct:
     """An act whose workers write files themselves: its half, kind and id, and the columns that the files have.
 
-    `columns` are (name, Spark type); names of its files begin with `part-<act id>-`.
+    `columns` are (name, Spark type); names of its files begin with `part-<act id>-`. `replacing` are segments whose
+    files go, with the paths of these in the half.
     """
 
     half: Path
     kind: str
     id: str
     columns: Sequence[tuple[str, str]]
+    replacing: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -117,21 +119,23 @@ def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]
     """Lets `write` lay files, and makes them rows of the half with their state, in one commit.
 
     For an act whose state depends on rows that are known only when they have been read. Call it under the half's lock.
-    Returns the version of the commit. OvertakenError when another act came first, ConflictError when the half has not
-    the columns that were written: nothing was changed then, nor when `write` raises, and the files are gone.
+    Returns the version of the commit. OvertakenError when another act came first or the files that are to go are not
+    those that are there, ConflictError when the half has not the columns that were written: nothing was changed then,
+    nor when `write` raises, and the files are gone.
 
     As Delta's `WriteIntoDelta` does it: a transaction is begun, its files are written, it commits.
     """
     failpoint(act.kind, "before")
     try:
         transaction = _begin(spark, act)
+        gone = _replaced_files(spark, act, transaction)
         written = write()
     except BaseException:
         _remove_files(act)
         raise
     failpoint(act.kind, "inside")
     try:
-        version = _commit_files(spark, act, transaction, written)
+        version = _commit_files(spark, act, transaction, written, gone)
     except OvertakenError:  # after anything else they stay: the commit may have come through
         _remove_files(act)
         raise
@@ -167,7 +171,26 @@ def _begin(spark: SparkSession, act: FileAct) -> Any:
     return transaction
 
 
-def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: Written) -> int:
+def _replaced_files(spark: SparkSession, act: FileAct, transaction: Any) -> list[Any]:
+    """Delta's entries of the files that go. The transaction notes that it has read these segments."""
+    if not act.replacing:
+        return []
+    jvm: Any = spark._jvm
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    mine = jvm.PythonUtils.toSeq([parser.parseExpression(_in_segments(act.replacing))])
+    found = jvm.scala.jdk.javaapi.CollectionConverters.asJava(transaction.filterFiles(mine, False))
+    if {unquote(file.path()) for file in found} != {path for paths in act.replacing.values() for path in paths}:
+        raise _overtaken(act.half)
+    return [file.remove() for file in found]
+
+
+def _in_segments(names: Iterable[str]) -> str:
+    """SQL: a row is of one of these segments."""
+    quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+    return f"{SEGMENT} IN ({quoted})"
+
+
+def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: Written, gone: Sequence[Any]) -> int:
     jvm: Any = spark._jvm
     delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
     fence, number = fence_of(act.half), written.state.act.number
@@ -175,13 +198,14 @@ def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: 
         raise _overtaken(act.half)
     transaction.updateSetTransaction(fence, number, nothing)
     actions = [delta.actions.Action.fromJson(json.dumps(entry)) for entry in written.files]
-    # What Spark's own writer of Delta says of an append to a table that is there: the mode and our state.
+    # What Spark's own writer of Delta says of a write to a table that is there: the mode, the predicate and our state.
     told = some(to_user_metadata(written.state))
     by = some(jvm.PythonUtils.toSeq([]))
-    append = jvm.org.apache.spark.sql.SaveMode.Append
-    operation = getattr(delta, "DeltaOperations$Write")(append, by, nothing, told, *(nothing,) * 5)
+    modes = jvm.org.apache.spark.sql.SaveMode
+    mode, where = (modes.Overwrite, some(_in_segments(act.replacing))) if gone else (modes.Append, nothing)
+    operation = getattr(delta, "DeltaOperations$Write")(mode, by, where, told, *(nothing,) * 5)
     try:
-        return int(transaction.commit(jvm.PythonUtils.toSeq(actions), operation))
+        return int(transaction.commit(jvm.PythonUtils.toSeq([*actions, *gone]), operation))
     except Exception as error:
         if _is_conflict(error):
             raise _overtaken(act.half) from error

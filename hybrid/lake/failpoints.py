@@ -17,7 +17,7 @@ from pathlib import Path
 # Every kind of act that commits. A test holds this list to the kinds the code commits.
 ACT_KINDS = (
     "create", "ingest", "seal", "move", "replace", "revert", "boundary", "history", "start",
-    "flow", "refresh", "evolve", "backfill", "purge", "replay", "claim", "release", "retention",
+    "flow", "refresh", "evolve", "backfill", "purge", "replay", "claim", "release", "retention", "merge",
 )  # fmt: skip
 POSITIONS = ("before", "inside", "after")
 

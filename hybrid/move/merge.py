@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
-from hybrid.spec.table_config import MergeType, MoveConfig, TableSpec
+from hybrid.spec.table_config import BucketConfig, MergeType, TableSpec
 from hybrid.spec.types import DataType
 from hybrid.table import columns
 from hybrid.table.liveness import winning_order
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BUCKET = "_hy_bucket"  # beside the stored columns: the start of a row's bucket
 
 
-def with_bucket(rows: DataFrame, config: MoveConfig) -> DataFrame:
+def with_bucket(rows: DataFrame, config: BucketConfig) -> DataFrame:
     """Adds the start of each row's bucket; null on a table without a time column."""
     from pyspark.sql import functions as F
 
@@ -24,7 +24,7 @@ def with_bucket(rows: DataFrame, config: MoveConfig) -> DataFrame:
     return rows.withColumn(BUCKET, time - F.pmod(time, F.lit(config.bucket_ms)))
 
 
-def merge(rows: DataFrame, spec: TableSpec, config: MoveConfig, tasks: int) -> DataFrame:
+def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int) -> DataFrame:
     """The rows that are kept. So many tasks share the work.
 
     Rows are merged inside their bucket only. A delete marker is a row like any other: when it is the latest of its key

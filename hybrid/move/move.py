@@ -10,37 +10,42 @@ The sequence, and what a death in between leaves (ADR 14):
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.commit import FileAct, Written, commit_files
-from hybrid.lake.files import path_in_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half, segments_in_lineage
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import BUCKET, merge, with_bucket
-from hybrid.move.parts import TASK_ROWS, Part, borders, borders_of_all, parts_of, stretches, waiting_files
+from hybrid.move.parts import (
+    TASK_ROWS,
+    borders,
+    borders_of_all,
+    names_of,
+    parts_of,
+    rows_per_task,
+    stretches,
+    waiting_files,
+)
 from hybrid.move.plan import MovePlan, Reach, Slots, Waiting, count_until, plan_move, reason_for_nothing, until
-from hybrid.move.write import write_files, written_columns
+from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.plain import utc
 from hybrid.progress import counted
 from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.coverage_sql import covered_sql, may_wait_sql
-from hybrid.table.names import offline_segment, time_value
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-_CORRECTIONS = frozenset({"backfill", "replace", "revert"})
+_STEPPED_OVER = frozenset({"backfill", "merge", "replace", "revert"})
 
 
 @dataclass(frozen=True)
@@ -161,15 +166,15 @@ def _part_of_bucket(
 
 
 def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnapshot) -> None:
-    """OvertakenError when another act came first, but for corrections: they leave alone all that a move looks at.
+    """OvertakenError when another act came first, but for those that leave alone what a move looks at.
 
     A backfill of hundreds of commits would keep every move from ever committing.
     """
     before, now = planned.offline, current.offline
     same = (before.boundary, before.progress) == (now.boundary, now.progress)
     acts = acts_between(current.path, planned.version, current.version)
-    corrections = acts is not None and all(act.kind in _CORRECTIONS for act in acts)
-    if not (same and corrections and planned.table_id == current.table_id):
+    apart = acts is not None and all(act.kind in _STEPPED_OVER for act in acts)
+    if not (same and apart and planned.table_id == current.table_id):
         raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
 
 
@@ -222,7 +227,7 @@ def _stage_and_commit(
             _refuse_overtaken(spec, offline, current)
             # Not a name that a replacement took away either: its revert would meet our rows there.
             taken = {file.segment for file in current.files} | segments_in_lineage(current)
-            names = _names(spec, plan, parts, taken)
+            names = names_of(spec, parts, plan.times_of_buckets, taken)
             detail = {
                 "rows_read": read,
                 "rows_written": written,
@@ -233,7 +238,7 @@ def _stage_and_commit(
             state = replace(current.offline, act=act, boundary=plan.boundary)
 
             def put() -> Written:
-                return Written(_put(staging, half, dict(zip(names, parts, strict=True))), state)
+                return Written(put_files(staging, half, dict(zip(names, parts, strict=True))), state)
 
             version = commit_files(bench.spark, FileAct(half, "move", token, written_columns(spec)), put)
     sentence = _sentence(spec, config, plan, offline.offline.boundary, names, written)
@@ -255,41 +260,8 @@ def _cuts(spec: TableSpec, config: MoveConfig, plan: MovePlan, files: Sequence[D
     if spec.time_column is None:
         return borders_of_all(plan.rows, stretches(files, columns.TIMESTAMP))
     assert plan.boundary.time_ms is not None
-    lying, rows_max = stretches(files, columns.TIME), config.max_records_per_segment
-    # So that a bucket of some segments makes no more of them than it must; tiny ones share a task.
-    per_task = min(TASK_ROWS, rows_max) if rows_max * 8 >= TASK_ROWS else TASK_ROWS
+    lying, per_task = stretches(files, columns.TIME), rows_per_task(config.max_records_per_segment)
     return borders(plan.rows_of_buckets, config.bucket_ms, lying, plan.boundary.time_ms, per_task)
-
-
-def _names(spec: TableSpec, plan: MovePlan, parts: Sequence[Part], taken: set[str]) -> list[str]:
-    """A name for every segment: the first and last time of the rows read into it.
-
-    Of a bucket that makes several, rows that were merged away count with the first and the last one.
-    """
-    names, taken = [], set(taken)
-    for place, part in enumerate(parts):
-        low, high = part.times or (None, None)
-        first, last = (low, high) if part.bucket is None else plan.times_of_buckets.get(part.bucket, (low, high))
-        if place and parts[place - 1].bucket == part.bucket:
-            first = low
-        if place + 1 < len(parts) and parts[place + 1].bucket == part.bucket:
-            last = high
-        names.append(offline_segment(spec.name, time_value(spec, first), time_value(spec, last), taken))
-        taken.add(names[-1])
-    return names
-
-
-def _put(staging: Path, half: Path, parts: Mapping[str, Part]) -> list[dict[str, object]]:
-    """Puts the files of each segment, by its name, into the half; their log entries."""
-    entries = []
-    for name, part in parts.items():
-        (half / path_in_half(name, "")).mkdir(exist_ok=True)
-        for file in part.files:
-            place = half / path_in_half(name, file.name)
-            (staging / file.name).rename(place)
-            os.utime(place)  # VACUUM takes a file that no commit names for one in flight while it is young
-            entries.append(file.entry(name))
-    return entries
 
 
 def _nothing(boundary: Boundary, sentence: str, dry_run: bool) -> MoveReport:

@@ -7,17 +7,19 @@ is guessed from the statistics of the files that are read: a bad guess costs tim
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil
 
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import DataFile
+from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of
 from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
 from hybrid.table.coverage_sql import lowest_waiting
+from hybrid.table.names import offline_segment, time_value
 
 # What a task sorts in memory.
 TASK_ROWS = 500_000
@@ -146,3 +148,32 @@ def _place(file: LaidFile) -> tuple[tuple[int, int], str]:
 def _bucket(file: LaidFile, period_ms: int) -> int | None:
     times = file.range_of(TIME)
     return None if times is None else bucket_of(times[0], period_ms).start
+
+
+def rows_per_task(rows_max: int) -> int:
+    """How many rows a task takes, so that a bucket of some segments makes no more of them than it must.
+
+    Where a segment may only have a few, they share a task.
+    """
+    return min(TASK_ROWS, rows_max) if rows_max * 8 >= TASK_ROWS else TASK_ROWS
+
+
+def names_of(
+    spec: TableSpec, parts: Sequence[Part], times: Mapping[int, tuple[int, int]], taken: Collection[str]
+) -> list[str]:
+    """A name for every segment, none of `taken`: the first and last time of the rows read into it.
+
+    `times` are those of each bucket by its start: of one that makes several segments, rows that were merged away count
+    with the first and the last one.
+    """
+    names, held = [], set(taken)
+    for place, part in enumerate(parts):
+        low, high = part.times or (None, None)
+        first, last = (low, high) if part.bucket is None else times.get(part.bucket, (low, high))
+        if place and parts[place - 1].bucket == part.bucket:
+            first = low
+        if place + 1 < len(parts) and parts[place + 1].bucket == part.bucket:
+            last = high
+        names.append(offline_segment(spec.name, time_value(spec, first), time_value(spec, last), held))
+        held.add(names[-1])
+    return names

@@ -7,16 +7,18 @@ open; where a bucket ends, or a file is full, it begins the next one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.lake.files import LaidFile, RowsFile
+from hybrid.lake.files import LaidFile, RowsFile, path_in_half
 from hybrid.lake.layout import physical_columns, quoted, statistics_columns
 from hybrid.lake.workers import Worker, map_in_arrow
-from hybrid.spec.table_config import Half, MoveConfig, TableSpec
+from hybrid.move.parts import Part
+from hybrid.spec.table_config import BucketConfig, Half, TableSpec
 from hybrid.table import columns
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def written_columns(spec: TableSpec) -> list[tuple[str, str]]:
 
 
 def write_files(
-    rows: DataFrame, spec: TableSpec, config: MoveConfig, folder: Path, token: str, cuts: Sequence[int]
+    rows: DataFrame, spec: TableSpec, config: BucketConfig, folder: Path, token: str, cuts: Sequence[int]
 ) -> list[LaidFile]:
     """Writes `rows` into `folder`, in files of one bucket and at most `max_records_per_segment` rows each.
 
@@ -62,7 +64,7 @@ def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
     return f"IF({column} < {cuts[middle]}, {below}, {above})"
 
 
-def _writer(spec: TableSpec, config: MoveConfig, folder: Path, token: str) -> Worker:
+def _writer(spec: TableSpec, config: BucketConfig, folder: Path, token: str) -> Worker:
     """The function that Spark runs in its workers, on the rows of one task in the order of time."""
     by_time = not spec.sort_columns or (spec.sort_columns == (spec.time_column,) and _is_time_alone(spec))
 
@@ -95,7 +97,7 @@ def _is_time_alone(spec: TableSpec) -> bool:
     )
 
 
-def _files_of(batches: Iterable[pa.RecordBatch], config: MoveConfig) -> Iterator[Iterator[pa.RecordBatch]]:
+def _files_of(batches: Iterable[pa.RecordBatch], config: BucketConfig) -> Iterator[Iterator[pa.RecordBatch]]:
     """The pieces of each file. Take all of one before you ask for the next."""
     rows_max = min(_FILE_ROWS, config.max_records_per_segment)
     waiting = _by_bucket(batches, config.bucket_ms)
@@ -158,3 +160,16 @@ def _sorted_by(pieces: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterat
     numbered = pa.table(keys, names=[str(place) for place in range(len(keys))])
     order = [(str(place), "ascending", "at_start") for place in range(len(keys))]
     yield from table.take(pc.sort_indices(numbered, order)).to_batches()
+
+
+def put_files(staging: Path, half: Path, parts: Mapping[str, Part]) -> list[dict[str, object]]:
+    """Puts the files of each segment, by its name, into the half; their log entries."""
+    entries = []
+    for name, part in parts.items():
+        (half / path_in_half(name, "")).mkdir(exist_ok=True)
+        for file in part.files:
+            place = half / path_in_half(name, file.name)
+            (staging / file.name).rename(place)
+            os.utime(place)  # VACUUM takes a file that no commit names for one in flight while it is young
+            entries.append(file.entry(name))
+    return entries

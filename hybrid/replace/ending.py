@@ -19,7 +19,7 @@ from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
 from hybrid.replace.diff import Difference, difference
-from hybrid.replace.lineage import Lineage, entries_of, lineage_of
+from hybrid.replace.lineage import entries_of, lineage_of
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.opening import closed
 from hybrid.replace.plan import refuse_unmoved, stage_markers
@@ -30,6 +30,7 @@ from hybrid.replace.targets import Target
 from hybrid.spec.expectations import ExpectationKind
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table import columns
+from hybrid.table.lineage import Lineage
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 
 if TYPE_CHECKING:

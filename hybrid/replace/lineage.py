@@ -1,4 +1,4 @@
-"""Lineage: what replacements and reverts did, read back from the OFFLINE half's log without a JVM.
+"""Lineage: what replacements, merges and reverts did, read back from the OFFLINE half's log without a JVM.
 
 Every such commit carries its entry in the act's detail. The newest state points to the newest entry and every entry to
 the one before it, so a list costs one log entry per replacement, however many moves lie between.
@@ -6,16 +6,15 @@ the one before it, so a list costs one log entry per replacement, however many m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hybrid.errors import NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
 from hybrid.spec.table_config import Half
-from hybrid.table.state import LineagePointer
+from hybrid.table.lineage import Lineage
 
 if TYPE_CHECKING:
     from hybrid.replace.diff import Difference
@@ -27,52 +26,6 @@ class EntryState(StrEnum):
 
     ACTIVE = "ACTIVE"
     REVERTED = "REVERTED"
-
-
-@dataclass(frozen=True)
-class Lineage:
-    """What is written down with a swap. `version_before` is the Delta version the replaced rows are read from.
-
-    `inputs` holds path, size in bytes and sha256 of each file read; `reverts` the id of the entry taken back, or of the
-    backfill; `expectations` what came of each, as `CheckResult.to_json` says it. `backfill` is the plan that the swap
-    is a part of, `buckets` what it corrects ([start, end) in epoch ms), `change` what was asked for; `seconds` what the
-    commit took.
-    """
-
-    segments_from: tuple[str, ...]
-    segments_to: tuple[str, ...]
-    version_before: int
-    rows_before: int
-    rows_after: int
-    added: int
-    removed: int
-    changed: int
-    result: str
-    reason: str | None = None
-    user: str | None = None
-    source: str | None = None
-    inputs: tuple[Mapping[str, object], ...] = ()
-    reverts: str | None = None
-    previous: LineagePointer | None = None
-    expectations: tuple[Mapping[str, object], ...] = ()
-    backfill: str | None = None
-    buckets: tuple[tuple[int | None, int | None], ...] = ()
-    change: str | None = None
-    seconds: float | None = None
-
-    def to_json(self) -> dict[str, object]:
-        """JSON as it stands in the act's detail."""
-        return {**vars(self), "previous": vars(self.previous) if self.previous else None}
-
-    @classmethod
-    def from_json(cls, doc: Mapping[str, Any]) -> Lineage:
-        """The inverse of `to_json`."""
-        # Entries from before there were expectations or backfills have no such keys.
-        names = ("segments_from", "segments_to", "inputs", "expectations")
-        lists = {name: tuple(doc.get(name, ())) for name in names}
-        lists["buckets"] = tuple((start, end) for start, end in doc.get("buckets", ()))
-        previous = LineagePointer(**doc["previous"]) if doc["previous"] else None
-        return cls(**{**doc, **lists, "previous": previous})
 
 
 def lineage_of(

@@ -11,12 +11,12 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench
-from hybrid.replace.lineage import Lineage
 from hybrid.replace.overtaken import is_overtaken
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.coverage_sql import covered_sql
-from hybrid.table.state import LineagePointer, next_act
+from hybrid.table.lineage import Lineage, with_entry
+from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -85,11 +85,8 @@ def commit_under_lock(
         current = open_half(path)
         made = ready(current)
         lineage = made.lineage
-        state = replace(
-            current.offline,
-            act=next_act(current.offline, act_id, kind, bench.now_iso(), lineage.to_json()),
-            last_lineage=LineagePointer(act_id, current.version + 1),
-        )
+        act = next_act(current.offline, act_id, kind, bench.now_iso(), lineage.to_json())
+        state = with_entry(current.offline, act, current.version)
         places = tuple(dict.fromkeys([*lineage.segments_from, *lineage.segments_to])) if lineage.segments_from else ()
         return commit_act(made.frame, path, state, planned=current.version, replacing=places)
 

@@ -8,8 +8,8 @@ from hybrid.lake import pushes
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.pushes import OpenReplacement, PushedSegment, PushState
 from hybrid.progress import counted
-from hybrid.replace.lineage import Lineage
 from hybrid.replace.report import shown
+from hybrid.table.lineage import Lineage
 
 
 @dataclass(frozen=True)

@@ -81,15 +81,28 @@ class StreamConfig:
 
 
 @dataclass(frozen=True)
-class MoveConfig:
-    """The RealtimeToOfflineSegmentsTask's settings; times in milliseconds. Without `schedule` it runs when asked to."""
+class BucketConfig:
+    """How the rows of closed buckets of time are merged into segments of OFFLINE; times in milliseconds."""
 
     bucket_ms: int = 86_400_000
     buffer_ms: int = 172_800_000
     merge_type: MergeType = MergeType.CONCAT
     max_records_per_segment: int = 5_000_000
     max_records_per_task: int = 50_000_000
+
+
+@dataclass(frozen=True)
+class MoveConfig(BucketConfig):
+    """The RealtimeToOfflineSegmentsTask's settings. Without `schedule` it runs when asked to."""
+
     schedule: Cron | None = None
+
+
+@dataclass(frozen=True)
+class MergeLevel(BucketConfig):
+    """A level of the MergeRollupTask: segments that lie inside one of its buckets are merged."""
+
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,6 +129,7 @@ class TableSpec:
     `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
     `expectations` must hold of the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed when
     a half is laid. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is not in it.
+    `merge_levels` say how segments of OFFLINE are merged, shortest buckets first.
     """
 
     name: str
@@ -134,6 +148,8 @@ class TableSpec:
     revert_window_ms: int = 30 * 86_400_000
     retention: Mapping[Half, int] = field(default_factory=dict)
     retention_schedule: Cron | None = None
+    merge_levels: tuple[MergeLevel, ...] = ()
+    merge_schedule: Cron | None = None
     batch: BatchIngestion = field(default_factory=BatchIngestion)
     by_flows: bool = False
     connectors: tuple[Connector, ...] = ()

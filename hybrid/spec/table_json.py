@@ -19,6 +19,7 @@ from hybrid.spec.connectors_json import connector_warnings, parse_connectors
 from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
+from hybrid.spec.merge_json import MERGE_TASK, merge_warnings, parse_merge_schedule, parse_merges
 from hybrid.spec.period import parse_period
 from hybrid.spec.retention_json import (
     RETENTION_SCHEDULE,
@@ -59,14 +60,14 @@ def parse_table(
     _check_honoured(halves)
     time_column = _time_column(halves, schema)
     upsert = _upsert(halves, schema, time_column)
-    realtime = halves.get(Half.REALTIME)
+    realtime, offline = halves.get(Half.REALTIME), halves.get(Half.OFFLINE)
     connectors = parse_connectors(realtime, brokers=brokers) if realtime else ()
-    if Half.OFFLINE in halves and halves[Half.OFFLINE].has("connectors"):
-        halves[Half.OFFLINE].fail("connectors", "stand in the REALTIME config, those that bring history too.")
-    task = realtime.section("task").section("taskTypeConfigsMap") if realtime else None
+    if offline and offline.has("connectors"):
+        offline.fail("connectors", "stand in the REALTIME config, those that bring history too.")
+    task = _tasks(realtime) if realtime else None
     move = parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None
     stream = _stream(realtime, connectors, halves, brokers) if realtime else None
-    batch = parse_batch_ingestion(halves[Half.OFFLINE]) if Half.OFFLINE in halves else BatchIngestion()
+    batch = parse_batch_ingestion(offline) if offline else BatchIngestion()
     retention = parse_retention(halves, time_column)
     spec = TableSpec(
         name=_table_name(halves),
@@ -84,6 +85,8 @@ def parse_table(
         revert_window_ms=_revert_window_ms(halves),
         retention=retention,
         retention_schedule=parse_retention_schedule(halves, retention),
+        merge_levels=parse_merges(offline, upsert is not None, time_column),
+        merge_schedule=parse_merge_schedule(offline),
         boundary_lag_ms=_LAG_HOURLY_MS if batch.hourly else _LAG_DAILY_MS,
         batch=batch,
         by_flows=realtime is not None and _by_flows(realtime),
@@ -93,15 +96,24 @@ def parse_table(
         expectations=_expectations(halves, schema),
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
-        offline_doc=halves[Half.OFFLINE].doc if Half.OFFLINE in halves else None,
+        offline_doc=offline.doc if offline else None,
         warnings=(*schema.warnings, *_warnings(halves, time_column)),
     )
-    if task and spec.nets_deletes and move is not None and move.merge_type is MergeType.DEDUP:
-        message = "'dedup' would change what deletes leave: of equal rows they take away one each. Use concat."
-        task.section(MOVE_TASK).fail("mergeType", message)
+    _check_dedup(spec, halves)
     if realtime:
         _check_datagens(realtime, spec)
     return spec
+
+
+def _check_dedup(spec: TableSpec, halves: Halves) -> None:
+    message = "'dedup' would change what deletes leave: of equal rows they take away one each. Use concat."
+    if not spec.nets_deletes:
+        return
+    if spec.move is not None and spec.move.merge_type is MergeType.DEDUP:
+        _tasks(halves[Half.REALTIME]).section(MOVE_TASK).fail("mergeType", message)
+    for level in spec.merge_levels:
+        if level.merge_type is MergeType.DEDUP:
+            _tasks(halves[Half.OFFLINE]).section(MERGE_TASK).fail(f"{level.name}.mergeType", message)
 
 
 def raw_table_name(name: str) -> str:
@@ -240,6 +252,10 @@ def _expectations(halves: Halves, schema: Schema) -> tuple[Expectation, ...]:
     return named_apart(one for top in halves.values() for one in parse_expectations(_custom(top), schema))
 
 
+def _tasks(top: Section) -> Section:
+    return top.section("task").section("taskTypeConfigsMap")
+
+
 def _custom(top: Section) -> Section:
     return top.section("metadata").section("customConfigs")
 
@@ -293,7 +309,7 @@ def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
         yield from retention_warnings(halves, half, time_column)
         yield from _custom_warnings(top.section("metadata").section("customConfigs"))
         yield from upsert_warnings(top.section("upsertConfig"))
-        yield from _task_warnings(top.section("task").section("taskTypeConfigsMap"))
+        yield from _task_warnings(_tasks(top), half)
         yield from connector_warnings(top)
         if half is Half.REALTIME and _has_stream_configs(top):
             yield from stream_warnings(find_stream(top))
@@ -306,9 +322,14 @@ def _custom_warnings(section: Section) -> Iterator[str]:
     )
 
 
-def _task_warnings(section: Section) -> Iterator[str]:
-    yield from section.unknown({MOVE_TASK, *TASKS})
+def _task_warnings(section: Section, half: Half) -> Iterator[str]:
+    yield from section.unknown({MOVE_TASK, MERGE_TASK, *TASKS})
+    for name, other in ((MOVE_TASK, Half.OFFLINE), (MERGE_TASK, Half.REALTIME)):
+        if half is other and name in section.doc:
+            where = next(one for one in Half if one is not other)
+            yield f"{section.source}: {section.at(name)}: it has no effect here; write it in the {where} config."
     for name in TASKS:
         if name in section.doc:
             yield f"{section.source}: {section.at(name)}: this task is not built yet and does not run."
     yield from move_warnings(section.section(MOVE_TASK))
+    yield from merge_warnings(section.section(MERGE_TASK))

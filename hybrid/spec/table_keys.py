@@ -10,7 +10,7 @@ from hybrid.spec.document import Section, shown
 
 # Task types of Pinot that may come; a warning says that they do not run.
 TASKS = (
-    "MergeRollupTask", "PurgeTask", "RefreshSegmentTask", "SegmentGenerationAndPushTask",
+    "PurgeTask", "RefreshSegmentTask", "SegmentGenerationAndPushTask",
     "UpsertCompactionTask", "UpsertCompactMergeTask",
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from hybrid.spec.cron import Cron
 from hybrid.spec.document import Section, shown
 from hybrid.spec.period import parse_period
 from hybrid.spec.schema import FieldSpec, Schema
-from hybrid.spec.table_config import ARRIVED, MergeType, MoveConfig, UpsertConfig
+from hybrid.spec.table_config import ARRIVED, BucketConfig, MergeType, MoveConfig, UpsertConfig
 from hybrid.spec.types import DataType
 
 MOVE_TASK = "RealtimeToOfflineSegmentsTask"
@@ -58,17 +58,21 @@ def upsert_warnings(section: Section) -> Iterator[str]:
 
 def parse_move(section: Section, upsert: bool) -> MoveConfig:
     """The settings of the realtime-to-offline task."""
-    default = MoveConfig()
+    return MoveConfig(**vars(parse_buckets(section, upsert)), schedule=parse_schedule(section))
+
+
+def parse_buckets(section: Section, upsert: bool) -> BucketConfig:
+    """How the rows of buckets are merged, as Pinot's tasks write it."""
+    default = BucketConfig()
     if section.has("roundBucketTimePeriod"):
         message = f"{shown(section.doc['roundBucketTimePeriod'])} cannot be honoured yet: times are not rounded."
         section.fail("roundBucketTimePeriod", f"{message} Remove the key.")
-    return MoveConfig(
+    return BucketConfig(
         bucket_ms=_period(section, "bucketTimePeriod", default.bucket_ms, low=1),
         buffer_ms=_period(section, "bufferTimePeriod", default.buffer_ms, low=0),
         merge_type=_merge_type(section, upsert),
         max_records_per_segment=section.whole("maxNumRecordsPerSegment", default.max_records_per_segment, low=1),
         max_records_per_task=section.whole("maxNumRecordsPerTask", default.max_records_per_task, low=1),
-        schedule=_schedule(section),
     )
 
 
@@ -125,7 +129,8 @@ def _merge_type(section: Section, upsert: bool) -> MergeType:
     return MergeType(text)
 
 
-def _schedule(section: Section) -> Cron | None:
+def parse_schedule(section: Section) -> Cron | None:
+    """When a task runs by itself."""
     key = "schedule"
     return Cron.parse(section.doc[key], section.source, section.at(key)) if section.has(key) else None
 

@@ -14,11 +14,12 @@ from hybrid.lake.workbench import Workbench
 from hybrid.replace.check_result import CheckResult, CheckState
 from hybrid.replace.checks import Checked, check
 from hybrid.replace.job import run_job
-from hybrid.replace.lineage import Lineage, show_replacement
+from hybrid.replace.lineage import show_replacement
 from hybrid.spec.document import Section
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, parse_expect, parse_expectations
 from hybrid.spec.schema import Schema
 from hybrid.table import columns
+from hybrid.table.lineage import Lineage
 from tests.replace.tables import NOW_MS, SEGMENT, Table, recipe_spec
 
 pytestmark = pytest.mark.spark

@@ -2,58 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
-from hybrid.lake.log import DataFile
+from hybrid.move.segments import Aged
 from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
-
-
-@dataclass(frozen=True)
-class Aged:
-    """A segment by its files: the first and last time of a row (epoch ms), None where they do not tell."""
-
-    name: str
-    rows: int
-    bytes: int
-    low: int | None
-    high: int | None
-    files: frozenset[str]
-
-    def ends_before(self, time_ms: int) -> bool:
-        """Whether every row is surely older than `time_ms`."""
-        return self.high is not None and self.high < time_ms
-
-
-def by_age(files: Iterable[DataFile], without: Collection[str] = ()) -> list[Aged]:
-    """The segments of some files but those named in `without`, oldest end first; those whose end is not known last."""
-    grouped: dict[str, list[DataFile]] = defaultdict(list)
-    for file in files:
-        if file.segment not in without:
-            grouped[file.segment].append(file)
-    found = [_aged(name, of_segment) for name, of_segment in grouped.items()]
-    return sorted(found, key=lambda one: (one.high is None, one.high or 0, one.name))
-
-
-def _aged(name: str, files: Sequence[DataFile]) -> Aged:
-    times = [file.times for file in files if file.times is not None]
-    known = len(times) == len(files)
-    return Aged(
-        name,
-        sum(file.rows for file in files),
-        sum(file.bytes for file in files),
-        min(low for low, _ in times) if known else None,
-        max(high for _, high in times) if known else None,
-        frozenset(file.path for file in files),
-    )
-
-
-def last_of(segments: Iterable[Aged]) -> int | None:
-    """The last time in some segments; None without any."""
-    return max((one.high for one in segments if one.high is not None), default=None)
 
 
 def below_all_others(going: Iterable[Aged], staying: Iterable[Aged], beside_ms: int | None) -> list[Aged]:

@@ -22,16 +22,9 @@ from hybrid.lake.layout import TableLayout, in_files, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.retention.markers import Markers, deciding, stage_markers
-from hybrid.move.retention.plan import (
-    Aged,
-    below_all_others,
-    by_age,
-    covered_by_itself,
-    floor_of_offline,
-    last_of,
-    never_shown,
-)
+from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
 from hybrid.move.retention.report import Dropped, Kept, RetentionReport, Told
+from hybrid.move.segments import Aged, by_age, last_of
 from hybrid.plain import utc
 from hybrid.progress import counted
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec

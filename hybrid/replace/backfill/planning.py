@@ -33,6 +33,7 @@ from hybrid.replace.report import numbers
 from hybrid.replace.stage import stage
 from hybrid.spec.expectations import ExpectationKind
 from hybrid.spec.table_config import TableSpec
+from hybrid.table.lineage import MERGE
 from hybrid.table.plans import (
     BucketState,
     Counts,
@@ -151,9 +152,14 @@ def _bounds(base: Base) -> list[tuple[int | None, int | None]]:
 
 
 def _corrected(base: Base) -> set[str]:
-    """The segments that a replacement which stands has put in."""
-    standing = [entry for entry in entries_of(base.offline) if entry.state is EntryState.ACTIVE]
-    return {name for entry in standing if entry.kind != "revert" for name in entry.lineage.segments_to}
+    """The segments that a replacement which stands has put in, and those that they were merged into since."""
+    found: set[str] = set()
+    for entry in reversed(entries_of(base.offline)):
+        if entry.state is not EntryState.ACTIVE or entry.kind == "revert":
+            continue
+        if entry.kind != MERGE or not found.isdisjoint(entry.lineage.segments_from):
+            found.update(entry.lineage.segments_to)
+    return found
 
 
 def _state(base: Base, counts: Counts, start: int | None, end: int | None, corrected: set[str]) -> BucketState:

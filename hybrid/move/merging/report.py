@@ -1,0 +1,73 @@
+"""What a run of merges did, or why it did nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hybrid.progress import counted
+
+
+@dataclass(frozen=True)
+class Merged:
+    """One act: `segments` of a bucket of a level (`start` in epoch ms) became `into`. `version` None: a dry run."""
+
+    level: str
+    start: int
+    segments: tuple[str, ...]
+    into: tuple[str, ...]
+    rows_read: int
+    rows_written: int
+    act: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class MergeReport:
+    """Every act in its order, and the segments that stay, by the reason why; `rows_read` and `rows_written` of all."""
+
+    merged: tuple[Merged, ...]
+    kept: Mapping[str, Sequence[str]]
+    rows_read: int
+    rows_written: int
+    sentence: str
+    dry_run: bool = False
+
+    @property
+    def committed(self) -> bool:
+        """Whether something was committed."""
+        return bool(self.merged) and not self.dry_run
+
+
+@dataclass
+class Told:
+    """What a run has done so far; `kept` names the segments of each level that stay, by the reason why."""
+
+    merged: list[Merged] = field(default_factory=list)
+    kept: dict[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+
+    def report(self, table: str, levels: Sequence[str], *, dry_run: bool) -> MergeReport:
+        """The report of a run that has ended."""
+        read, written = (sum(getattr(one, key) for one in self.merged) for key in ("rows_read", "rows_written"))
+        reasons = sorted({why for found in self.kept.values() for why in found})
+        kept = {
+            why: tuple(sorted({name for found in self.kept.values() for name in found.get(why, ())})) for why in reasons
+        }
+        stay = [
+            f"{counted(len(names), 'segment')} {'stays as it is' if len(names) == 1 else 'stay as they are'}: {why}"
+            for why, names in kept.items()
+        ]
+        said = "; ".join([self._said(table, levels, read, written, dry_run), *stay])
+        return MergeReport(tuple(self.merged), kept, read, written, f"{said}.", dry_run)
+
+    def _said(self, table: str, levels: Sequence[str], read: int, written: int, dry_run: bool) -> str:
+        if not self.merged:
+            of = " or ".join(f"'{level}'" for level in levels)
+            return f"Nothing to merge in '{table}': no closed bucket of {of} holds segments to merge"
+        before = sum(len(one.segments) for one in self.merged)
+        what = f"{counted(before, 'segment')} of {counted(len(self.merged), 'bucket')} with {counted(read, 'row')}"
+        if dry_run:
+            return f"Would merge {what} of '{table}'"
+        after = sum(len(one.into) for one in self.merged)
+        gone = f", {counted(read - written, 'row')} merged away" if read != written else ""
+        return f"Merged {what} of '{table}' into {after}{gone}"
