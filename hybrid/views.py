@@ -52,7 +52,12 @@ def table_details(spec: TableSpec) -> Json:
     task = {"bucket_ms": move.bucket_ms, "buffer_ms": move.buffer_ms, "merge": move.merge_type.value} if move else None
     window = {"revert_window_ms": spec.revert_window_ms if Half.OFFLINE in spec.halves else None}
     retention = {half.value: spec.retention[half] for half in sorted(spec.retention)}
-    return {**table_view(spec), "columns": columns, "move": task, **window, "retention_ms": retention}
+    levels = [
+        {"level": one.name, "bucket_ms": one.bucket_ms, "buffer_ms": one.buffer_ms, "merge": one.merge_type.value}
+        for one in spec.merge_levels
+    ]
+    more = {**window, "retention_ms": retention, "merge_levels": levels}
+    return {**table_view(spec), "columns": columns, "move": task, **more}
 
 
 def connector_views(found: Iterable[ConnectorStatus]) -> list[Json]:

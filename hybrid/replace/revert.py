@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,7 +135,7 @@ def _revert(
     names = (taken.new, taken.old)
     for entry in taken.entries:
         refuse_refreshed(bench, base, entry, entries, restored)
-        _refuse_if_written_anew(entry, base)
+        _refuse_if_written_anew(entry, entries, base)
     refuse_swallowing(bench, spec, layout, base, names[0], restored)
     found = difference(spec, _of(newest_rows(bench, base), names[0]), restored)
     sentence = _sentence(taken, found, asked.dry_run)
@@ -152,11 +152,14 @@ def _revert(
 
 
 def _refuse_if_not_newest(entry: ReplacementEntry, entries: Sequence[ReplacementEntry], base: HalfSnapshot) -> None:
-    """ConflictError when the entry's segments are no longer as it left them. `entries` are newest first."""
-    touched = {*entry.lineage.segments_from, *entry.lineage.segments_to}
+    """ConflictError when the entry's segments are no longer as it left them. `entries` are newest first.
+
+    An entry that has been taken back, and the revert that did, leave them as they were.
+    """
+    touched, taken_back = _touched(entry), {one.id for one in _restoring(entry, entries)}
     for newer in entries[: entries.index(entry)]:
-        common = sorted(touched & {*newer.lineage.segments_from, *newer.lineage.segments_to})
-        if common:
+        common = sorted(touched & _touched(newer))
+        if common and newer.state is EntryState.ACTIVE and newer.id not in taken_back:
             raise ConflictError(
                 f"'{entry.id}' cannot be reverted: {shown(common)} has been changed again since, by '{newer.id}' at "
                 f"{newer.created_at}. Nothing was changed.",
@@ -164,15 +167,29 @@ def _refuse_if_not_newest(entry: ReplacementEntry, entries: Sequence[Replacement
             )
 
 
-def _refuse_if_written_anew(entry: ReplacementEntry, base: HalfSnapshot) -> None:
+def _touched(entry: ReplacementEntry) -> set[str]:
+    return {*entry.lineage.segments_from, *entry.lineage.segments_to}
+
+
+def _restoring(entry: ReplacementEntry, entries: Sequence[ReplacementEntry]) -> list[ReplacementEntry]:
+    """The reverts that took back what came after an entry: its segments hold the rows that it left, in other files.
+
+    `entries` are newest first, and so are they.
+    """
+    newer = entries[: entries.index(entry)]
+    undone = {name for one in newer if one.state is EntryState.REVERTED for name in (one.id, one.lineage.backfill)}
+    return [one for one in newer if one.state is EntryState.ACTIVE and one.lineage.reverts in undone - {None}]
+
+
+def _refuse_if_written_anew(entry: ReplacementEntry, entries: Sequence[ReplacementEntry], base: HalfSnapshot) -> None:
     """ConflictError when the segments do not consist of the very files that the entry's commit wrote.
 
     Acts without an entry of their own, such as the full refresh of a flow, write segments too.
     """
     there = {file.path for file in base.files if file.segment in entry.lineage.segments_to}
     held = {file.segment for file in base.files}
-    commit = read_commit(base.path, entry.version)
-    written = {file.path for file in commit.added} if commit is not None else there
+    written = _written_by([*_restoring(entry, entries), entry], base, entry.lineage.segments_to)
+    written = there if written is None else written
     gone = sorted(set(entry.lineage.segments_to) - held)
     if gone:
         raise ConflictError(f"'{entry.id}' cannot be reverted: {shown(gone)} does not exist any more.")
@@ -182,6 +199,20 @@ def _refuse_if_written_anew(entry: ReplacementEntry, base: HalfSnapshot) -> None
         raise ConflictError(
             f"'{entry.id}' cannot be reverted: {shown(names)} has been written anew since. Nothing was changed."
         )
+
+
+def _written_by(entries: Sequence[ReplacementEntry], base: HalfSnapshot, segments: Collection[str]) -> set[str] | None:
+    """The files of some segments, as the newest of these entries that wrote each did; None: one is not in the log."""
+    found: dict[str, set[str]] = {}
+    for entry in entries:
+        commit = read_commit(base.path, entry.version)
+        if commit is None:
+            return None
+        for segment in set(segments) - found.keys():
+            files = {file.path for file in commit.added if file.segment == segment}
+            if files:
+                found[segment] = files
+    return set().union(*found.values())
 
 
 def _old_rows(bench: Workbench, spec: TableSpec, path: Path, taken: _Taken) -> DataFrame:

@@ -50,6 +50,7 @@ def test_there_and_back_again(orders: Table) -> None:
 
 
 def test_newer_work_comes_first(orders: Table) -> None:
+    before = orders.rows(hidden=True)
     first, second = _replace(orders, 1.0), _replace(orders, 2.0)
     beside = _replace(orders, 3.0, "beside", append=True)
     with pytest.raises(ConflictError, match=f"has been changed again since, by '{second.act}'") as caught:
@@ -57,9 +58,13 @@ def test_newer_work_comes_first(orders: Table) -> None:
     assert caught.value.hint == f"Revert the newer one first: hybrid replacement revert orders {second.act}"
     gone = _revert(orders, beside)  # of segments that others have not touched: in any order
     assert "segment 'beside' is removed" in gone.sentence and orders.segments() == {SEGMENT}
-    _revert(orders, second)
-    with pytest.raises(ConflictError, match="has been changed again since"):
+    undone = _revert(orders, second)
+    _revert(orders, undone)
+    with pytest.raises(ConflictError, match=f"has been changed again since, by '{second.act}'"):
         _revert(orders, first)
+    _revert(orders, second)
+    _revert(orders, first)
+    assert orders.rows(hidden=True) == before
     with pytest.raises(NotFoundError, match="Replacement 'replace-x' does not exist"):
         revert(orders.bench, orders.spec, orders.layout, "replace-x")
 

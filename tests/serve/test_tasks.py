@@ -31,7 +31,7 @@ def test_all_tables_and_types(orders: App) -> None:
 def test_what_is_not_there(orders: App) -> None:
     assert orders.refused("POST", "/tasks/schedule?tableName=order")[1].endswith("Did you mean 'orders'?")
     assert orders.refused("POST", f"/tasks/schedule?taskType={MOVE[:-1]}")[1].endswith(f"Did you mean '{MOVE}'?")
-    assert "not built yet" in orders.refused("POST", "/tasks/schedule?taskType=MergeRollupTask")[1]
+    assert "not built yet" in orders.refused("POST", "/tasks/schedule?taskType=PurgeTask")[1]
     assert orders.refused("GET", "/tasks/nothing/state")[0] == 404
     assert orders.refused("GET", "/tasks/task/nothing/state")[0] == 404
     assert orders.refused("GET", "/tasks/task/nothing/debug")[0] == 404
@@ -39,7 +39,7 @@ def test_what_is_not_there(orders: App) -> None:
 
 @pytest.mark.parametrize(("ended", "word"), [("DONE", "COMPLETED"), ("NOTHING", "COMPLETED"), ("FAILED", "FAILED")])
 def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
-    assert orders.get("/tasks/tasktypes") == [MOVE, RETENTION]
+    assert orders.get("/tasks/tasktypes") == [MOVE, RETENTION, "MergeRollupTask"]
     assert orders.get(f"/tasks/{MOVE}/state") == "NOT_STARTED"
     task = orders.ok("POST", "/tasks/schedule")[MOVE]
     assert orders.get(f"/tasks/task/{task}/state") == "NOT_STARTED"

@@ -224,13 +224,13 @@ def test_keys_without_effect_warn_once_each(parse: Parse) -> None:
         offline["quota"] = {"storage": "1G"}
         realtime["tableIndexConfig"]["frobnicate"] = True
         realtime["metadata"]["customConfigs"].update({"hybrid.bundary": "exact", "owner": "me"})
-        realtime["task"]["taskTypeConfigsMap"]["MergeRollupTask"] = {}
+        realtime["task"]["taskTypeConfigsMap"]["PurgeTask"] = {}
         stream(realtime)["sasl.mechanism"] = "PLAIN"
 
     places = [warning.split(": ")[1] for warning in parse(change).warnings]
     assert sorted(places) == sorted([
         "quota", "tableIndexConfig.frobnicate",
-        "metadata.customConfigs.hybrid.bundary", "task.taskTypeConfigsMap.MergeRollupTask",
+        "metadata.customConfigs.hybrid.bundary", "task.taskTypeConfigsMap.PurgeTask",
         "tableIndexConfig.streamConfigs.sasl.mechanism",
     ])  # fmt: skip
 
