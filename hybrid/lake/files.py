@@ -61,6 +61,11 @@ def path_in_half(segment: str, name: str) -> str:
     return f"{SEGMENT}={segment}/{name}"
 
 
+def file_name(act_id: str) -> str:
+    """A name for a file of an act: `commit_files` knows the files of an act that failed by it."""
+    return f"part-{act_id}-{uuid.uuid4()}.c000.snappy.parquet"
+
+
 class RowsFile:
     """One file of rows of one segment, written piece by piece into `folder` by a worker of the act `act_id`.
 
@@ -69,7 +74,7 @@ class RowsFile:
 
     def __init__(self, folder: Path, act_id: str, statistics: Sequence[str]) -> None:
         self._statistics = statistics
-        self._path = folder / f"part-{act_id}-{uuid.uuid4()}.c000.snappy.parquet"
+        self._path = folder / file_name(act_id)
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0

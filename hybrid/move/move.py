@@ -218,7 +218,7 @@ def _stage_and_commit(
     with bench.staging(layout, act_id) as staging:
         bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
         merged = merge(covered, spec, config, ceil(read / TASK_ROWS))
-        laid = write_files(merged, spec, config, staging, token, cuts)
+        laid = write_files(merged, spec, config, staging, cuts)
         parts = parts_of(laid, config.bucket_ms, config.max_records_per_segment)
         written = sum(part.rows for part in parts)
         _check_count(spec, config, read, written)
@@ -238,7 +238,7 @@ def _stage_and_commit(
             state = replace(current.offline, act=act, boundary=plan.boundary)
 
             def put() -> Written:
-                return Written(put_files(staging, half, dict(zip(names, parts, strict=True))), state)
+                return Written(put_files(staging, half, dict(zip(names, parts, strict=True)), token), state)
 
             version = commit_files(bench.spark, FileAct(half, "move", token, written_columns(spec)), put)
     sentence = _sentence(spec, config, plan, offline.offline.boundary, names, written)

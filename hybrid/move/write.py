@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.lake.files import LaidFile, RowsFile, path_in_half
+from hybrid.lake.files import LaidFile, RowsFile, file_name, path_in_half
 from hybrid.lake.layout import physical_columns, quoted, statistics_columns
 from hybrid.lake.workers import Worker, map_in_arrow
 from hybrid.move.parts import Part
@@ -35,12 +35,11 @@ def written_columns(spec: TableSpec) -> list[tuple[str, str]]:
 
 
 def write_files(
-    rows: DataFrame, spec: TableSpec, config: BucketConfig, folder: Path, token: str, cuts: Sequence[int]
+    rows: DataFrame, spec: TableSpec, config: BucketConfig, folder: Path, cuts: Sequence[int]
 ) -> list[LaidFile]:
     """Writes `rows` into `folder`, in files of one bucket and at most `max_records_per_segment` rows each.
 
-    `cuts` are the times at which a task ends; without a time column, Kafka's timestamps. `token` is in the names of the
-    files.
+    `cuts` are the times at which a task ends; without a time column, Kafka's timestamps.
     """
     time = columns.TIME if spec.time_column is not None else columns.TIMESTAMP
     task = quoted("_hy_task")
@@ -51,7 +50,7 @@ def write_files(
         .sortWithinPartitions(*(quoted(name) for name in order))
         .select(*(quoted(name) for name, _ in written_columns(spec)))
     )
-    found = map_in_arrow(sorted_rows, _writer(spec, config, folder, token), "file string").collect()
+    found = map_in_arrow(sorted_rows, _writer(spec, config, folder), "file string").collect()
     return [LaidFile(**json.loads(row["file"])) for row in found]
 
 
@@ -64,7 +63,7 @@ def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
     return f"IF({column} < {cuts[middle]}, {below}, {above})"
 
 
-def _writer(spec: TableSpec, config: BucketConfig, folder: Path, token: str) -> Worker:
+def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
     """The function that Spark runs in its workers, on the rows of one task in the order of time."""
     by_time = not spec.sort_columns or (spec.sort_columns == (spec.time_column,) and _is_time_alone(spec))
 
@@ -77,7 +76,7 @@ def _writer(spec: TableSpec, config: BucketConfig, folder: Path, token: str) -> 
         schema = pa.schema([whole.field(name) for name, _ in written_columns(spec)])
         files: list[LaidFile] = []
         for pieces in _files_of(batches, config):
-            file = RowsFile(folder, token, statistics_columns(spec, Half.OFFLINE))
+            file = RowsFile(folder, "staged", statistics_columns(spec, Half.OFFLINE))
             typed = (_as_schema(piece, schema) for piece in pieces)
             for piece in typed if by_time else _sorted_by(typed, spec.sort_columns):
                 file.write(piece)
@@ -162,14 +161,15 @@ def _sorted_by(pieces: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterat
     yield from table.take(pc.sort_indices(numbered, order)).to_batches()
 
 
-def put_files(staging: Path, half: Path, parts: Mapping[str, Part]) -> list[dict[str, object]]:
-    """Puts the files of each segment, by its name, into the half; their log entries."""
+def put_files(staging: Path, half: Path, parts: Mapping[str, Part], act_id: str) -> list[dict[str, object]]:
+    """Puts the files of each segment, by its name, into the half as files of an act; their log entries."""
     entries = []
     for name, part in parts.items():
         (half / path_in_half(name, "")).mkdir(exist_ok=True)
-        for file in part.files:
+        for staged in part.files:
+            file = replace(staged, name=file_name(act_id))
             place = half / path_in_half(name, file.name)
-            (staging / file.name).rename(place)
+            (staging / staged.name).rename(place)
             os.utime(place)  # VACUUM takes a file that no commit names for one in flight while it is young
             entries.append(file.entry(name))
     return entries

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid.errors import DataError, OvertakenError, SpecError
+from hybrid.lake import commit as lake_commit
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.move.merging import run as merging_run
@@ -243,6 +244,27 @@ def test_acts_that_keep_coming_first_are_told(make: Callable[..., Merging], monk
     with pytest.raises(OvertakenError, match="came first 5 times"):
         table.run()
     assert table.segments() == ["a", "b"]
+
+
+def test_a_commit_that_is_overtaken_removes_its_own_files_alone(
+    make: Callable[..., Merging], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make()
+    table.add(row(1, 5, 0, "a"), row(2, 6, 1, "b"), row(3, DAY, 2, "c"), row(4, DAY + 1, 3, "d"))
+    before, commit, calls = table.ask(), lake_commit._commit_files, []
+
+    def second_is_overtaken(*arguments: Any) -> int:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise OvertakenError("first")
+        return commit(*arguments)
+
+    monkeypatch.setattr(lake_commit, "_commit_files", second_is_overtaken)
+    report = table.run()
+    assert [one.start for one in report.merged] == [0, DAY] and len(calls) == 3
+    assert table.ask() == before
+    stored = {path for path in table.half().path.glob("*/*.parquet")} - {Path(file.path) for file in table.half().files}
+    assert len(stored) == 4  # those that were merged away
 
 
 def test_rows_that_are_not_there_any_more_keep_the_segments(

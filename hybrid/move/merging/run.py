@@ -97,13 +97,12 @@ class _Run:
         if not batch:
             return False
         with self._bench.staging(self._layout, new_act_id(MERGE)) as staging:
-            token = new_act_id(MERGE)
-            parts = self._stage(spec, level, base, batch, staging, token)
+            parts = self._stage(spec, level, base, batch, staging)
             overtaken = []
             for group in batch:
                 mine = [part for part in parts if part.bucket == group.start]
                 try:
-                    self.told.merged.append(self._commit(spec, level, base, group, mine, staging, token))
+                    self.told.merged.append(self._commit(spec, level, base, group, mine, staging))
                 except OvertakenError as error:
                     overtaken.append(error)
                 self._bench.progress.step("merging buckets", len(self.told.merged), len(self.told.merged) + len(groups))
@@ -126,7 +125,6 @@ class _Run:
         base: HalfSnapshot,
         batch: Sequence[Group],
         staging: Path,
-        token: str,
     ) -> list[Part]:
         """The merged rows in files beside the half."""
         names, read = [name for group in batch for name in group.names], sum(group.rows for group in batch)
@@ -138,7 +136,7 @@ class _Run:
         counts, end_ms = {group.start: group.rows for group in batch}, batch[-1].start + level.bucket_ms
         cuts = borders(counts, level.bucket_ms, lying, end_ms, rows_per_task(level.max_records_per_segment))
         merged = merge(rows, spec, level, ceil(read / TASK_ROWS))
-        laid = write_files(merged, spec, level, staging, token, cuts)
+        laid = write_files(merged, spec, level, staging, cuts)
         return parts_of(laid, level.bucket_ms, level.max_records_per_segment)
 
     def _commit(
@@ -149,7 +147,6 @@ class _Run:
         group: Group,
         parts: Sequence[Part],
         staging: Path,
-        token: str,
     ) -> Merged:
         """One bucket's segments in place of those that it had. OvertakenError when these are not as they were."""
         written = sum(part.rows for part in parts)
@@ -178,11 +175,11 @@ class _Run:
             state = with_entry(current.offline, act, current.version)
 
             def put() -> Written:
-                return Written(put_files(staging, self._half, dict(zip(names, parts, strict=True))), state)
+                return Written(put_files(staging, self._half, dict(zip(names, parts, strict=True)), act_id), state)
 
             going = {name: current.files_of(name) for name in group.names}
             version = commit_files(
-                self._bench.spark, FileAct(self._half, "merge", token, written_columns(spec), going), put
+                self._bench.spark, FileAct(self._half, "merge", act_id, written_columns(spec), going), put
             )
         return Merged(level.name, group.start, group.names, names, group.rows, written, act_id, version)
 
