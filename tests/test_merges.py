@@ -15,7 +15,7 @@ from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.table.lineage import MERGE
 from hybrid.verbs import VERBS
 from hybrid.views import table_details
-from tests.query.halves import Halves
+from tests.query.halves import Halves, Row
 
 TIME = {"name": "ts", "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH", "granularity": "1:MILLISECONDS"}
 TASK = {"1day.bucketTimePeriod": "1d", "1day.bufferTimePeriod": "2d", "schedule": "0 15 * * * ?"}
@@ -68,6 +68,7 @@ def test_a_segment_that_was_merged_away_says_what_it_became(here: Hybrid) -> Non
     created(here)
     table = here.table("pushed")
     halves = Halves(table.spec, table.layout)
+    halves.commit_offline([Row({"ts": 5}, 5, 0, segment="ab")])
     act = halves.commit_entry(MERGE, segments_from=["a", "b"], segments_to=["ab"], version_before=0, rows_before=2,
                               rows_after=2, added=0, removed=0, changed=0, result="Merged.", source=None)  # fmt: skip
     with pytest.raises(NotFoundError, match=f"Segment 'a' was merged into 'ab' by '{act}'") as caught:

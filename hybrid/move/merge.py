@@ -37,6 +37,8 @@ def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int) ->
         keys, deciding = spec.schema.column_names, tuple(columns.ARRIVAL)
     else:
         keys, deciding = spec.primary_key, winning_order(spec)
+    if spec.by_flows:  # a refresh of a flow takes its rows away: they must not stand for another's
+        keys = (columns.CONNECTOR, *keys)
     same = [quoted(name) for name in (BUCKET, *keys)]
     rows = with_bucket(rows, config)
     # Spark evens out floats before it compares them, so that rows divided by them would be divided once more.

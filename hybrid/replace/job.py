@@ -5,7 +5,6 @@ The sequence, and what a death in between leaves:
   convert and stage the rows beside the halves            staged files, swept later; any wrong row ends the job here
   check what is expected of them                          nothing done; a failed expectation ends the job here
   an open replacement waits for the segments? stage them  nothing visible; one rename, see hybrid.lake.pushes
-  revert merges that took a named segment away            done, or not done; the next merge makes them anew
   plan: names, checks, markers, the difference            nothing done
   take the OFFLINE lock; plan overtaken? plan anew        nothing done
   one Delta commit: segments and lineage entry            done, or not done
@@ -30,7 +29,6 @@ from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.job_checks import check_count, check_staged, expectations_of, notices, refused, uncounted, watched
 from hybrid.replace.lineage import ReplacementEntry, lineage_of
-from hybrid.replace.merged import undo_merges
 from hybrid.replace.naming import naming_warnings
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.plan import JobPlan, plan_job, refuse_outdated
@@ -130,9 +128,6 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
     results = (*run.checked, *counted)
     if not run.dry_run:
         refuse_failed(run.spec.name, results)
-    undo_merges(
-        run.bench, run.spec, run.layout, [target.name for target in targets], run.job.source, dry_run=run.dry_run
-    )
     run.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.spec.name}' holds.")
     plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.append, folder=run.folder)
     warnings = (

@@ -14,6 +14,7 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.cover import Stretch, covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.markers import removed_winners
+from hybrid.replace.merged import refuse_merged
 from hybrid.replace.stage import FILE, Staged
 from hybrid.replace.swap import NOT_YET, Arrival, newest_rows, unmoved_rows
 from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
@@ -66,6 +67,8 @@ def plan_job(
     def going(half: HalfSnapshot) -> _Going:
         return _going(spec, targets, stretch, half.files, append)
 
+    if stretch is None and not append:
+        refuse_merged(spec.name, base, [target.name for target in targets])
     gone = going(base)
     # Mode pinot shows each time from one half, so that rows may be pushed at any time.
     if realtime is not None and base.offline.boundary.mode is BoundaryMode.EXACT:

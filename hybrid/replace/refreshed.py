@@ -16,6 +16,7 @@ from hybrid.lake.workbench import Workbench
 from hybrid.replace.lineage import ReplacementEntry
 from hybrid.replace.swap import rows_as_of
 from hybrid.table import columns
+from hybrid.table.lineage import MERGE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +45,7 @@ def refuse_refreshed(
     names = set(entry.lineage.segments_from)
     for older in entries[entries.index(entry) + 1 :]:
         came, went = set(older.lineage.segments_to), set(older.lineage.segments_from)
-        if stale or not names & came or not went:
+        if stale or older.kind == MERGE or not names & came or not went:  # merged rows still say who brought them
             continue
         # By name; what went and did not come may be anywhere in what came.
         sources = (names & came & went) | (went - came)

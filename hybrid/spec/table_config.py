@@ -106,6 +106,18 @@ class MergeLevel(BucketConfig):
 
 
 @dataclass(frozen=True)
+class CompactionConfig:
+    """The UpsertCompactionTask's settings: a segment that was last written `buffer_ms` ago or before is written anew
+    when at least `rows_min` of its rows, and `percent_min` in a hundred, are superseded.
+    """
+
+    buffer_ms: int
+    percent_min: int
+    rows_min: int
+    schedule: Cron | None = None
+
+
+@dataclass(frozen=True)
 class UpsertConfig:
     """FULL upsert: one row per primary key, the one with the highest comparison value.
 
@@ -150,6 +162,7 @@ class TableSpec:
     retention_schedule: Cron | None = None
     merge_levels: tuple[MergeLevel, ...] = ()
     merge_schedule: Cron | None = None
+    compaction: CompactionConfig | None = None
     batch: BatchIngestion = field(default_factory=BatchIngestion)
     by_flows: bool = False
     connectors: tuple[Connector, ...] = ()

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from hybrid.errors import SpecError
 from hybrid.spec.batch_ingestion import BatchIngestion, parse_batch_ingestion
+from hybrid.spec.compaction_json import COMPACTION_TASK, compaction_warnings, parse_compaction
 from hybrid.spec.connector_datagen import check_datagen
 from hybrid.spec.connector_stream import stream_of
 from hybrid.spec.connectors import Connector, Datagen
@@ -87,6 +88,7 @@ def parse_table(
         retention_schedule=parse_retention_schedule(halves, retention),
         merge_levels=parse_merges(offline, upsert is not None, time_column),
         merge_schedule=parse_merge_schedule(offline),
+        compaction=parse_compaction({half: _tasks(top) for half, top in halves.items()}, upsert is not None),
         boundary_lag_ms=_LAG_HOURLY_MS if batch.hourly else _LAG_DAILY_MS,
         batch=batch,
         by_flows=realtime is not None and _by_flows(realtime),
@@ -323,7 +325,7 @@ def _custom_warnings(section: Section) -> Iterator[str]:
 
 
 def _task_warnings(section: Section, half: Half) -> Iterator[str]:
-    yield from section.unknown({MOVE_TASK, MERGE_TASK, *TASKS})
+    yield from section.unknown({MOVE_TASK, MERGE_TASK, COMPACTION_TASK, *TASKS})
     for name, other in ((MOVE_TASK, Half.OFFLINE), (MERGE_TASK, Half.REALTIME)):
         if half is other and name in section.doc:
             where = next(one for one in Half if one is not other)
@@ -333,3 +335,4 @@ def _task_warnings(section: Section, half: Half) -> Iterator[str]:
             yield f"{section.source}: {section.at(name)}: this task is not built yet and does not run."
     yield from move_warnings(section.section(MOVE_TASK))
     yield from merge_warnings(section.section(MERGE_TASK))
+    yield from compaction_warnings(section.section(COMPACTION_TASK))

@@ -11,7 +11,7 @@ from hybrid.spec.document import Section, shown
 # Task types of Pinot that may come; a warning says that they do not run.
 TASKS = (
     "PurgeTask", "RefreshSegmentTask", "SegmentGenerationAndPushTask",
-    "UpsertCompactionTask", "UpsertCompactMergeTask",
+    "UpsertCompactMergeTask",
 )  # fmt: skip
 
 # By path of the section: the keys that give no warning.

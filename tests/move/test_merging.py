@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake import commit as lake_commit
+from hybrid.lake import plans
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
+from hybrid.move.merging import rewrite
 from hybrid.move.merging import run as merging_run
+from hybrid.move.merging.apart import HIDDEN
 from hybrid.move.merging.report import MergeReport
 from hybrid.move.merging.run import run_merges
 from hybrid.progress import Silent
@@ -25,6 +29,7 @@ from hybrid.replace.opening import open_replacement
 from hybrid.replace.revert import revert
 from hybrid.spec.table_config import BoundaryMode, Half, MergeLevel, MergeType, UpsertConfig
 from hybrid.table.boundary import Boundary
+from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
 from tests.query.halves import KEY, Halves, Row, orders_spec
 
 pytestmark = pytest.mark.spark
@@ -182,7 +187,7 @@ def test_of_a_key_the_latest_row_stays_and_markers_are_rows(make: Callable[..., 
     (merged,) = report.merged
     assert (merged.rows_read, merged.rows_written) == ((6, 3) if merge is MergeType.LATEST else (6, 6))
     if merge is MergeType.LATEST:
-        assert report.sentence.endswith("into 1, 3 rows merged away.")
+        assert report.sentence.endswith("into 1, 3 rows left out.")
     table.revert(str(merged.act))
     assert table.ask() == before
 
@@ -203,7 +208,11 @@ def test_longer_levels_merge_what_shorter_ones_made(make: Callable[..., Merging]
     table.add(*(row(number, time, number, name) for number, (time, name) in enumerate(hours)))
     before = table.ask()
     report = table.run()
-    assert [(one.level, len(one.segments)) for one in report.merged] == [("1hour", 2), ("1hour", 2), ("1day", 2)]
+    assert [(one.task, len(one.segments)) for one in report.merged] == [
+        ("MergeRollupTask 1hour", 2),
+        ("MergeRollupTask 1hour", 2),
+        ("MergeRollupTask 1day", 2),
+    ]
     assert table.segments() == ["orders_0_3600001_0"]
     assert table.ask() == before
     names = [entry.id for entry in merges_since(table.half(), "a")]
@@ -236,11 +245,7 @@ def test_other_buckets_acts_do_not_hinder(make: Callable[..., Merging]) -> None:
 def test_acts_that_keep_coming_first_are_told(make: Callable[..., Merging], monkeypatch: pytest.MonkeyPatch) -> None:
     table = make()
     table.add(row(1, 5, 0, "a"), row(2, 6, 1, "b"))
-
-    def always(*_: object) -> None:
-        raise OvertakenError("first")
-
-    monkeypatch.setattr(merging_run._Run, "_refuse_changed", always)
+    monkeypatch.setattr(rewrite.Rewrite, "_is_as_planned", lambda *_: False)
     with pytest.raises(OvertakenError, match="came first 5 times"):
         table.run()
     assert table.segments() == ["a", "b"]
@@ -267,15 +272,15 @@ def test_a_commit_that_is_overtaken_removes_its_own_files_alone(
     assert len(stored) == 4  # those that were merged away
 
 
-def test_rows_that_are_not_there_any_more_keep_the_segments(
+def test_segments_that_lack_rows_are_left_and_the_others_merged(
     make: Callable[..., Merging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make()
-    table.add(row(1, 5, 0, "a"), row(2, 6, 1, "b"))
-    monkeypatch.setattr(merging_run, "merge", lambda rows, *_: rows.limit(1))
+    table.add(row(1, 5, 0, "a"), row(2, 6, 1, "b"), row(3, DAY, 2, "c"), row(4, DAY + 1, 3, "d"))
+    monkeypatch.setattr(merging_run, "merge", lambda rows, *_: rows.where("order_id > 1"))
     with pytest.raises(DataError, match="Of 2 rows in 2 segments of 'orders'"):
         table.run()
-    assert table.segments() == ["a", "b"]
+    assert table.segments() == ["a", "b", "orders_86400000_86400001_0"]
 
 
 def test_segments_of_an_open_replacement_stay(make: Callable[..., Merging]) -> None:
@@ -308,14 +313,41 @@ def test_corrections_of_what_flows_brought_stay_by_themselves(make: Callable[...
     assert "a refresh has to tell apart" in report.sentence
 
 
-def test_mode_pinot_keeps_its_limit(make: Callable[..., Merging]) -> None:
-    """The newest offline row divides the halves there, and a merge by key may take it away."""
+def test_a_hidden_row_does_not_take_the_place_of_one_that_is_seen(make: Callable[..., Merging]) -> None:
     table = make(daily(MergeType.LATEST), mode=BoundaryMode.PINOT, upsert=True, compare="amount")
-    table.add(
-        row(1, 5, 0, "a", 9.0), row(1, 6, 1, "b", 1.0), row(2, 6, 2, "c", 1.0), row(3, 4, 3, "d"), row(4, 3, 4, "e")
-    )
-    assert table.run().merged[0].segments == ("e", "d", "a")
-    assert table.half().last_ms == 6
+    table.halves.spec = replace(table.halves.spec, boundary_lag_ms=10)
+    table.add(row(1, 5, 0, "a", 1.0), row(2, 6, 1, "b", 1.0), row(1, 20, 2, "c", 9.0))  # rows to 10 are seen
+    before = table.ask()
+    assert [found[0] for found in before] == [1, 2]
+    report = table.run()
+    assert report.merged[0].segments == ("a", "b")
+    assert report.sentence.endswith(f"; 1 segment stays as it is: {HIDDEN}.")
+    assert table.ask() == before
+
+
+def test_flows_keep_rows_of_their_own(make: Callable[..., Merging]) -> None:
+    """A refresh of one takes its rows away, and the other's has to be there then."""
+    table = make(daily(MergeType.LATEST), upsert=True, changes={"by_flows": True})
+    other = KEY._replace(connector="other")
+    table.add(row(1, 5, 0, "a"), row(1, 6, 1, "a"), row(1, 7, 0, "b", key=other))
+    (merged,) = table.run().merged
+    assert (merged.rows_read, merged.rows_written) == (3, 2)
+
+
+def test_a_plan_of_a_backfill_keeps_the_segments_of_its_buckets(make: Callable[..., Merging]) -> None:
+    table = make()
+    table.add(row(1, 5, 0, "a"), row(2, 6, 1, "b"), row(3, DAY, 2, "c"), row(4, DAY + 1, 3, "d"))
+    half = table.half()
+    bucket = PlannedBucket(0, DAY, BucketState.PRESENT, Counts(), 0)
+    units = (Unit(0, (0,), {"a": half.files_of("a")}, ()),)
+    created = datetime.fromtimestamp(table.now / 1000, UTC).isoformat()
+    plan = Plan("backfill-1", "orders", created, "x", {}, half.table_id, half.version, None, "", "t", (bucket,), units)
+    plans.publish(table.halves.layout, table.halves.layout.root / "staging" / "p", plan)
+    report = table.run()
+    assert report.merged[0].segments == ("c", "d")
+    assert report.sentence.endswith("; 2 segments stay as they are: backfill 'backfill-1' is to correct their times.")
+    table.now += DAY + 1  # nobody has run it for a day
+    assert table.run().merged[0].segments == ("a", "b")
 
 
 def test_a_table_without_the_task_says_so(make: Callable[..., Merging]) -> None:

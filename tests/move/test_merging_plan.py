@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hybrid.move.merging.plan import LONGER, NO_TIMES, first_batch, plan_merges
 from hybrid.move.segments import Aged
 from hybrid.spec.table_config import MergeLevel
+
+
+def free(_: Aged) -> None:
+    """Nobody keeps a segment."""
+
 
 LEVEL = MergeLevel(
     bucket_ms=100, buffer_ms=10, max_records_per_segment=1_000, max_records_per_task=3_000, name="hundred"
@@ -19,7 +26,7 @@ def segment(name: str, low: int | None, high: int | None, rows: int = 10) -> Age
 
 
 def names(*segments: Aged, level: MergeLevel = LEVEL, now: int = NOW, made: tuple[str, ...] = ()) -> list[str]:
-    return ["".join(group.names) for group in plan_merges(level, segments, now, made, {}).groups]
+    return ["".join(group.names) for group in plan_merges(level, segments, now, made, free).groups]
 
 
 def test_the_segments_of_a_bucket_are_merged_in_the_order_of_time() -> None:
@@ -31,7 +38,7 @@ def test_the_segments_of_a_bucket_are_merged_in_the_order_of_time() -> None:
         segment("e", 130, 140),
     ]
     assert names(*found) == ["abc", "de"]
-    (first, second) = plan_merges(LEVEL, found, NOW, (), {}).groups
+    (first, second) = plan_merges(LEVEL, found, NOW, (), free).groups
     assert (first.start, first.times, first.rows, second.start, second.times) == (0, (0, 99), 30, 100, (100, 140))
 
 
@@ -61,11 +68,11 @@ def test_a_task_takes_so_many_rows_at_most() -> None:
 def test_a_batch_holds_one_group_of_a_bucket_and_rows_for_one_task() -> None:
     found = [segment(f"{bucket}{place}", bucket * 100, bucket * 100, 700) for bucket in range(4) for place in "ab"]
     level = MergeLevel(bucket_ms=100, buffer_ms=10, max_records_per_segment=5_000, max_records_per_task=3_000)
-    groups = plan_merges(level, found, NOW, (), {}).groups
+    groups = plan_merges(level, found, NOW, (), free).groups
     assert [group.start for group in first_batch(groups, 3_000)] == [0, 100]
     assert [group.start for group in first_batch(groups, 1)] == [0]
     assert first_batch((), 3_000) == ()
-    twice = plan_merges(level, [segment(name, 5, 5, 1_500) for name in "abcd"], NOW, (), {}).groups
+    twice = plan_merges(level, [segment(name, 5, 5, 1_500) for name in "abcd"], NOW, (), free).groups
     assert [len(first_batch(twice, 9_000)), len(twice)] == [1, 2]
 
 
@@ -75,18 +82,27 @@ def test_what_a_merge_of_this_level_made_is_not_merged_before_more_has_come() ->
     assert names(*made, segment("late", 5, 5), made=("a", "b")) == ["ablate"]
 
 
-def test_a_large_segment_waits_for_a_part_of_its_rows() -> None:
+def test_a_large_segment_that_a_merge_made_waits_for_a_part_of_its_rows() -> None:
     level = MergeLevel(bucket_ms=100, buffer_ms=10)
-    large = segment("large", 0, 99, 1_000_000)
-    assert names(large, segment("late", 5, 5, 99_999), level=level) == []
-    assert names(large, segment("late", 5, 5, 100_000), level=level) == ["largelate"]
-    assert names(segment("small", 0, 99, 999_999), segment("late", 5, 5, 1), level=level) == ["smalllate"]
-    many = [segment(f"late{number}", 5, 5, 1) for number in range(10)]
-    assert len(plan_merges(level, [large, *many], NOW, (), {}).groups) == 1
+    large, late = segment("large", 0, 99, 200_000), segment("late", 5, 5, 19_999)
+    assert names(large, late, level=level) == ["largelate"]
+    assert names(large, late, level=level, made=("large",)) == []
+    assert names(large, late, segment("more", 6, 6, 1), level=level, made=("large",)) == ["largelatemore"]
+    small = replace(large, rows=99_999)
+    assert names(small, segment("late", 5, 5, 1), level=level, made=("large",)) == ["largelate"]
+
+
+def test_what_came_late_is_merged_by_itself_beside_large_segments() -> None:
+    level = MergeLevel(bucket_ms=100, buffer_ms=10)
+    made = [segment(f"made{number}", number, 99, 4_600_000) for number in range(10)]
+    known = tuple(one.name for one in made)
+    assert names(*made, segment("late", 5, 5, 1), level=level, made=known) == []
+    assert names(*made, segment("late", 5, 5, 1), segment("later", 6, 6, 1), level=level, made=known) == ["latelater"]
 
 
 def test_segments_that_stay_are_told_with_the_reason() -> None:
     found = [segment("longer", 50, 150), segment("unknown", None, None), segment("apart", 0, 9), segment("a", 0, 9)]
-    plan = plan_merges(LEVEL, [*found, segment("open", 850, 950)], NOW, (), {"apart": "it is to be replaced"})
+    apart = {"apart": "it is to be replaced"}
+    plan = plan_merges(LEVEL, [*found, segment("open", 850, 950)], NOW, (), lambda one: apart.get(one.name))
     assert plan.groups == ()
     assert plan.kept == {LONGER: ("longer",), NO_TIMES: ("unknown",), "it is to be replaced": ("apart",)}

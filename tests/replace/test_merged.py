@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from hybrid.errors import ConflictError
+from hybrid.lake.log import open_half
 from hybrid.move.merging.report import MergeReport
 from hybrid.move.merging.run import run_merges
 from hybrid.replace.job import run_job
-from hybrid.replace.lineage import list_replacements
+from hybrid.replace.merged import merges_since
 from hybrid.replace.report import JobReport
 from hybrid.replace.revert import revert
-from hybrid.spec.table_config import MergeLevel
+from hybrid.spec.table_config import Half, MergeLevel
 from tests.replace.tables import SEGMENT, Table
 
 pytestmark = pytest.mark.spark
@@ -31,26 +32,29 @@ def _merge(table: Table) -> MergeReport:
     return run_merges(table.bench, replace(table.spec, merge_levels=levels), table.layout)
 
 
-def test_a_job_replaces_what_it_names_and_the_rest_stays(orders: Table) -> None:
-    beside = _push(orders, "beside", 1.0, append=True)
-    stored = orders.rows()
+def test_a_job_that_names_a_merged_segment_says_what_would_do(orders: Table) -> None:
+    """And so it does when the segment came back, was replaced, and was merged anew."""
+    _push(orders, "beside", 1.0, append=True)
     (merged,) = _merge(orders).merged
-    assert orders.segments() == set(merged.into) and len(orders.rows()) == 8
-    with pytest.raises(
-        ConflictError, match=f"Segment 'beside' was merged into segment '{merged.into[0]}' by '{merged.act}'"
-    ):
-        _push(orders, "beside", 2.0, 3.0, dry_run=True)
+    with pytest.raises(ConflictError, match="Segment 'beside' was merged into segment '") as caught:
+        _push(orders, "beside", 2.0, 2.0)
+    assert f"hybrid replacement revert orders {merged.act}. " in str(caught.value.hint)
     assert orders.segments() == set(merged.into)
-    done = _push(orders, "beside", 2.0, 3.0)
-    assert orders.segments() == {SEGMENT, "beside"}
-    assert (done.rows_before, done.rows_after) == (1, 2)
-    assert len(orders.rows()) == len(stored) + 1
-    kinds = [(entry.kind, entry.state, entry.reason) for entry in list_replacements(orders.layout)]
-    assert kinds[1:3] == [("revert", "ACTIVE", "job-spec.yml replaces segment 'beside'"), ("merge", "REVERTED", None)]
-    revert(orders.bench, orders.spec, orders.layout, str(done.act))
-    assert orders.rows() == stored
-    revert(orders.bench, orders.spec, orders.layout, str(beside.act))
-    assert len(orders.rows()) == 7
+    revert(orders.bench, orders.spec, orders.layout, str(merged.act))
+    _push(orders, "beside", 2.0, 2.0)
+    assert orders.segments() == {SEGMENT, "beside"} and len(orders.rows()) == 9
+    (again,) = _merge(orders).merged
+    half = open_half(orders.path(Half.OFFLINE))
+    assert [entry.id for entry in merges_since(half, "beside")] == [again.act]
+
+
+def test_a_job_that_covers_the_time_replaces_what_was_merged(orders: Table) -> None:
+    _push(orders, "beside", 1.0, append=True)
+    _merge(orders)
+    orders.write_rows([{**ROW, "order_id": 100, "amount": 2.0}])
+    job = replace(orders.job("beside"), covers="day")
+    run_job(orders.bench, orders.spec, orders.layout, job)
+    assert orders.segments() == {"beside"} and len(orders.rows()) == 1
 
 
 def test_a_correction_is_reverted_after_the_merge(orders: Table) -> None:
@@ -64,15 +68,6 @@ def test_a_correction_is_reverted_after_the_merge(orders: Table) -> None:
     revert(orders.bench, orders.spec, orders.layout, str(merged.act))
     revert(orders.bench, orders.spec, orders.layout, str(done.act))
     assert [row for row in orders.rows(hidden=True) if row["_hy_segment"] == SEGMENT] == before
-
-
-def test_what_a_merge_made_and_a_correction_replaced_is_not_brought_back(orders: Table) -> None:
-    _push(orders, "beside", 1.0, append=True)
-    (merged,) = _merge(orders).merged
-    _push(orders, merged.into[0], 3.0)
-    with pytest.raises(ConflictError, match="does not exist, and its times"):
-        _push(orders, "beside", 4.0)
-    assert orders.segments() == set(merged.into)
 
 
 def test_a_corrected_upsert_table_answers_alike(upsert: Table) -> None:

@@ -17,6 +17,7 @@ from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, texts
 from hybrid.lake.workbench import Workbench
 from hybrid.table import columns
+from hybrid.table.lineage import MERGE
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _is_theirs(bench: Workbench, offline: HalfSnapshot, segment: str, flows: set
     names, connectors, entry = {segment}, set[str](), None
     for version, act in lineage_acts(offline):
         to, before = texts(act.detail["segments_to"]), set(texts(act.detail["segments_from"]))
-        if not names & set(to) or not before:
+        if act.kind == MERGE or not names & set(to) or not before:  # merged rows still say who brought them
             continue
         entry = entry or act.id
         stood_for = (names & set(to) & before) | (before - set(to))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from hybrid.move.segments import Aged
-from hybrid.spec.table_config import MergeLevel
+from hybrid.spec.table_config import MergeLevel, MergeType
 from hybrid.table.buckets import bucket_of, closed_until
 
-# A large segment is not written anew for every few late rows: it waits for a part of its rows, or for so many segments.
-_LARGE_ROWS, _PART, _SEGMENTS = 1_000_000, 10, 10
+# What a merge has made is not written anew for every few late rows: from so many rows on it waits for a part of them.
+_LARGE_ROWS, _PART = 100_000, 10
 # Why segments of closed buckets stay as they are.
 NO_TIMES = "their files do not tell their times"
 LONGER = "they are longer than a bucket"
@@ -20,10 +20,14 @@ LONGER = "they are longer than a bucket"
 
 @dataclass(frozen=True)
 class Group:
-    """Segments of the bucket that starts at `start` (epoch ms) that are merged, in the order of time."""
+    """Segments of the bucket that starts at `start` (epoch ms) that are merged, in the order of time.
+
+    As many rows come out as `rows_out`; None: at least one, at most all.
+    """
 
     start: int
     segments: tuple[Aged, ...]
+    rows_out: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -34,6 +38,10 @@ class Group:
     def rows(self) -> int:
         """How many they hold."""
         return sum(one.rows for one in self.segments)
+
+    def allows(self, written: int) -> bool:
+        """Whether that many rows may have come out."""
+        return 0 < written <= self.rows if self.rows_out is None else written == self.rows_out
 
     @property
     def times(self) -> tuple[int, int]:
@@ -51,12 +59,16 @@ class MergePlan:
 
 
 def plan_merges(
-    level: MergeLevel, segments: Iterable[Aged], now_ms: int, made: Collection[str], apart: Mapping[str, str]
+    level: MergeLevel,
+    segments: Iterable[Aged],
+    now_ms: int,
+    made: Collection[str],
+    why_apart: Callable[[Aged], str | None],
 ) -> MergePlan:
     """What of some segments is to be merged at `now_ms`.
 
     `made` are names that merges of this level gave: what it made of a bucket is not merged again before more has come.
-    `apart` names segments that nobody may touch now, and says why.
+    `why_apart` tells why nobody may touch a segment now.
     """
     kept: defaultdict[str, list[str]] = defaultdict(list)
     buckets: defaultdict[int, list[Aged]] = defaultdict(list)
@@ -68,17 +80,17 @@ def plan_merges(
         bucket = bucket_of(one.low, level.bucket_ms)
         if max(bucket.end, one.high + 1) > closed_ms or one.rows >= level.max_records_per_segment:
             continue
-        if one.high >= bucket.end:
-            kept[LONGER].append(one.name)
-        elif one.name in apart:
-            kept[apart[one.name]].append(one.name)
+        why = LONGER if one.high >= bucket.end else why_apart(one)
+        if why is not None:
+            kept[why].append(one.name)
         else:
             buckets[bucket.start].append(one)
     groups = [
-        Group(start, tuple(found))
+        Group(start, tuple(found), sum(one.rows for one in found) if level.merge_type is MergeType.CONCAT else None)
         for start, mine in sorted(buckets.items())
-        for found in _within(sorted(mine, key=lambda one: (one.low or 0, one.name)), level.max_records_per_task)
-        if _is_worth_it(found, level, made)
+        for found in _within(_joining(mine, made), level.max_records_per_task)
+        if len(found) > ceil(sum(one.rows for one in found) / level.max_records_per_segment)
+        and not all(one.name in made for one in found)
     ]
     return MergePlan(tuple(groups), {why: tuple(sorted(names)) for why, names in kept.items()})
 
@@ -86,28 +98,32 @@ def plan_merges(
 def first_batch(groups: Sequence[Group], rows_max: int) -> tuple[Group, ...]:
     """As many groups, one of a bucket, as one task may take; at least one."""
     found: list[Group] = []
+    rows = 0
     for group in groups:
-        if found and (group.start == found[-1].start or sum(one.rows for one in found) + group.rows > rows_max):
+        rows += group.rows
+        if found and (group.start == found[-1].start or rows > rows_max):
             break
         found.append(group)
     return tuple(found)
 
 
+def _joining(segments: Sequence[Aged], made: Collection[str]) -> list[Aged]:
+    """Those of a bucket that are merged, in the order of time: without large ones for which too few rows have come."""
+    settled = {one.name for one in segments if one.name in made and one.rows >= _LARGE_ROWS}
+    come = sum(one.rows for one in segments if one.name not in settled)
+    joining = [one for one in segments if one.name not in settled or come * _PART >= one.rows]
+    return sorted(joining, key=lambda one: (one.low or 0, one.name))
+
+
 def _within(segments: Sequence[Aged], rows_max: int) -> Iterator[list[Aged]]:
     """Neighbours in time that have at most `rows_max` rows together."""
     found: list[Aged] = []
+    rows = 0
     for one in segments:
-        if found and sum(other.rows for other in found) + one.rows > rows_max:
+        if found and rows + one.rows > rows_max:
             yield found
-            found = []
+            found, rows = [], 0
         found.append(one)
+        rows += one.rows
     if found:
         yield found
-
-
-def _is_worth_it(segments: Sequence[Aged], level: MergeLevel, made: Collection[str]) -> bool:
-    rows = [one.rows for one in segments]
-    if len(segments) <= ceil(sum(rows) / level.max_records_per_segment) or all(one.name in made for one in segments):
-        return False
-    most = max(rows)
-    return most < _LARGE_ROWS or len(segments) > _SEGMENTS or (sum(rows) - most) * _PART >= most

@@ -10,9 +10,9 @@ from hybrid.progress import counted
 
 @dataclass(frozen=True)
 class Merged:
-    """One act: `segments` of a bucket of a level (`start` in epoch ms) became `into`. `version` None: a dry run."""
+    """One act of a `task`: `segments` of the bucket from `start` (epoch ms) became `into`. No `version`: a dry run."""
 
-    level: str
+    task: str
     start: int
     segments: tuple[str, ...]
     into: tuple[str, ...]
@@ -41,13 +41,13 @@ class MergeReport:
 
 @dataclass
 class Told:
-    """What a run has done so far; `kept` names the segments of each level that stay, by the reason why."""
+    """What a run has done so far; `kept` names, by level or the like, the segments that stay, by the reason why."""
 
     merged: list[Merged] = field(default_factory=list)
     kept: dict[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
-    def report(self, table: str, levels: Sequence[str], *, dry_run: bool) -> MergeReport:
-        """The report of a run that has ended."""
+    def report(self, table: str, nothing: str, *, dry_run: bool) -> MergeReport:
+        """The report of a run that has ended; `nothing` is its sentence when there was nothing to do."""
         read, written = (sum(getattr(one, key) for one in self.merged) for key in ("rows_read", "rows_written"))
         reasons = sorted({why for found in self.kept.values() for why in found})
         kept = {
@@ -57,17 +57,14 @@ class Told:
             f"{counted(len(names), 'segment')} {'stays as it is' if len(names) == 1 else 'stay as they are'}: {why}"
             for why, names in kept.items()
         ]
-        said = "; ".join([self._said(table, levels, read, written, dry_run), *stay])
+        said = "; ".join([self._said(table, read, written, dry_run) if self.merged else nothing, *stay])
         return MergeReport(tuple(self.merged), kept, read, written, f"{said}.", dry_run)
 
-    def _said(self, table: str, levels: Sequence[str], read: int, written: int, dry_run: bool) -> str:
-        if not self.merged:
-            of = " or ".join(f"'{level}'" for level in levels)
-            return f"Nothing to merge in '{table}': no closed bucket of {of} holds segments to merge"
-        before = sum(len(one.segments) for one in self.merged)
-        what = f"{counted(before, 'segment')} of {counted(len(self.merged), 'bucket')} with {counted(read, 'row')}"
+    def _said(self, table: str, read: int, written: int, dry_run: bool) -> str:
+        before, buckets = sum(len(one.segments) for one in self.merged), len({one.start for one in self.merged})
+        what = f"{counted(before, 'segment')} of {counted(buckets, 'bucket')} with {counted(read, 'row')}"
         if dry_run:
             return f"Would merge {what} of '{table}'"
         after = sum(len(one.into) for one in self.merged)
-        gone = f", {counted(read - written, 'row')} merged away" if read != written else ""
+        gone = f", {counted(read - written, 'row')} left out" if read != written else ""
         return f"Merged {what} of '{table}' into {after}{gone}"

@@ -1,0 +1,93 @@
+"""Segments that stay as they are for now: somebody is to replace them, goes by them, or they hold hidden rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hybrid.lake import plans, pushes
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, texts
+from hybrid.move.segments import Aged
+from hybrid.spec.table_config import TableSpec
+from hybrid.table.lineage import MERGE
+from hybrid.table.plans import Span, span
+from hybrid.table.state import Act
+
+# How long a plan of a backfill that nobody has run keeps the segments of its buckets as they are.
+_LOOKED_AT_MS = 86_400_000
+_BEFORE_ALL = -(1 << 63)
+CORRECTED = "corrections of what flows have brought, which a refresh has to tell apart"
+HIDDEN = "they hold rows that the boundary hides for now"
+
+
+@dataclass(frozen=True)
+class Apart:
+    """`names` and `spans` of time with the reason why their segments stay.
+
+    Rows at `hidden_ms` or past it are hidden, or may be: a row there must not take the place of one that is seen. None:
+    no row is hidden.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    spans: tuple[tuple[Span, str], ...] = ()
+    hidden_ms: int | None = None
+
+    def why(self, one: Aged) -> str | None:
+        """Why a segment stays; None when it may be merged."""
+        if one.name in self.names:
+            return self.names[one.name]
+        if self.hidden_ms is not None and (one.high is None or one.high >= self.hidden_ms):
+            return HIDDEN
+        return next((why for (start, end), why in self.spans if _reaches(one, start, end)), None)
+
+
+def kept_apart(
+    spec: TableSpec, layout: TableLayout, half: HalfSnapshot, lineage: Sequence[Act], now_ms: int, *, leaves_out: bool
+) -> Apart:
+    """What stays of a half. `lineage` are the acts with an entry; `leaves_out`: rows are not only put together."""
+    names: dict[str, str] = {}
+    if spec.by_flows:
+        corrections = (act for act in lineage if act.kind != MERGE)
+        names = {name: CORRECTED for act in corrections for name in texts(act.detail["segments_to"])}
+    spans: list[tuple[Span, str]] = []
+    for plan_id in plans.plan_ids(layout):
+        why = f"backfill '{plan_id}' is to correct their times"
+        spans += [(one, why) for one in _to_correct(layout, plan_id, half, now_ms)]
+    for entry in pushes.in_progress(layout):
+        names |= dict.fromkeys(entry.segments_from, f"replacement '{entry.id}' is to replace them")
+    return Apart(names, tuple(spans), hidden_from(spec, half) if leaves_out else None)
+
+
+def hidden_from(spec: TableSpec, half: HalfSnapshot) -> int | None:
+    """The time from which on rows of OFFLINE are hidden, by mode pinot or a boundary set by hand; None: none is."""
+    effective = half.effective_boundary(spec.boundary_lag_ms)
+    if not effective.restricts_offline:
+        return None
+    return _BEFORE_ALL if effective.limit_ms is None else effective.limit_ms
+
+
+def claims_on(layout: TableLayout) -> frozenset[tuple[str, str]]:
+    """The plans and replacements that may be waiting for segments, with what is wanted of them: quick to look at."""
+    found = {(plan_id, str(plans.wanted_of(layout, plan_id).wish)) for plan_id in plans.plan_ids(layout)}
+    return frozenset(found | {(entry.id, "open") for entry in pushes.in_progress(layout)})
+
+
+def _to_correct(layout: TableLayout, plan_id: str, half: HalfSnapshot, now_ms: int) -> list[Span]:
+    """The buckets that a plan is to correct yet."""
+    wanted = plans.wanted_of(layout, plan_id).wish
+    plan = None if wanted in (plans.Wish.CANCEL, plans.Wish.ENDED) else plans.find_plan(layout, plan_id)
+    if plan is None or (wanted is plans.Wish.LOOK and now_ms - _ms(plan.created_at) > _LOOKED_AT_MS):
+        return []
+    return [span(one) for unit in plan.left(plans.corrected_spans(half, plan_id)) for one in plan.buckets_of(unit)]
+
+
+def _reaches(one: Aged, start: int | None, end: int | None) -> bool:
+    if start is None or end is None or one.low is None or one.high is None:
+        return True
+    return one.low < end and start <= one.high
+
+
+def _ms(iso: str) -> float:
+    return datetime.fromisoformat(iso).timestamp() * 1000

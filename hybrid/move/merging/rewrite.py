@@ -1,0 +1,142 @@
+"""Puts segments of OFFLINE in the place of others with the same rows, or fewer: each group is one act.
+
+The files of several groups are written at once, beside the half; then each group is put into the half by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError, OvertakenError
+from hybrid.lake.commit import FileAct, Written, commit_files
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, acts_between, open_half, texts
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.move.merging.plan import Group
+from hybrid.move.merging.report import Merged
+from hybrid.move.parts import Part, borders, names_of, parts_of, rows_per_task, stretches
+from hybrid.move.write import put_files, write_files, written_columns
+from hybrid.progress import counted
+from hybrid.spec.table_config import BucketConfig, Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.lineage import MERGE, Lineage, with_entry
+from hybrid.table.state import Act, next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What is the same for all groups of a batch, planned on `base` with its acts of `lineage`, any order.
+
+    `source` names the task, `how` says in the entry's sentence what was done. `holds` says of a later version whether
+    the plan is good for it, too; it is asked under the lock.
+    """
+
+    bench: Workbench
+    layout: TableLayout
+    spec: TableSpec
+    config: BucketConfig
+    base: HalfSnapshot
+    lineage: Sequence[Act]
+    source: str
+    how: str
+    holds: Callable[[HalfSnapshot], bool]
+
+    def stage(self, groups: Sequence[Group], rows: DataFrame, folder: Path) -> list[Part]:
+        """Writes the rows of some groups, as they are to be, into files in a folder."""
+        names, config = {name for group in groups for name in group.names}, self.config
+        lying = stretches([file for file in self.base.files if file.segment in names], columns.TIME)
+        counts = {group.start: group.rows for group in groups}
+        end_ms = max(counts) + config.bucket_ms
+        cuts = borders(counts, config.bucket_ms, lying, end_ms, rows_per_task(config.max_records_per_segment))
+        return parts_of(
+            write_files(rows, self.spec, config, folder, cuts), config.bucket_ms, config.max_records_per_segment
+        )
+
+    def commit(self, group: Group, parts: Sequence[Part], folder: Path) -> Merged:
+        """The staged parts of a group in the place of its segments.
+
+        OvertakenError when these are not as they were, DataError when rows are missing: they stay as they are then.
+        """
+        written, half = sum(part.rows for part in parts), self.layout.half(Half.OFFLINE)
+        with self.bench.lock(self.layout, Half.OFFLINE):
+            current = open_half(half)
+            newer = acts_between(half, self.base.version, current.version)
+            if newer is None or not self._is_as_planned(group, current) or not self.holds(current):
+                raise OvertakenError(f"Another act concerned segments of OFFLINE of '{self.spec.name}' first.")
+            if not group.allows(written):
+                raise self._lacking(group, written)
+            taken = {file.segment for file in current.files} | self._names | _names_in(newer)
+            names = tuple(names_of(self.spec, parts, {group.start: group.times}, taken))
+            act_id = new_act_id(MERGE)
+            entry = Lineage(
+                segments_from=group.names,
+                segments_to=names,
+                version_before=current.version,
+                rows_before=group.rows,
+                rows_after=written,
+                added=0,
+                removed=group.rows - written,
+                changed=0,
+                result=self._sentence(group, names, written),
+                source=self.source,
+                previous=current.offline.last_lineage,
+            )
+            act = next_act(current.offline, act_id, "merge", self.bench.now_iso(), entry.to_json())
+            state = with_entry(current.offline, act, current.version)
+
+            def put() -> Written:
+                return Written(put_files(folder, half, dict(zip(names, parts, strict=True)), act_id), state)
+
+            gone = {name: self._files[name] for name in group.names}
+            version = commit_files(
+                self.bench.spark, FileAct(half, "merge", act_id, written_columns(self.spec), gone), put
+            )
+        return Merged(self.source, group.start, group.names, names, group.rows, written, act_id, version)
+
+    def _is_as_planned(self, group: Group, current: HalfSnapshot) -> bool:
+        if (self.base.table_id, self.base.columns) != (current.table_id, current.columns):
+            return False
+        now = files_by_segment(current, group.names)
+        return all(now[name] == self._files[name] for name in group.names)
+
+    def _lacking(self, group: Group, written: int) -> DataError:
+        return DataError(
+            f"Of {group.rows} rows in {counted(len(group.segments), 'segment')} of '{self.spec.name}' a merge "
+            f"({self.how}) wrote {written}. These segments stay as they are.",
+            hint="hybrid doctor",
+        )
+
+    def _sentence(self, group: Group, names: Sequence[str], written: int) -> str:
+        what = f"Merged {counted(len(group.segments), 'segment')} with {counted(group.rows, 'row')} into {len(names)}"
+        gone = f", {counted(group.rows - written, 'row')} left out" if written != group.rows else ""
+        return f"{what} ({self.how}){gone}."
+
+    @cached_property
+    def _files(self) -> Mapping[str, tuple[str, ...]]:
+        return files_by_segment(self.base)
+
+    @cached_property
+    def _names(self) -> set[str]:
+        """Names that entries took away or put in: a revert may bring any of them back."""
+        return _names_in(self.lineage)
+
+
+def files_by_segment(half: HalfSnapshot, names: Sequence[str] | None = None) -> dict[str, tuple[str, ...]]:
+    """The data files of each segment, or of those named, as paths in the half."""
+    wanted = None if names is None else set(names)
+    found: dict[str, list[str]] = {name: [] for name in names or ()}
+    for file in half.files:
+        if wanted is None or file.segment in wanted:
+            found.setdefault(file.segment, []).append(file.path.removeprefix(f"{half.path}/"))
+    return {name: tuple(sorted(paths)) for name, paths in found.items()}
+
+
+def _names_in(acts: Sequence[Act]) -> set[str]:
+    return {name for act in acts for key in ("segments_from", "segments_to") for name in texts(act.detail.get(key))}
