@@ -12,6 +12,7 @@ from hybrid.errors import HybridError, NotFoundError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.plain import json_value
+from hybrid.spec.compaction_json import COMPACTION_TASK
 from hybrid.spec.connectors import live_connector
 from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.spec.retention_json import RETENTION_TASK
@@ -219,6 +220,18 @@ class Table:
         require_merges(self.spec)
         with self._home.recorded(self.name, MERGE_TASK) as run:
             report = run_merges(self._home.bench, self.spec, self.layout, newest=lambda: self._home.spec(self.name))
+            run.ended(report.sentence, did_something=report.committed)
+        return report
+
+    def compact(self, *, dry_run: bool = False) -> MergeReport:
+        """Leaves superseded rows out of the segments of OFFLINE; see `hybrid.move.compaction`."""
+        from hybrid.move.compaction import require_compaction, run_compaction
+
+        if dry_run:
+            return run_compaction(self._home.bench, self.spec, self.layout, dry_run=True)
+        require_compaction(self.spec)
+        with self._home.recorded(self.name, COMPACTION_TASK) as run:
+            report = run_compaction(self._home.bench, self.spec, self.layout, newest=lambda: self._home.spec(self.name))
             run.ended(report.sentence, did_something=report.committed)
         return report
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid import views
 from hybrid.errors import NotFoundError
+from hybrid.spec.compaction_json import COMPACTION_TASK
 from hybrid.spec.cron import Cron
 from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.spec.retention_json import RETENTION_TASK
@@ -48,6 +49,10 @@ def _merges(table: Table, dry_run: bool) -> Any:
     return views.merge_view(table.merge_segments(dry_run=dry_run))
 
 
+def _compaction(table: Table, dry_run: bool) -> Any:
+    return views.merge_view(table.compact(dry_run=dry_run))
+
+
 _TYPES = (
     TaskType(
         MOVE_TASK,
@@ -72,6 +77,14 @@ _TYPES = (
         "its OFFLINE config names none under task.taskTypeConfigsMap.",
         lambda spec: spec.merge_schedule,
         _merges,
+    ),
+    TaskType(
+        COMPACTION_TASK,
+        "leaves superseded rows out",
+        lambda spec: spec.compaction is not None,
+        "no config of its halves names one under task.taskTypeConfigsMap.",
+        lambda spec: spec.compaction.schedule if spec.compaction is not None else None,
+        _compaction,
     ),
 )
 TASK_TYPES: Mapping[str, TaskType] = {found.name: found for found in _TYPES}

@@ -39,7 +39,7 @@ def test_what_is_not_there(orders: App) -> None:
 
 @pytest.mark.parametrize(("ended", "word"), [("DONE", "COMPLETED"), ("NOTHING", "COMPLETED"), ("FAILED", "FAILED")])
 def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
-    assert orders.get("/tasks/tasktypes") == [MOVE, RETENTION, "MergeRollupTask"]
+    assert orders.get("/tasks/tasktypes") == [MOVE, RETENTION, "MergeRollupTask", "UpsertCompactionTask"]
     assert orders.get(f"/tasks/{MOVE}/state") == "NOT_STARTED"
     task = orders.ok("POST", "/tasks/schedule")[MOVE]
     assert orders.get(f"/tasks/task/{task}/state") == "NOT_STARTED"

@@ -46,8 +46,8 @@ class Told:
     merged: list[Merged] = field(default_factory=list)
     kept: dict[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
-    def report(self, table: str, nothing: str, *, dry_run: bool) -> MergeReport:
-        """The report of a run that has ended; `nothing` is its sentence when there was nothing to do."""
+    def report(self, said: str, *, dry_run: bool) -> MergeReport:
+        """The report of a run that has ended; `said` is the first part of its sentence."""
         read, written = (sum(getattr(one, key) for one in self.merged) for key in ("rows_read", "rows_written"))
         reasons = sorted({why for found in self.kept.values() for why in found})
         kept = {
@@ -57,14 +57,4 @@ class Told:
             f"{counted(len(names), 'segment')} {'stays as it is' if len(names) == 1 else 'stay as they are'}: {why}"
             for why, names in kept.items()
         ]
-        said = "; ".join([self._said(table, read, written, dry_run) if self.merged else nothing, *stay])
-        return MergeReport(tuple(self.merged), kept, read, written, f"{said}.", dry_run)
-
-    def _said(self, table: str, read: int, written: int, dry_run: bool) -> str:
-        before, buckets = sum(len(one.segments) for one in self.merged), len({one.start for one in self.merged})
-        what = f"{counted(before, 'segment')} of {counted(buckets, 'bucket')} with {counted(read, 'row')}"
-        if dry_run:
-            return f"Would merge {what} of '{table}'"
-        after = sum(len(one.into) for one in self.merged)
-        gone = f", {counted(read - written, 'row')} left out" if read != written else ""
-        return f"Merged {what} of '{table}' into {after}{gone}"
+        return MergeReport(tuple(self.merged), kept, read, written, f"{'; '.join([said, *stay])}.", dry_run)

@@ -54,9 +54,7 @@ def run_merges(
         run.merge_level(level, dry_run, is_longest=level is spec.merge_levels[-1])
     if run.failed:
         raise run.failed[0]
-    levels = " or ".join(f"'{level.name}'" for level in spec.merge_levels)
-    nothing = f"Nothing to merge in '{spec.name}': no closed bucket of {levels} holds segments to merge"
-    return run.told.report(spec.name, nothing, dry_run=dry_run)
+    return run.told.report(_said(spec, run.told.merged, dry_run), dry_run=dry_run)
 
 
 def require_merges(spec: TableSpec) -> None:
@@ -145,6 +143,19 @@ class _Run:
             for name in texts(act.detail["segments_to"])
         }
         return plan_merges(level, by_age(base.files, self._done), self._now_ms, made, apart.why)
+
+
+def _said(spec: TableSpec, merged: Sequence[Merged], dry_run: bool) -> str:
+    if not merged:
+        levels = " or ".join(f"'{level.name}'" for level in spec.merge_levels)
+        return f"Nothing to merge in '{spec.name}': no closed bucket of {levels} holds segments to merge"
+    before, buckets = sum(len(one.segments) for one in merged), len({(one.task, one.start) for one in merged})
+    read, written = (sum(getattr(one, key) for one in merged) for key in ("rows_read", "rows_written"))
+    what = f"{counted(before, 'segment')} of {counted(buckets, 'bucket')} with {counted(read, 'row')}"
+    if dry_run:
+        return f"Would merge {what} of '{spec.name}'"
+    gone = f", {counted(read - written, 'row')} left out" if read != written else ""
+    return f"Merged {what} of '{spec.name}' into {sum(len(one.into) for one in merged)}{gone}"
 
 
 def _lineage(half: HalfSnapshot) -> list[Act]:

@@ -1,0 +1,221 @@
+"""Leaves superseded rows out of the segments of OFFLINE: Pinot's UpsertCompactionTask. Decisions: docs/adr/0018.
+
+A row is superseded when a greater one of its key stands: no query shows it again, for a winner that goes leaves a
+delete marker. Corrections supersede nothing here: their revert must find what they replaced. Each segment is one act,
+as a merge is: the same sequence, and what a death leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import SpecError
+from hybrid.lake.layout import TableLayout, quoted
+from hybrid.lake.log import HalfSnapshot, acts_between, lineage_acts, open_half
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.move.merging.apart import claims_on, hidden_from, kept_apart
+from hybrid.move.merging.plan import NO_TIMES, Group
+from hybrid.move.merging.report import Merged, MergeReport, Told
+from hybrid.move.merging.rewrite import Rewrite
+from hybrid.move.segments import Aged, by_age
+from hybrid.progress import counted
+from hybrid.spec.compaction_json import COMPACTION_TASK
+from hybrid.spec.table_config import BucketConfig, CompactionConfig, Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.buckets import bucket_of
+from hybrid.table.coverage_sql import covered_sql
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR, winning_order
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Segments keep their times: none is cut where a bucket ends.
+_UNCUT = BucketConfig(bucket_ms=1 << 62)
+# What may come to a half between plan and commit: these take no winner away.
+_OFFLINE_ACTS, _REALTIME_ACTS = frozenset({"merge", "move"}), frozenset({"flow", "ingest", "seal"})
+_BEST, _ORDER, _HERE = "_hy_best", "_hy_order", "_hy_here"
+
+
+def run_compaction(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    *,
+    dry_run: bool = False,
+    newest: Callable[[], TableSpec] | None = None,
+) -> MergeReport:
+    """Writes segments of OFFLINE anew without superseded rows, those that hold enough of them.
+
+    `newest` gives the table's definition of the moment. SpecError when the table has no such task; OvertakenError when
+    other acts kept coming first, DataError when segments lacked rows: what was committed stands.
+    """
+    require_compaction(spec)
+    run = _Run(bench, newest or (lambda: spec), layout, bench.now_ms(), dry_run)
+    bench.until_not_overtaken(spec.name, run.attempt)
+    return run.report(spec)
+
+
+def require_compaction(spec: TableSpec) -> CompactionConfig:
+    """The settings; SpecError for a table whose segments are not compacted."""
+    if spec.compaction is None:
+        raise SpecError(
+            f"Table '{spec.name}' has no {COMPACTION_TASK} in its table configs.",
+            hint='Add "task": {"taskTypeConfigsMap": {"UpsertCompactionTask": '
+            '{"invalidRecordsThresholdPercent": "30"}}}',
+        )
+    return spec.compaction
+
+
+@dataclass
+class _Run:
+    """One run. The clock is read once; what was committed before another act came first stays told."""
+
+    bench: Workbench
+    definition: Callable[[], TableSpec]
+    layout: TableLayout
+    now_ms: int
+    dry_run: bool
+    told: Told = field(default_factory=Told)
+    nothing: str = ""
+
+    def attempt(self) -> None:
+        """Compacts all that is to be. OvertakenError when another act concerned a segment, or a winner."""
+        claims, base = claims_on(self.layout), open_half(self.layout.half(Half.OFFLINE))
+        spec = self.definition()
+        realtime = open_half(self.layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
+        lineage = [act for _, act in lineage_acts(base)]
+        if hidden_from(spec, base) is not None:
+            self.nothing = (
+                "its boundary hides offline rows for now (mode pinot, or set by hand), so which win may change"
+            )
+            return
+        old = self._old_enough(
+            spec, base, kept_apart(spec, self.layout, base, lineage, self.now_ms, leaves_out=True).why
+        )
+        if not old:
+            self.nothing = "no segment was last written before the buffer"
+            return
+
+        def holds(current: HalfSnapshot) -> bool:
+            stands = _only(base, current, _OFFLINE_ACTS) and hidden_from(spec, current) is None
+            if realtime is not None:
+                stands = stands and _only(realtime, open_half(realtime.path), _REALTIME_ACTS)
+            return stands and claims_on(self.layout) == claims
+
+        rewrite = Rewrite(
+            self.bench, self.layout, spec, _UNCUT, base, lineage, COMPACTION_TASK, "superseded rows", holds
+        )
+        with self.bench.staging(self.layout, new_act_id("compaction")) as folder:
+            self.bench.progress.say(f"Looking for superseded rows in {counted(len(old), 'segment')} of '{spec.name}'.")
+            superseded = _staged(self.bench, spec, base, realtime, folder / "superseded")
+            counts = {row[0]: int(row[1]) for row in superseded.groupBy(columns.SEGMENT).count().collect()}
+            groups = _groups(require_compaction(spec), old, counts)
+            if not groups:
+                self.nothing = f"no segment holds enough superseded rows (at most {max(counts.values(), default=0)})"
+            elif self.dry_run:
+                self.told.merged += [_planned(group) for group in groups]
+            else:
+                self._commit_each(rewrite, groups, superseded, folder)
+
+    def report(self, spec: TableSpec) -> MergeReport:
+        """What was done."""
+        nothing = f"Nothing to compact in '{spec.name}': {self.nothing}"
+        read, written = (sum(getattr(one, key) for one in self.told.merged) for key in ("rows_read", "rows_written"))
+        verb = "Would compact" if self.dry_run else "Compacted"
+        what = f"{verb} {counted(len(self.told.merged), 'segment')} of '{spec.name}' with {counted(read, 'row')}"
+        said = f"{what}: {counted(read - written, 'superseded row')} left out"
+        return self.told.report(said if self.told.merged else nothing, dry_run=self.dry_run)
+
+    def _old_enough(self, spec: TableSpec, base: HalfSnapshot, why: Callable[[Aged], str | None]) -> list[Aged]:
+        before_ms = self.now_ms - require_compaction(spec).buffer_ms
+        young = {file.segment for file in base.files if file.modified_ms > before_ms}
+        kept: dict[str, list[str]] = {}
+        found = []
+        for one in by_age(base.files, young):
+            reason = NO_TIMES if one.high is None else why(one)
+            if reason is None:
+                found.append(one)
+            else:
+                kept.setdefault(reason, []).append(one.name)
+        self.told.kept["compaction"] = kept
+        return found
+
+    def _commit_each(self, rewrite: Rewrite, groups: Sequence[Group], superseded: DataFrame, folder: Path) -> None:
+        stored = _rows(self.bench, rewrite.base)
+        for number, group in enumerate(groups, start=1):
+            mine = quoted(columns.SEGMENT) == group.names[0]
+            left = _without(stored.where(mine), superseded.where(mine), rewrite.spec)
+            place = folder / str(number)
+            merged = rewrite.commit(group, rewrite.stage([group], left, place), place)
+            self.told.merged.append(merged)
+            self.bench.progress.step("compacting segments", number, len(groups))
+
+
+def _staged(
+    bench: Workbench, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, path: Path
+) -> DataFrame:
+    """What tells the superseded rows of OFFLINE, as `_deciding` has it."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    here, wanted = _rows(bench, base), _deciding(spec)  # first: columns need a session
+    keys = [quoted(name) for name in spec.primary_key]
+    if spec.by_flows:  # a refresh of a flow takes its rows away, and another's have to be there then
+        keys.append(quoted(columns.CONNECTOR))
+    order = F.struct(*(quoted(name) for name in dict.fromkeys(winning_order(spec))))
+    rows = here.select(*map(quoted, wanted)).withColumn(_HERE, F.lit(True))
+    if realtime is not None:
+        beside = _rows(bench, realtime).where(columns.rows_sql(spec.name))
+        beside = beside.where(f"NOT {covered_sql(base.offline.boundary)}").select(*map(quoted, wanted))
+        rows = rows.unionByName(beside.withColumn(_HERE, F.lit(False)))
+    stands = F.when(quoted(columns.CONNECTOR) != REPLACEMENT_CONNECTOR, F.col(_ORDER))
+    best = F.max(stands).over(Window.partitionBy(*keys))
+    found = rows.withColumn(_ORDER, order).withColumn(_BEST, best).where(F.col(_HERE) & (F.col(_ORDER) < F.col(_BEST)))
+    superseded = found.select(*map(quoted, wanted))
+    superseded.write.parquet(str(path))
+    return bench.spark.read.schema(superseded.schema).parquet(str(path))
+
+
+def _deciding(spec: TableSpec) -> list[str]:
+    """The columns that tell rows apart as far as winning goes. A message may bring several rows."""
+    return list(dict.fromkeys((columns.SEGMENT, *spec.primary_key, *winning_order(spec))))
+
+
+def _without(rows: DataFrame, superseded: DataFrame, spec: TableSpec) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    names = _deciding(spec)
+    places = superseded.toDF(*(f"_hy_place{number}" for number in range(len(names))))
+    same = [quoted(name).eqNullSafe(F.col(f"_hy_place{number}")) for number, name in enumerate(names)]
+    return rows.join(places, reduce(and_, same), "left_anti")
+
+
+def _rows(bench: Workbench, half: HalfSnapshot) -> DataFrame:
+    """The rows of the newest version; that winners stand is looked at under the lock."""
+    return bench.spark.read.format("delta").load(str(half.path))
+
+
+def _groups(config: CompactionConfig, segments: Sequence[Aged], counts: Mapping[str, int]) -> list[Group]:
+    found = []
+    for one in segments:
+        count = counts.get(one.name, 0)
+        if count >= config.rows_min and count * 100 >= config.percent_min * one.rows and one.low is not None:
+            found.append(Group(bucket_of(one.low, _UNCUT.bucket_ms).start, (one,), one.rows - count))
+    return found
+
+
+def _planned(group: Group) -> Merged:
+    return Merged(COMPACTION_TASK, group.start, group.names, (), group.rows, group.rows_out or 0)
+
+
+def _only(base: HalfSnapshot, current: HalfSnapshot, kinds: frozenset[str]) -> bool:
+    """Whether nothing but acts of these kinds came since, and no commit of somebody else."""
+    if current.table_id != base.table_id:
+        return False
+    acts = acts_between(base.path, base.version, current.version)
+    return acts is not None and len(acts) == current.version - base.version and all(act.kind in kinds for act in acts)
