@@ -87,16 +87,16 @@ def table_undrop(home: Hybrid, *, table: str) -> Json:
 # What can be seen
 
 
-def query(home: Hybrid, *, sql: str) -> Json:
-    """The answer to a statement."""
-    return views.query_view(home.query(sql))
+def query(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
+    """The answer to a statement, now or as of a revision or time."""
+    return views.query_view(home.query(sql, as_of=as_of))
 
 
-def explain(home: Hybrid, *, sql: str) -> Json:
+def explain(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
     """How a statement would be answered; `lines` are the same for people."""
     from hybrid.query.explain import explanation_rows
 
-    found = home.explain(sql)
+    found = home.explain(sql, as_of=as_of)
     return {"plan": json_value(found.to_json()), "lines": [list(row) for row in explanation_rows(found)[1]]}
 
 
