@@ -100,6 +100,11 @@ def explain(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
     return {"plan": json_value(found.to_json()), "lines": [list(row) for row in explanation_rows(found)[1]]}
 
 
+def table_view(home: Hybrid, *, table: str, engine: str, as_of: str | None = None) -> Json:
+    """A table at one revision as code for an engine."""
+    return views.code_view(home.table(table).view(engine, as_of=as_of))
+
+
 def status(home: Hybrid) -> Json:
     """Every table at a glance, and whether all are well."""
     tables = home.status()
@@ -396,6 +401,7 @@ VERBS: Mapping[str, Verb] = {
     "table_validate": Verb(table_validate),
     "table_list": Verb(table_list),
     "table_show": Verb(table_show),
+    "table_view": Verb(table_view),
     "table_drop": Verb(table_drop),
     "table_undrop": Verb(table_undrop),
     "query": Verb(query),

@@ -82,11 +82,15 @@ class AsOf:
 
 @dataclass(frozen=True)
 class LaterRows:
-    """The tail's rows as later commits brought them: those in `files` below `ends`, by partition; `deletes` so far."""
+    """The tail's rows as later commits brought them: those in `files` below `ends`, by partition.
+
+    `version` is the last of these commits, and `deletes` counts delete markers up to it.
+    """
 
     files: tuple[DataFile, ...] = ()
     ends: Offsets = field(default_factory=dict)
     deletes: int = 0
+    version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,7 @@ class PastTable:
                             "is no longer in the log.")  # fmt: skip
             messages, warnings = self._still_in_tail(brought, source)
             if messages is not None:
-                later = LaterRows(brought.files, ends, brought.state.deletes)
+                later = LaterRows(brought.files, ends, brought.state.deletes, brought.newest)
                 return Past(halves, later, Tail(messages, ends), brought.state)
             if time.monotonic() >= deadline:
                 raise self._not_there(brought.left, warnings)

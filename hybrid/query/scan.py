@@ -129,12 +129,18 @@ def _columns(scan: Scan) -> str:
 
 
 def _field_sql(field: FieldSpec, defaults: bool) -> str:
-    name = identifier(field.name)
-    if defaults and field.single_value and isinstance(field.default_null, str | int | float):
-        default = f"CAST({quoted(str(field.default_null))} AS {duckdb_type(field)})"
+    name, shown = identifier(field.name), shown_default(field)
+    if defaults and shown is not None:
+        default = f"CAST({quoted(str(shown))} AS {duckdb_type(field)})"
         return f"coalesce(CAST({name} AS {duckdb_type(field)}), {default}) AS {name}"
     # Files hold instants; inside of queries a timestamp has no zone, as all is UTC.
     return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type is DataType.TIMESTAMP else name
+
+
+def shown_default(field: FieldSpec) -> str | int | float | None:
+    """What stands for a null of a column that was added to the table later; None where nulls are shown."""
+    default = field.default_null
+    return default if field.single_value and isinstance(default, str | int | float) else None
 
 
 def _read(scan: Scan, files: Sequence[DataFile], named: bool = False) -> str:
