@@ -44,16 +44,21 @@ import polars as pl
 TYPES = {{
 {typed}}}
 COLUMNS = {list(types)!r}
+# Instants as Spark writes them are taken for nanoseconds, which end in the year 2262.
+WIDER = {{
+    pl.Datetime("ns"): pl.Datetime("us"),
+    pl.List(pl.Datetime("ns")): pl.List(pl.Datetime("us")),
+}}
 {lists}
 
 def rows(path):
     \"\"\"The rows of a file, in the table's types; a column that it lacks is null.\"\"\"
-    there = pl.read_parquet_schema(path)
+    there = {{name: WIDER.get(kind, kind) for name, kind in pl.read_parquet_schema(path).items()}}
     columns = [
         pl.col(name).cast(kind) if name in there else pl.lit(None, kind).alias(name)
         for name, kind in TYPES.items()
     ]
-    return pl.scan_parquet(path, glob=False, hive_partitioning=False).select(columns)
+    return pl.scan_parquet(path, schema=there, glob=False, hive_partitioning=False).select(columns)
 
 
 stored = {stored}
