@@ -226,8 +226,7 @@ class PastTable:
             brought = brought_after(realtime, ends, newest.version, self._spec.name)
             if not brought.whole:
                 missing = f"version {brought.newest + 1} of {self._of(Half.REALTIME)}"
-                raise _gone(f"The tail of the revision was committed by versions up to {newest.version}, and {missing} "
-                            "is no longer in the log.")  # fmt: skip
+                raise _gone(f"The rows of the revision's tail were committed later, and {missing} is not in the log.")
             messages, warnings = self._still_in_tail(brought, source)
             if messages is not None:
                 later = LaterRows(brought.files, ends, brought.state.deletes, brought.newest)

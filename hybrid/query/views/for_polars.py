@@ -35,8 +35,8 @@ def polars_code(reads: ViewReads) -> str:
     hidden = {name: _HIDDEN[kind] for name, kind in columns.HIDDEN if name != columns.SEGMENT}
     typed = "".join(f"    {name!r}: {kind},\n" for name, kind in {**types, **hidden}.items())
     lists = "".join(_list(part.name, part.files) for part in reads.parts.values())
-    read = ", ".join(f"*{_filtered(reads, part.name)}" for part in reads.parts.values())
-    stored = f"pl.concat([{read}])" if read else "pl.LazyFrame(schema=TYPES)"
+    scans = "".join(_scans(reads, name) for name in reads.parts)
+    stored = f"pl.concat([\n{scans}])" if scans else "pl.LazyFrame(schema=TYPES)"
     return f"""{commented([*reads.header, "Needs: pip install polars"])}
 import polars as pl
 
@@ -61,7 +61,7 @@ def rows(path):
     return pl.scan_parquet(path, schema=there, glob=False, hive_partitioning=False).select(columns)
 
 
-stored = {stored}
+{_named(reads)}stored = {stored}
 {_defaults(reads)}{_living(reads)}view = stored.select(COLUMNS)
 
 if __name__ == "__main__":
@@ -79,25 +79,40 @@ def _list(name: str, files: object) -> str:
     return f"{name} = [\n" + "".join(f"    {path!r},\n" for path in files) + "]\n"
 
 
-def _filtered(reads: ViewReads, part: str) -> str:
+def _named(reads: ViewReads) -> str:
+    """What the boundary hides and where the tail ends, as expressions by name."""
+    found, covered = "", _covered(reads)
+    if covered is not None:
+        found += f"# What the OFFLINE half has taken over.\ncovered = {covered}\n"
+    if "LATER" in reads.parts:
+        ends = f'pl.col("{columns.OFFSET}") < {_frontier(reads.scan.ends)}'
+        found += f"# Up to where the revision had read the stream.\nin_tail = {ends}\n"
+    return found
+
+
+def _scans(reads: ViewReads, part: str) -> str:
     """The scans of a part's files, each with what the boundary shows of it."""
-    conditions = _conditions(reads, part)
-    shown = "".join(f".filter({condition})" for condition in conditions)
-    return f"[rows(path){shown} for path in {part}]"
+    boundary, shown = reads.scan.boundary, ""
+    if part == "OFFLINE" and boundary is not None and boundary.restricts_offline:
+        within = "False" if boundary.limit_ms is None else f'pl.col("{columns.TIME}") < {boundary.limit_ms}'
+        shown = f".filter({within})"
+    if part != "OFFLINE" and _covered(reads) is not None:
+        shown = ".filter(~covered)"
+    if part == "LATER":
+        shown += ".filter(in_tail)"
+    return f"    *[rows(path){shown} for path in {part}],\n"
 
 
-def _conditions(reads: ViewReads, part: str) -> list[str]:
-    boundary, found = reads.scan.boundary, list[str]()
-    if boundary is not None and part == "OFFLINE" and boundary.restricts_offline:
-        found.append("False" if boundary.limit_ms is None else f'pl.col("{columns.TIME}") < {boundary.limit_ms}')
-    if boundary is not None and part != "OFFLINE" and boundary.limit_ms is not None:
-        # A null time (a table without a time column) lies before an infinite limit.
-        before = f'(pl.col("{columns.TIME}") < {boundary.limit_ms}).fill_null(True)'
-        if boundary.time_alone:
-            found.append(f"~{before}")
-        elif boundary.frontier:
-            found.append(f'~({before} & (pl.col("{columns.OFFSET}") < {_frontier(boundary.frontier)}))')
-    return [*found, *([f'pl.col("{columns.OFFSET}") < {_frontier(reads.scan.ends)}'] if part == "LATER" else [])]
+def _covered(reads: ViewReads) -> str | None:
+    """True for the realtime rows that are hidden; None where there is none."""
+    boundary = reads.scan.boundary
+    if boundary is None or boundary.limit_ms is None or not (boundary.time_alone or boundary.frontier):
+        return None
+    # A null time (a table without a time column) lies before an infinite limit.
+    before = f'(pl.col("{columns.TIME}") < {boundary.limit_ms}).fill_null(True)'
+    if boundary.time_alone:
+        return before
+    return f'{before} & (pl.col("{columns.OFFSET}") < {_frontier(boundary.frontier)})'
 
 
 def _frontier(frontier: Offsets) -> str:
