@@ -46,7 +46,9 @@ class Revisions:
 
     def note(self):
         revision = self._home.run("query", "--explain", EVERYTHING)["revision"]
-        self._seen.append((revision, self._home.rows(EVERYTHING)))
+        rows = self._home.rows(EVERYTHING)
+        assert self._home.run("query", EVERYTHING, "--as-of", revision) == rows, "at once, too"
+        self._seen.append((revision, rows))
 
     def check(self):
         assert len({str(rows) for _, rows in self._seen}) > 1
