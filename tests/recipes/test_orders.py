@@ -55,24 +55,20 @@ class Revisions:
         for revision, rows in self._seen:
             assert self._home.run("query", EVERYTHING, "--as-of", revision) == rows
             assert self._home.rows(f"SET asOf = '{revision}'; {EVERYTHING}") == rows
-            self._check_views(revision, rows)
+            for engine in ("duckdb", "polars"):
+                self._check_view(engine, revision, rows)
+        self._check_view("spark", *self._seen[-1])
 
-    def _check_views(self, revision, rows):
-        for engine in ("duckdb", "polars", "spark"):
-            made = self._home.run("table", "view", "orders", "--for", engine, "--as-of", revision)
-            assert (made["table"], made["for"], made["revision"]) == ("orders", engine, revision)
-            space = {"__name__": "view"}
-            exec(made["code"], space)
-            view = space["view"]
-            found = (
-                view.to_arrow_table()
-                if engine == "duckdb"
-                else view.toArrow()
-                if engine == "spark"
-                else view.collect().to_arrow()
-            )
-            shown = [{**row, "amount": pytest.approx(row["amount"], rel=1e-6)} for row in rows]
-            assert sorted(found.to_pylist(), key=lambda row: (row["order_id"], row["ts"])) == shown
+    def _check_view(self, engine, revision, rows):
+        made = self._home.run("table", "view", "orders", "--for", engine, "--as-of", revision)
+        assert (made["table"], made["for"], made["revision"]) == ("orders", engine, revision)
+        space = {"__name__": "view"}
+        exec(made["code"], space)
+        view = space["view"]
+        table = view.toArrow() if engine == "spark" else view.pl() if engine == "duckdb" else view.collect()
+        found = table.to_pylist() if engine == "spark" else table.to_dicts()
+        shown = [{**row, "amount": pytest.approx(row["amount"], rel=1e-6)} for row in rows]
+        assert sorted(found, key=lambda row: (row["order_id"], row["ts"])) == shown
 
 
 def test_orders_end_to_end(make_recipe):
