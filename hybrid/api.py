@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hybrid.catalog.definitions import Definition, Definitions
 from hybrid.clock import wall_clock_ms
@@ -35,11 +35,16 @@ if TYPE_CHECKING:
     from hybrid.handle import Table
     from hybrid.query.cache.answers import CachedAnswers
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
+    from hybrid.query.revision import Revision
     from hybrid.replace.report import JobReport
     from hybrid.schedules import Schedule
     from hybrid.spec.connectors import Connector
     from hybrid.spec.overrides import Document
     from hybrid.status import TableStatus
+
+
+# A revision or its text; a time, by its ISO 8601 text, as a datetime with a zone or in epoch milliseconds.
+AsOfText: TypeAlias = "str | int | datetime | Revision"
 
 
 def connect(home: str | Path | None = None, *, progress: Progress | None = None) -> Hybrid:
@@ -278,11 +283,16 @@ class Hybrid:
 
     # Queries
 
-    def query(self, sql: str, options: QueryOptions | None = None) -> QueryResult:
-        """Answers a statement from one revision, rows in Kafka that are not committed yet included."""
+    def query(self, sql: str, options: QueryOptions | None = None, *, as_of: AsOfText | None = None) -> QueryResult:
+        """Answers a statement from one revision, rows in Kafka that are not committed yet included.
+
+        `as_of` is the revision of another answer or a time, instead of now; see `hybrid.query.asof`.
+        """
         from hybrid.query.engine import QueryOptions, run
 
-        return run(sql, _Source(self), replace(options or QueryOptions(), cache=self._cached))
+        asked = options or QueryOptions()
+        text = asked.as_of if as_of is None else str(as_of)
+        return run(sql, _Source(self), replace(asked, cache=self._cached, as_of=text))
 
     def serve_from_memory(self, bytes_max: int) -> None:
         """Keeps the tables in memory from now on, which answers `query` in milliseconds; for a server's process."""
@@ -295,11 +305,11 @@ class Hybrid:
         cache.follow_all()
         self._cached = CachedAnswers(cache)
 
-    def explain(self, sql: str) -> Explanation:
+    def explain(self, sql: str, *, as_of: AsOfText | None = None) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
-        from hybrid.query.engine import explain
+        from hybrid.query.engine import QueryOptions, explain
 
-        return explain(sql, _Source(self))
+        return explain(sql, _Source(self), QueryOptions(as_of=None if as_of is None else str(as_of)))
 
     # Work
 

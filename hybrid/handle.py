@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError, NotFoundError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
@@ -23,7 +24,7 @@ from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
-    from hybrid.api import Hybrid
+    from hybrid.api import AsOfText, Hybrid
     from hybrid.connectors import Done, TableConnectors
     from hybrid.consumption import ConsumingInfo, PauseStatus
     from hybrid.ingest.batch import BatchReport
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from hybrid.move.retention.report import RetentionReport
     from hybrid.origins import Origin
     from hybrid.purges import Erasure
+    from hybrid.query.views.view import TableView
     from hybrid.replace.lineage import ReplacementEntry
     from hybrid.replace.purge.report import PurgeReport
     from hybrid.replace.report import JobReport
@@ -341,6 +343,18 @@ class Table:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_POLL_S)
+
+    def view(self, for_: str, *, as_of: AsOfText | None = None) -> TableView:
+        """The table at one revision as Python code for `spark`, `duckdb` or `polars`, which runs without this product.
+
+        Without `as_of` (see `Hybrid.query`) it is of the newest commits.
+        """
+        from hybrid.query.plan import QueryTable
+        from hybrid.query.views.view import table_view
+
+        brokers = self.spec.stream.brokers if self.spec.stream else None
+        queried = QueryTable(self.spec, self.layout, brokers)
+        return table_view(queried, for_, wall_clock_ms(), None if as_of is None else str(as_of))
 
     def half(self, half: Half) -> HalfSnapshot:
         """A half as it is now; NotFoundError when the table has no such half."""

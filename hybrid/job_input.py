@@ -69,13 +69,17 @@ def answered(
 
     `tail` is where rows beyond the last commit come from (None: Kafka).
     """
+    from hybrid.query.asof import AS_OF_OPTION
     from hybrid.query.engine import QueryOptions
+    from hybrid.sql.statement import parse_statement
 
     home.bench.progress.say("Answering the statement.")
     options = QueryOptions(whole=True)
     result = home.query(sql, options if tail is None else replace(options, tail=tail))
     _check_names(result)
-    read = [one.offline for one in result.revision.tables if one.table == table]
+    # Of an old revision what comes after it does not matter: that is what was asked for.
+    is_past = AS_OF_OPTION in parse_statement(sql).options
+    read = [one.offline for one in result.revision.tables if one.table == table and not is_past]
     statement = AnsweredStatement(sql, str(result.revision), read[0] if read else None)
     with home.bench.staging(home.layout(table), new_act_id("query")) as folder:
         folder.mkdir()

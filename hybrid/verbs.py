@@ -85,17 +85,22 @@ def table_undrop(home: Hybrid, *, table: str) -> Json:
 # What can be seen
 
 
-def query(home: Hybrid, *, sql: str) -> Json:
-    """The answer to a statement."""
-    return views.query_view(home.query(sql))
+def query(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
+    """The answer to a statement, now or as of a revision or time."""
+    return views.query_view(home.query(sql, as_of=as_of))
 
 
-def explain(home: Hybrid, *, sql: str) -> Json:
+def explain(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
     """How a statement would be answered; `lines` are the same for people."""
     from hybrid.query.explain import explanation_rows
 
-    found = home.explain(sql)
+    found = home.explain(sql, as_of=as_of)
     return {"plan": json_value(found.to_json()), "lines": [list(row) for row in explanation_rows(found)[1]]}
+
+
+def table_view(home: Hybrid, *, table: str, engine: str, as_of: str | None = None) -> Json:
+    """A table at one revision as code for an engine."""
+    return views.code_view(home.table(table).view(engine, as_of=as_of))
 
 
 def status(home: Hybrid) -> Json:
@@ -390,6 +395,7 @@ VERBS: Mapping[str, Verb] = {
     "table_validate": Verb(table_validate),
     "table_list": Verb(table_list),
     "table_show": Verb(table_show),
+    "table_view": Verb(table_view),
     "table_drop": Verb(table_drop),
     "table_undrop": Verb(table_undrop),
     "query": Verb(query),

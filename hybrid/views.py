@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hybrid.move.move import MoveReport
     from hybrid.move.retention.report import RetentionReport
     from hybrid.query.engine import QueryResult
+    from hybrid.query.views.view import TableView
     from hybrid.schedules import Schedule
     from hybrid.spec.table_config import TableSpec
     from hybrid.status import TableStatus
@@ -203,6 +204,11 @@ def status_view(table: TableStatus) -> Json:
         "rejected": table.rejected,
         "last_task": table.last_task,
     }
+
+
+def code_view(found: TableView) -> Json:
+    """A table at a revision as code."""
+    return {"table": found.table, "for": found.engine, "revision": found.revision, "code": found.code}
 
 
 def query_view(result: QueryResult) -> Json:

@@ -58,6 +58,8 @@ def test_the_rows_of_a_statement_are_the_input(tmp_path: Path, workbench: Workbe
     assert api.query("select sum(amount) from t").rows == [(2.0 * (66 - 5),)]
     (source,) = list_replacements(api.layout("t"))[0].lineage.inputs
     assert source["sql"] == sql and source["revision"] == "t[OFFLINE=1]" and source["path"] is None
+    api.run_job(spec, {}, sql=f"SET asOf = 't[OFFLINE=1]'; {sql.replace(' * 2', '')}", covers="day")
+    assert api.query("select sum(amount) from t").rows == [(66.0 - 5,)], "rows of an old revision are no outdated ones"
     assert list((api.layout("t").root / "staging").glob("query-*")) == []
     with pytest.raises(UsageError, match="gives column 'id' twice"):
         api.run_job(spec, {}, sql="select id, id from t")

@@ -17,16 +17,17 @@ from hybrid.errors import UsageError
 @click.argument("sql", required=False)
 @click.option("-f", "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read the statement.")
 @click.option("--explain", is_flag=True, help="Show revision, boundary, segments read and pruned, SQL; do not run it.")
+@click.option("--as-of", metavar="REVISION|TIME", help="Answer as the tables were: an answer's revision, or a time.")
 @pass_cli
-def query(cli: Cli, sql: str | None, file: Path | None, explain: bool) -> None:
+def query(cli: Cli, sql: str | None, file: Path | None, explain: bool, as_of: str | None) -> None:
     """Answer a statement from one revision of both halves, and the rows in Kafka that are not committed yet."""
     if (sql is None) == (file is None):
         raise UsageError('Give one statement: hybrid query "select ..." or -f FILE.')
     statement = sql if sql is not None else file.read_text(encoding="utf-8") if file else ""
     if explain:
-        _tell_plan(cli, ask(cli, "explain", sql=statement))
+        _tell_plan(cli, ask(cli, "explain", sql=statement, as_of=as_of))
         return
-    result = ask(cli, "query", sql=statement)
+    result = ask(cli, "query", sql=statement, as_of=as_of)
     for warning in result["warnings"]:
         cli.say(f"warning: {warning}")
     names = _distinct(result["columns"])

@@ -81,6 +81,20 @@ def show(cli: Cli, name: str) -> None:
 
 @table.command()
 @click.argument("name", metavar="TABLE")
+@click.option("--for", "engine", required=True, type=click.Choice(["spark", "duckdb", "polars"]), help="Who runs it.")
+@click.option("--as-of", metavar="REVISION|TIME", help="Not the newest commits: an answer's revision, or a time.")
+@pass_cli
+def view(cli: Cli, name: str, engine: str, as_of: str | None) -> None:
+    """Python code that reads a table at one revision without this product."""
+    found = ask(cli, "table_view", table=name, engine=engine, as_of=as_of)
+    if cli.is_machine_read:
+        cli.emit(found)
+    else:
+        click.echo(found["code"], nl=False)
+
+
+@table.command()
+@click.argument("name", metavar="TABLE")
 @click.option("--purge", is_flag=True, help="Delete the data for good; else it is kept aside.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli

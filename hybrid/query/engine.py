@@ -39,8 +39,8 @@ class QueryOptions:
     """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins); `spill`: for large sorts.
 
     A result of more than `rows_max` rows is a QueryError (None: no limit). `whole`: without Pinot's default LIMIT.
-    `cache` is asked before the files are. `running` is told how to interrupt the statement once it runs; an interrupted
-    one is a QueryError (503).
+    `as_of` is a revision or a time (None: now; a statement's own `SET asOf` wins). `cache` is asked before the files
+    are. `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
     """
 
     timeout_ms: int | None = None
@@ -51,29 +51,31 @@ class QueryOptions:
     spill: Path | None = None
     running: Callable[[Callable[[], None]], None] = lambda interrupt: None
     cache: CachedAnswers | None = None
+    as_of: str | None = None
 
 
 def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> QueryResult:
     """The answer to a statement. QueryError (with Pinot's code) when there is none."""
     options = options or QueryOptions()
     started, now_ms = time.monotonic(), options.now_ms()
-    if options.cache is not None and not options.whole:
+    if options.cache is not None and not options.whole and options.as_of is None:
         cached = options.cache.answer(sql, now_ms, Limits(options.timeout_ms, options.rows_max), options.running)
         if cached is not None:
             return cached
     try:
         return _from_files(sql, tables, options, started, now_ms)
     except QueryError as error:
-        # A purge deletes files of old versions: what the statement was planned on is gone, and what follows is there.
+        # A purge deletes files of old versions: what the statement was planned on is gone. What follows is there, or,
+        # where an old version is asked for, it is told which files are missing.
         if not is_missing_file(error.__cause__):
             raise
     return _from_files(sql, tables, options, started, now_ms)
 
 
 def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: float, now_ms: int) -> QueryResult:
-    """The answer at the newest revision."""
+    """The answer as of what is asked for, by default at the newest revision."""
     statement = _without_default_limit(parse_statement(sql)) if options.whole else parse_statement(sql)
-    plan = plan_query(statement, tables, options.tail, now_ms, load_duckdb)
+    plan = plan_query(statement, tables, options.tail, now_ms, load_duckdb, options.as_of)
     if plan.rewritten.statement.explain:
         return _explained(plan)
     with _open(plan, options) as connection:
@@ -87,9 +89,10 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
 
 
 def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Explanation:
-    """How a statement would be answered now. Nothing but the logs and the tail is read."""
+    """How a statement would be answered. Nothing but the logs and the tail is read."""
     options = options or QueryOptions()
-    return explain_plan(plan_query(parse_statement(sql), tables, options.tail, options.now_ms()))
+    statement = parse_statement(sql)
+    return explain_plan(plan_query(statement, tables, options.tail, options.now_ms(), as_of=options.as_of))
 
 
 def _without_default_limit(statement: Statement) -> Statement:
@@ -133,7 +136,9 @@ def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:
     """Up to when everything that Kafka had is in the answer: now, or the last commit of a half without its tail."""
     halves = [(pinned.halves.realtime, pinned.tail) for pinned in plan.tables]
     seen = [
-        now_ms if tail.positions else _instant_ms(half.realtime.act.at) for half, tail in halves if half is not None
+        now_ms if tail.positions and plan.as_of is None else _instant_ms(half.realtime.act.at)
+        for half, tail in halves
+        if half is not None
     ]
     return min(seen, default=now_ms)
 

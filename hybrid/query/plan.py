@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -15,6 +15,7 @@ from hybrid.errors import QueryError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot
 from hybrid.lake.plans import rows_folder
+from hybrid.query.asof import AS_OF_OPTION, AsOf, LaterRows, PastTable, refuse_missing
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
 from hybrid.query.revision import PinnedHalves, Revision, TableRevision, pin_halves
 from hybrid.query.scan import Scan, relation_sql
@@ -79,7 +80,8 @@ class TableSource(Protocol):
 class PinnedTable:
     """One table at its revision. `tail_rows` is None when the tail holds no row; `tail_name` is its relation.
 
-    `plan` is the backfill whose staged rows are seen.
+    `plan` is the backfill whose staged rows are seen. `later` are rows of an old revision's tail that are committed by
+    now.
     """
 
     table: QueryTable
@@ -88,6 +90,7 @@ class PinnedTable:
     tail_rows: TailRows | None
     tail_name: str
     plan: str | None = None
+    later: LaterRows = field(default_factory=LaterRows)
 
     @cached_property
     def effective(self) -> EffectiveBoundary | None:
@@ -102,7 +105,7 @@ class PinnedTable:
         if not self.table.spec.nets_deletes or self.halves.realtime is None:
             return False
         in_tail = self.tail_rows is not None and self.tail_rows.has_deletes
-        return in_tail or self.halves.realtime.realtime.deletes > 0
+        return in_tail or max(self.halves.realtime.realtime.deletes, self.later.deletes) > 0
 
     @property
     def revision(self) -> TableRevision:
@@ -127,20 +130,22 @@ class PinnedTable:
 
 @dataclass(frozen=True)
 class RefPlan:
-    """What one table reference reads, and the SQL that stands for it."""
+    """What one table reference reads, and the SQL that stands for it. `later` is of `PinnedTable.later`."""
 
     ref: TableRef
     pinned: PinnedTable
     offline: FileChoice
     realtime: FileChoice
+    later: FileChoice
     comparisons: Sequence[Comparison]
     scan: Scan
 
     @property
     def tail_rows(self) -> int:
-        """The tail's rows that the reference reads."""
+        """The tail's rows that the reference reads; of those that are committed by now, the rows of their files."""
         rows = self.pinned.tail_rows
-        return rows.count if self.scan.tail is not None and rows is not None else 0
+        held = rows.count if self.scan.tail is not None and rows is not None else 0
+        return held + sum(file.rows for file in self.later.read)
 
     @property
     def reads_offline(self) -> bool:
@@ -222,12 +227,13 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """A statement at one revision: what each of its table references reads."""
+    """A statement at one revision: what each of its table references reads. `as_of` None: at the newest."""
 
     rewritten: Rewritten
     tables: Sequence[PinnedTable]
     refs: Sequence[RefPlan]
     warnings: Sequence[str] = ()
+    as_of: AsOf | None = None
 
     @property
     def revision(self) -> Revision:
@@ -245,22 +251,42 @@ def plan_query(
     tail: TailSource,
     now_ms: int,
     meanwhile: Callable[[], None] = lambda: None,
+    as_of: str | None = None,
 ) -> QueryPlan:
-    """Plans a statement at this moment's revision. QueryError for what cannot be answered.
+    """Plans a statement as of a revision or time, by default this moment's. QueryError for what cannot be answered.
 
-    `meanwhile` is called while the tails are read: what else has to be loaded does not wait for Kafka then.
+    A statement's own `SET asOf` wins. `meanwhile` is called while the tails are read: what else has to be loaded does
+    not wait for Kafka then.
     """
     resolved = resolve(statement, source)
     staged = find_staged(statement.options.get(PLAN_OPTION), resolved.tables.values())
+    wanted = _wanted(resolved, as_of, now_ms)
     pinning = [
-        _Pinning(table, place, resolved.refs, tail, now_ms) for place, table in enumerate(resolved.tables.values())
+        _Pinning(table, place, resolved.refs, tail, now_ms, wanted)
+        for place, table in enumerate(resolved.tables.values())
     ]
     meanwhile()
     rewritten = rewrite(resolved, now_ms)
     pinned = dict(zip(resolved.tables, (with_staged(waiting.pinned(), staged) for waiting in pinning), strict=True))
     plans = [_plan_ref(ref, pinned[ref.table]) for ref in resolved.refs]
     warnings = [warning for table in pinned.values() for warning in table.tail.warnings]
-    return QueryPlan(rewritten, list(pinned.values()), plans, warnings)
+    if wanted is not None:
+        for plan in plans:
+            refuse_missing(plan.ref.table, (*plan.offline.read, *plan.realtime.read, *plan.later.read))
+    return QueryPlan(rewritten, list(pinned.values()), plans, warnings, wanted)
+
+
+def _wanted(resolved: Resolved, as_of: str | None, now_ms: int) -> AsOf | None:
+    options = resolved.statement.options
+    text = options.get(AS_OF_OPTION, as_of)
+    if text is None:
+        return None
+    if PLAN_OPTION in options:
+        message = "asOf: a backfill's plan stands on the table as it is now; SET plan and asOf do not go together."
+        raise QueryError(message, pinot_code=700)
+    wanted = AsOf.parse(text, now_ms)
+    wanted.refuse_others(resolved.tables)
+    return wanted
 
 
 def with_staged(pinned: PinnedTable, staged: Plan | None) -> PinnedTable:
@@ -315,6 +341,12 @@ def _refuse_missing_halves(refs: Iterable[TableRef], opened: Mapping[str, QueryT
             raise QueryError(f"Table '{ref.table}' has no {ref.half} half.", pinot_code=NO_SUCH_TABLE)
 
 
+def _refuse_halves_to_come(refs: Iterable[TableRef], halves: PinnedHalves) -> None:
+    for ref in refs:
+        if ref.half is not None and (halves.offline if ref.half is Half.OFFLINE else halves.realtime) is None:
+            raise QueryError(f"asOf: table '{ref.table}' had no {ref.half} half then.", pinot_code=NO_SUCH_TABLE)
+
+
 class _Parts(NamedTuple):
     """A statement without its WITH, so that the relations can stand before its own CTEs."""
 
@@ -350,17 +382,31 @@ def _fields(specs: Iterable[TableSpec]) -> dict[str, FieldSpec]:
 
 
 class _Pinning:
-    """Pins a table's halves at once and reads its tail in the background."""
+    """Pins a table's halves at once and reads its tail in the background; what it was is read at once."""
 
     def __init__(
-        self, table: QueryTable, place: int, refs: Sequence[TableRef], source: TailSource, now_ms: int
+        self,
+        table: QueryTable,
+        place: int,
+        refs: Sequence[TableRef],
+        source: TailSource,
+        now_ms: int,
+        as_of: AsOf | None,
     ) -> None:
         self._table, self._place, self._now_ms = table, place, now_ms
-        self._halves = pin_halves(table.spec, table.layout)
         self._tail: Tail | BaseException = Tail()
-        realtime = self._halves.realtime
-        wanted = any(ref.table == table.spec.name and ref.half is not Half.OFFLINE for ref in refs)
         self._thread = None
+        self._later = LaterRows()
+        own = [ref for ref in refs if ref.table == table.spec.name]
+        wanted = any(ref.half is not Half.OFFLINE for ref in own)
+        if as_of is not None:
+            past = PastTable(table.spec, table.layout, table.brokers).pin(as_of, source, with_tail=wanted)
+            _refuse_halves_to_come(own, past.halves)
+            self._halves, self._tail, self._later, self._state = past.halves, past.tail, past.later, past.state
+            return
+        self._halves = pin_halves(table.spec, table.layout)
+        realtime = self._halves.realtime
+        self._state = realtime.realtime if realtime is not None else None
         if realtime is not None and wanted:
             self._thread = threading.Thread(target=self._read, args=(source, realtime.realtime), daemon=True)
             self._thread.start()
@@ -371,7 +417,8 @@ class _Pinning:
             self._thread.join()
         if isinstance(self._tail, BaseException):
             raise self._tail
-        return PinnedTable(self._table, self._halves, self._tail, self._rows(), f"{RESERVED}tail_{self._place}")
+        name = f"{RESERVED}tail_{self._place}"
+        return PinnedTable(self._table, self._halves, self._tail, self._rows(), name, later=self._later)
 
     def _read(self, source: TailSource, state: RealtimeState) -> None:
         try:
@@ -381,10 +428,9 @@ class _Pinning:
             self._tail = error
 
     def _rows(self) -> TailRows | None:
-        realtime = self._halves.realtime
-        if realtime is None or isinstance(self._tail, BaseException) or not self._tail.messages:
+        if self._state is None or isinstance(self._tail, BaseException) or not self._tail.messages:
             return None
-        return tail_rows(self._table.spec, realtime.realtime, self._tail.messages, self._now_ms)
+        return tail_rows(self._table.spec, self._state, self._tail.messages, self._now_ms)
 
 
 def _held(tail: Tail, table: QueryTable) -> Tail:
@@ -398,13 +444,25 @@ def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
     comparisons = comparisons_on(ref, prunable_columns(spec))
     boundary = pinned.effective if ref.half is None else None
     offline = choose_offline(_files(halves.offline, ref, Half.OFFLINE), boundary, comparisons)
-    realtime = FileChoice(())
+    realtime = later = FileChoice(())
     if halves.realtime is not None and ref.half is not Half.OFFLINE:
-        known = sorted({*halves.realtime.realtime.offsets, *halves.boundary.frontier})
+        known = sorted({*halves.realtime.realtime.offsets, *halves.boundary.frontier, *pinned.later.ends})
         realtime = choose_realtime(spec, halves.realtime.files, boundary, known, comparisons)
+        later = choose_realtime(spec, pinned.later.files, boundary, known, comparisons)
     tail = pinned.tail_name if pinned.tail_rows is not None and ref.half is not Half.OFFLINE else None
-    scan = Scan(spec, ref.half, offline.read, realtime.read, tail, boundary, ref.virtual, nets=pinned.may_hold_deletes)
-    return RefPlan(ref, pinned, offline, realtime, comparisons, scan)
+    scan = Scan(
+        spec,
+        ref.half,
+        offline.read,
+        realtime.read,
+        tail,
+        boundary,
+        ref.virtual,
+        nets=pinned.may_hold_deletes,
+        later=later.read,
+        ends=pinned.later.ends,
+    )
+    return RefPlan(ref, pinned, offline, realtime, later, comparisons, scan)
 
 
 def _files(snapshot: HalfSnapshot | None, ref: TableRef, half: Half) -> Sequence[DataFile]:

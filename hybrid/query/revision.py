@@ -52,12 +52,18 @@ class TableRevision:
     def __str__(self) -> str:
         parts = [f"OFFLINE={self.offline}" if self.offline is not None else ""]
         parts.append(f"REALTIME={self.realtime}" if self.realtime is not None else "")
-        if self.offline is not None and self.realtime is not None:
-            parts.append(f"boundary={time_text(self.boundary.time_ms)}{_offsets(self.boundary.frontier)}")
-            parts.append(self._limit_text())
+        parts.append(self.boundary_text)
         parts.append(f"tail={_offsets(self.tail)}" if self.tail else "")
         parts.append(f"plan={self.plan}" if self.plan else "")
         return f"{self.table}[{' '.join(part for part in parts if part)}]"
+
+    @property
+    def boundary_text(self) -> str:
+        """What its text says of the boundary and the limit in effect; nothing without both halves."""
+        if self.offline is None or self.realtime is None:
+            return ""
+        words = f"boundary={time_text(self.boundary.time_ms)}{_offsets(self.boundary.frontier)}", self._limit_text()
+        return " ".join(filter(None, words))
 
     def _limit_text(self) -> str:
         """Nothing where T and F alone decide."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hybrid.lake.log import DataFile
 from hybrid.query.connection import identifier, quoted
@@ -18,8 +18,9 @@ from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
+from hybrid.table.boundary import Offsets
 from hybrid.table.columns import ARRIVAL, OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
-from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
+from hybrid.table.coverage_sql import below_sql, visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.liveness import winning_order
 
@@ -29,7 +30,8 @@ class Scan:
     """What one reference reads. `boundary` None: the rows as they are stored; `tail` names a relation.
 
     `evolved`: some files may lack columns that were added to the table later. `nets`: there may be deletes among the
-    rows, each of which takes an equal row away.
+    rows, each of which takes an equal row away. `later` are files with rows of the tail, those below `ends` by
+    partition.
     """
 
     spec: TableSpec
@@ -41,6 +43,8 @@ class Scan:
     virtual: Collection[str]
     evolved: bool = False
     nets: bool = False
+    later: Sequence[DataFile] = ()
+    ends: Offsets = field(default_factory=dict)
 
 
 # Which of `Scan.offline` a row is from, counted from 1; 0 for a realtime row.
@@ -109,6 +113,9 @@ def _parts(scan: Scan, *, numbered: bool = False) -> list[str]:
     number = f", 0 AS {FILE}" if numbered else ""
     if scan.realtime:
         parts.append(f"SELECT {_columns(scan)}{number} FROM {_read(scan, scan.realtime)}{visible}")
+    if scan.later:
+        brought = f"{visible} AND" if visible else " WHERE"
+        parts.append(f"SELECT {_columns(scan)}{number} FROM {_read(scan, scan.later)}{brought} {below_sql(scan.ends)}")
     if scan.tail is not None:
         parts.append(f"SELECT {_columns(scan)}{number} FROM {identifier(scan.tail)}{visible}")
     return parts
@@ -122,12 +129,18 @@ def _columns(scan: Scan) -> str:
 
 
 def _field_sql(field: FieldSpec, defaults: bool) -> str:
-    name = identifier(field.name)
-    if defaults and field.single_value and isinstance(field.default_null, str | int | float):
-        default = f"CAST({quoted(str(field.default_null))} AS {duckdb_type(field)})"
+    name, shown = identifier(field.name), shown_default(field)
+    if defaults and shown is not None:
+        default = f"CAST({quoted(str(shown))} AS {duckdb_type(field)})"
         return f"coalesce(CAST({name} AS {duckdb_type(field)}), {default}) AS {name}"
     # Files hold instants; inside of queries a timestamp has no zone, as all is UTC.
     return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type is DataType.TIMESTAMP else name
+
+
+def shown_default(field: FieldSpec) -> str | int | float | None:
+    """What stands for a null of a column that was added to the table later; None where nulls are shown."""
+    default = field.default_null
+    return default if field.single_value and isinstance(default, str | int | float) else None
 
 
 def _read(scan: Scan, files: Sequence[DataFile], named: bool = False) -> str:

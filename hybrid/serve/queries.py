@@ -16,10 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
 from hybrid.errors import HybridError
+from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.engine import QueryOptions, QueryResult
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.wire import failed_answer, query_answer, requested_timeout
+from hybrid.serve.wire import failed_answer, query_answer, requested_options, requested_timeout
 
 router = APIRouter(tags=["query"])
 ARROW = "application/vnd.apache.arrow.stream"
@@ -87,9 +88,11 @@ def _answer(context: Context, request: Request, sql: str, options: str | None) -
     request_id, started = request.state.request_id, time.monotonic()
     as_arrow = ARROW in request.headers.get("accept", "")
     try:
-        timeout_ms = requested_timeout(options) or context.limits.query_timeout_ms
+        asked = requested_options(options)
+        timeout_ms = requested_timeout(asked) or context.limits.query_timeout_ms
         with context.queries.running(request_id) as running:
-            allowed = QueryOptions(timeout_ms, context.limits.query_rows, running=running)
+            as_of = asked.get(AS_OF_OPTION)
+            allowed = QueryOptions(timeout_ms, context.limits.query_rows, running=running, as_of=as_of)
             result = context.home.query(sql, allowed)
     except HybridError as error:
         context.metrics.query_failed(error.pinot_code)

@@ -5,6 +5,7 @@ Shape: docs.pinot.apache.org, "Querying Pinot", the broker's response format; er
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -78,13 +79,17 @@ def _timestamp(value: datetime) -> str:
     return f"{whole}.{f'{plain.microsecond:06d}'.rstrip('0') or '0'}"
 
 
-def requested_timeout(options: str | None) -> int | None:
-    """`timeoutMs` of a request's `queryOptions` (`a=1;b=2`), milliseconds; others have no effect here, as in Pinot."""
-    for part in (options or "").split(";"):
-        name, _, value = part.partition("=")
-        if name.strip().lower() == "timeoutms":
-            text = value.strip()
-            if not text.isascii() or not text.isdigit() or not 0 < int(text) < 10**9:
-                raise QueryError(f"timeoutMs must be a number of milliseconds, not '{text[:40]}'.", pinot_code=700)
-            return int(text)
-    return None
+def requested_options(options: str | None) -> dict[str, str]:
+    """A request's `queryOptions` (`a=1;b=2`) by lower-case name."""
+    pairs = (part.partition("=") for part in (options or "").split(";"))
+    return {name.strip().lower(): value.strip() for name, equals, value in pairs if equals}
+
+
+def requested_timeout(options: Mapping[str, str]) -> int | None:
+    """`timeoutMs` among a request's options, milliseconds."""
+    text = options.get("timeoutms")
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 10**9:
+        raise QueryError(f"timeoutMs must be a number of milliseconds, not '{text[:40]}'.", pinot_code=700)
+    return int(text)

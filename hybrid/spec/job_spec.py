@@ -61,7 +61,8 @@ _QUIET = {
 class AnsweredStatement:
     """A statement whose rows are a job's input. `revision` says what they were read from.
 
-    `offline_version` is the version of the job's own OFFLINE half that they were read from, None for other tables.
+    `offline_version` is the version of the job's own OFFLINE half that they were read from and that has to be the
+    newest at the swap; None for other tables, and for a revision that was asked for.
     """
 
     sql: str

@@ -17,12 +17,17 @@ def parse_moment(text: str, field: FieldSpec, option: str) -> int:
             return field.time_format.to_millis(text.strip())
         except DataError:
             pass  # it may be ISO 8601
+    found = parse_instant(text)
+    if isinstance(found, str):
+        own = f", or as '{field.name}' writes times ({field.time_format.text})" if field.time_format else ""
+        raise UsageError(f"{option} {text}: {found}. Write it like 2021-09-24T08:00:00Z{own}.")
+    return found
+
+
+def parse_instant(text: str) -> int | str:
+    """Epoch milliseconds of ISO 8601 with a zone, rounded down; else what is wrong with it, in words."""
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        missing = " has no zone" if moment is not None else " is no time"
-        own = f", or as '{field.name}' writes times ({field.time_format.text})" if field.time_format else ""
-        raise UsageError(f"{option} {text}:{missing}. Write it like 2021-09-24T08:00:00Z{own}.")
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+        return "is no time"
+    return (moment - _EPOCH) // timedelta(milliseconds=1) if moment.tzinfo is not None else "has no zone"

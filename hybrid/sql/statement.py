@@ -36,7 +36,7 @@ class Statement:
 
 def parse_statement(sql: str) -> Statement:
     """The one statement in `sql`. QueryError (150) when it is none, more than one, or no SELECT."""
-    parts = [part for part in _split(tokens_of(sql)) if part]
+    parts = [part for part in _split(tokens_of(sql), TokenType.SEMICOLON) if part]
     options: dict[str, str] = {}
     while parts and _word(parts[0][0]) == "SET":
         options.update(_setting(sql, parts.pop(0)))
@@ -89,10 +89,10 @@ def _unclosed(sql: str) -> int | None:
     return None
 
 
-def _split(tokens: list[Token]) -> list[list[Token]]:
+def _split(tokens: list[Token], at: TokenType) -> list[list[Token]]:
     parts: list[list[Token]] = [[]]
     for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
+        if token.token_type == at:
             parts.append([])
         else:
             parts[-1].append(token)
@@ -123,10 +123,11 @@ def _cut_option(sql: str, tokens: list[Token]) -> tuple[list[Token], dict[str, s
     if any(token.token_type in {TokenType.L_PAREN, TokenType.R_PAREN} for token in inside):
         return tokens, {}
     options: dict[str, str] = {}
-    for pair in "".join("," if token.token_type == TokenType.COMMA else token.text for token in inside).split(","):
-        name, equals, value = pair.partition("=")
+    for pair in _split(inside, TokenType.COMMA):  # by words, as a quoted value may hold signs of any kind
+        equals = next((place for place, token in enumerate(pair) if token.token_type == TokenType.EQ), 0)
         if not equals:
             raise error_at(sql, tokens[starts[-1]].start, "OPTION is written `OPTION(name = value)`; this is not")
+        name, value = ("".join(token.text for token in part) for part in (pair[:equals], pair[equals + 1 :]))
         options[name.lower()] = value
     return tokens[: starts[-1]], options
 

@@ -53,6 +53,11 @@ def frontier_sql(frontier: Offsets) -> str:
     return f"(CASE {cases} ELSE 0 END)" if cases else "0"
 
 
+def below_sql(ends: Offsets) -> str:
+    """True for the rows of some partitions that lie below an end; never null where rows have offsets."""
+    return f"{OFFSET} < {frontier_sql(ends)}"
+
+
 def _covered(boundary: EffectiveBoundary) -> str:
     if boundary.limit_ms is None:
         return "FALSE"

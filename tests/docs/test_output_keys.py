@@ -97,6 +97,7 @@ def play_work(play: Any) -> None:
     play_backfill(play)
     play("query", "select count(*), count(*) from orders")
     play("query --explain", "select * from orders")
+    play("table view", "orders", "--for", "duckdb")
     play("task show", play("task list")[0]["id"])
     play("task schedule")
     play("segment seal", "orders")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.errors import ConflictError, SpecError
+from hybrid.errors import ConflictError, QueryError, SpecError
 from hybrid.lake.log import open_half, own_states
 from hybrid.lake.workbench import Workbench
 from hybrid.move.explicit import Wish, change_boundary
@@ -148,6 +148,10 @@ def test_whole_segments_of_both_halves_go_by_their_age(make: Callable[..., Aging
     assert table.boundary() == Boundary(4 * DAY, {KEY: 5}, floor_ms=2 * DAY + 1)
     assert {half: table.half(half).version for half in Half} == {half: at + 1 for half, at in before.items()}
     assert table.half(REALTIME).realtime.offsets == {KEY: 5}
+    then = "SET asOf = 'orders[OFFLINE={} REALTIME={}]'; " + ALL
+    assert table.ids(then.format(before[OFFLINE], before[REALTIME])) == [0, 1, 2, 3, 4], "its files stay"
+    with pytest.raises(QueryError, match="the two never stood together"):
+        table.ids(then.format(before[OFFLINE], before[REALTIME] + 1))
 
     again = table.run()
     assert not again.committed and again.sentence == (
@@ -472,7 +476,7 @@ def test_its_acts_say_what_they_did(make: Callable[..., Aging]) -> None:
         "segments": ["o0", "o1"], "rows": 2, "markers": 0, "before_ms": 2 * DAY, "floor_ms": 2 * DAY + 1,
     }  # fmt: skip
     assert dict(acts[REALTIME].detail) == {
-        "segments": [rt(0), rt(1), rt(2)], "rows": 3, "markers": 0, "before_ms": 3 * DAY,
+        "segments": [rt(0), rt(1), rt(2)], "rows": 3, "markers": 0, "before_ms": 3 * DAY, "floor_ms": 2 * DAY + 1,
     }  # fmt: skip
 
 

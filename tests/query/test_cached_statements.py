@@ -229,3 +229,10 @@ def test_a_commit_that_fails_leaves_rows_and_label_as_they_were(
     assert cache.rows.settled() is None or cache.rows.settled() == before
     found = cache.answers.answer("select count(*) from orders", NOW_MS, Limits(), lambda interrupt: None)
     assert found is not None and found.rows == [(len(NAMES),)]
+
+
+def test_other_revisions_are_left_to_the_files(cache: SteppedCache) -> None:
+    sql = "select count(*) from orders"
+    assert cache.ask(sql) is not None
+    assert cache.ask(f"SET asOf = 'orders[OFFLINE=0 REALTIME=0]'; {sql}") is None
+    assert cache.ask(f"{sql} OPTION(asOf='1632700000000')") is None

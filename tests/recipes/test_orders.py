@@ -19,6 +19,7 @@ JOB = (
     f"segmentName={FIRST}",
 )
 TOTALS = "select count(*), sum(amount) from orders"
+EVERYTHING = "select * from orders order by order_id, ts limit 100"
 CORRECTED = [15.948, 251.22, 239.22, 3.888, 11.724, 66.624, 63.048]
 
 
@@ -36,9 +37,45 @@ def about(count, amount):
     return count, pytest.approx(amount, rel=1e-6)
 
 
+class Revisions:
+    """What the table held at some revisions, to be asked again later."""
+
+    def __init__(self, home):
+        self._home = home
+        self._seen = []
+
+    def note(self):
+        revision = self._home.run("query", "--explain", EVERYTHING)["revision"]
+        rows = self._home.rows(EVERYTHING)
+        assert self._home.run("query", EVERYTHING, "--as-of", revision) == rows, "at once, too"
+        self._seen.append((revision, rows))
+
+    def check(self):
+        assert len({str(rows) for _, rows in self._seen}) > 1
+        for revision, rows in self._seen:
+            assert self._home.run("query", EVERYTHING, "--as-of", revision) == rows
+            assert self._home.rows(f"SET asOf = '{revision}'; {EVERYTHING}") == rows
+            for engine in ("duckdb", "polars"):
+                self._check_view(engine, revision, rows)
+        self._check_view("spark", *self._seen[-1])
+
+    def _check_view(self, engine, revision, rows):
+        made = self._home.run("table", "view", "orders", "--for", engine, "--as-of", revision)
+        assert (made["table"], made["for"], made["revision"]) == ("orders", engine, revision)
+        space = {"__name__": "view"}
+        exec(made["code"], space)
+        view = space["view"]
+        table = view.toArrow() if engine == "spark" else view.pl() if engine == "duckdb" else view.collect()
+        found = table.to_pylist() if engine == "spark" else table.to_dicts()
+        shown = [{**row, "amount": pytest.approx(row["amount"], rel=1e-6)} for row in rows]
+        assert sorted(found, key=lambda row: (row["order_id"], row["ts"])) == shown
+
+
 def test_orders_end_to_end(make_recipe):
     home = make_recipe("orders")
     assert totals(home) == about(14, 780.08), "from Kafka alone"
+    then = Revisions(home)
+    then.note()
     assert home.run("boundary", "show", "orders")["time_ms"] is None
 
     assert home.run("ingest", "orders", "--until-caught-up")["rows"] == 14
@@ -61,6 +98,7 @@ def test_orders_end_to_end(make_recipe):
     assert list(shown[0]) == ["$segmentName", "amount", "customer_id", "order_id", "order_status", "ts"]
     assert [row["$segmentName"] == FIRST for row in shown] == [True] * 7 + [False] * 7
 
+    then.note()
     dry = home.run(*JOB, "--dry-run")
     assert (dry["added"], dry["removed"], dry["version"]) == (7, 7, None)
     assert totals(home) == about(14, 780.08)
@@ -84,6 +122,8 @@ def test_orders_end_to_end(make_recipe):
     assert "every ingested row is in the offline half already" in home.messages
     assert home.names("OFFLINE") == [FIRST, SECOND, THIRD]
     assert totals(home) == about(14, 888.692)
+    then.note()
+    then.check()
 
 
 def test_orders_in_boundary_mode_pinot(make_recipe):

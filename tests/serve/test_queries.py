@@ -65,6 +65,21 @@ def test_failures(client: TestClient, sql: str, code: int | None) -> None:
     assert failure["errorCode"] == code and failure["message"]
 
 
+def test_as_of_a_revision_by_the_requests_options(client: TestClient) -> None:
+    def asked(as_of: str) -> dict[str, object]:
+        options = f"timeoutMs=5000;asOf={as_of}"
+        return client.post("/query/sql", json={"sql": "select count(*) from orders", "queryOptions": options}).json()
+
+    assert asked("orders[OFFLINE=0]")["revision"] == "orders[OFFLINE=0]"
+    (failure,) = asked("orders[OFFLINE=5]")["exceptions"]
+    assert failure["errorCode"] == 700 and "has no version 5: its newest is 0" in failure["message"]
+    verb = {"sql": "select count(*) from orders", "as_of": "orders[OFFLINE=0]"}
+    assert client.post("/verbs/query", json=verb).json()["rows"] == [[0]]
+    assert client.post("/verbs/explain", json=verb).json()["plan"]["revision"] == "orders[OFFLINE=0]"
+    made = client.post("/verbs/table_view", json={"table": "orders", "engine": "duckdb", "as_of": "orders[OFFLINE=0]"})
+    assert list(made.json()) == ["table", "for", "revision", "code"]
+
+
 def test_options_of_the_request(client: TestClient) -> None:
     started = time.monotonic()
     answer = client.post("/query/sql", json={"sql": SLOW, "queryOptions": "timeoutMs=200;groupByMode=sql"}).json()

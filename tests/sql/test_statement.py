@@ -41,6 +41,13 @@ def test_options_before_and_behind() -> None:
     assert read.tree.sql("duckdb") == "SELECT 1 FROM t WHERE x = 'OPTION('"
 
 
+def test_a_quoted_option_may_hold_any_sign() -> None:
+    read = parse_statement("select 1 option(asOf='t[REALTIME=3 tail={a@1,b@2}]', x = 'y')")
+    assert read.options == {"asof": "t[REALTIME=3 tail={a@1,b@2}]", "x": "y"}
+    with pytest.raises(QueryError, match="OPTION is written"):
+        parse_statement("select 1 option(x='a=b', 'c=d')")
+
+
 def test_explain_plan_for() -> None:
     assert parse_statement("explain plan for select 1").explain
     assert not parse_statement("select 1").explain

@@ -222,8 +222,8 @@ class _Run:
         if dropped_ms is not None:
             floor = floor_of_offline(boundary, offline.last_ms, self._spec.boundary_lag_ms, dropped_ms)
             boundary = boundary if floor is None else boundary.with_floor(floor)
-        moved_ms = last_of(covered.going) if covered is not None else None
-        return boundary if moved_ms is None else boundary.with_floor(moved_ms + 1)
+        floor_ms = _floor_of(covered) if covered is not None else None
+        return boundary if floor_ms is None else boundary.with_floor(floor_ms)
 
     # Acts
 
@@ -272,7 +272,9 @@ class _Run:
         with self._bench.lock(self._layout, Half.REALTIME):
             current = open_half(plan.base.path)
             self._refuse_changed(plan.base, current, plan.going, strict=plan.strict and not self._has_boundary)
-            state = replace(current.realtime, act=self._act(current.state, _detail(plan)))
+            # So that nobody puts this version beside an OFFLINE version that does not cover what goes.
+            floor = {"floor_ms": _floor_of(plan)} if self._has_boundary else {}
+            state = replace(current.realtime, act=self._act(current.state, {**_detail(plan), **floor}))
             frame = self._frame(Half.REALTIME, plan.markers, plan.names)
             version = commit_act(frame, current.path, state, planned=current.version, replacing=plan.names)
         self._told.dropped.append(plan.dropped(version))
@@ -325,6 +327,12 @@ class _Run:
 
 def _among(segments: Iterable[Aged]) -> Column:
     return quoted(columns.SEGMENT).isin([one.name for one in segments])
+
+
+def _floor_of(covered: _Plan) -> int | None:
+    """The floor that REALTIME's drop needs: right behind the last time that goes."""
+    last_ms = last_of(covered.going)
+    return None if last_ms is None else last_ms + 1
 
 
 def _detail(plan: _Plan | None) -> dict[str, object]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.cache.cache import Cache, CachedTable
 from hybrid.query.cache.database import Gone
 from hybrid.query.cache.rows import Served
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 # Values of an IN list that are looked up by an index; with more DuckDB scans.
 _LOOKED_UP_MAX = 100
 _SMALL_S = 0.02
+# Options that ask for other rows than those of the newest revision.
+_ELSEWHERE = frozenset({PLAN_OPTION, AS_OF_OPTION})
 # Columns are looked up by values of their own kind only: others are converted, one way or the other.
 _LOOKED_UP = {DataType.INT: int, DataType.LONG: int, DataType.STRING: str}
 Running = Callable[[Callable[[], None]], None]
@@ -137,7 +140,7 @@ class CachedAnswers:
 
     def _tables(self, rewritten: Rewritten) -> list[CachedTable] | None:
         """The statement's tables; None when it asks for more than their visible rows."""
-        if rewritten.statement.explain or not rewritten.refs or PLAN_OPTION in rewritten.statement.options:
+        if rewritten.statement.explain or not rewritten.refs or rewritten.statement.options.keys() & _ELSEWHERE:
             return None
         if any(ref.half is not None or ref.virtual for ref in rewritten.refs):
             return None

@@ -1,0 +1,326 @@
+"""Time travel: a statement's tables at a revision that was told before, or as they were committed at a moment.
+
+A revision is pinned by its versions. What it saw of the tail is answered from the commits that have brought these
+offsets since; what none has brought yet is read from the tail once more. A moment is what was committed up to it, in
+both halves, without a tail. What cannot be had whole is refused, never answered in part.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from hybrid.errors import DataError, NotFoundError, QueryError
+from hybrid.lake.history import Brought, brought_after, committed_ms, dropped_below, version_then
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import DataFile, HalfSnapshot, open_half
+from hybrid.plain import utc
+from hybrid.query.revision import PinnedHalves, TableRevision
+from hybrid.query.tail import Tail, TailMessage, TailSource
+from hybrid.spec.moment import parse_instant
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table.boundary import Offsets, PartitionKey
+from hybrid.table.state import RealtimeState
+
+# `SET asOf = '...'` answers at a revision or a moment.
+AS_OF_OPTION = "asof"
+WRONG, GONE = 700, 200
+_WAIT_S, _POLL_S = 3.0, 0.05
+_PART = re.compile(r"([A-Za-z0-9_]+)\[([^\[\]]*)\]\s*")
+_LIKE = "Write it like 'orders[OFFLINE=3 REALTIME=7]', as 2021-09-24T08:00:00Z, or in epoch milliseconds."
+
+
+@dataclass(frozen=True)
+class NamedVersions:
+    """A table's part of a revision's text. None: the half is not named; `boundary` is its text, where it is told."""
+
+    table: str
+    offline: int | None = None
+    realtime: int | None = None
+    boundary: str | None = None
+    tail: Mapping[PartitionKey, int] = field(default_factory=dict)
+
+    def version(self, half: Half) -> int | None:
+        """The version of a half."""
+        return self.offline if half is Half.OFFLINE else self.realtime
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """What a statement is to be answered as of: `time_ms` (epoch ms), or the versions of `tables`."""
+
+    time_ms: int | None = None
+    tables: Sequence[NamedVersions] = ()
+
+    @classmethod
+    def parse(cls, text: str, now_ms: int) -> AsOf:
+        """A revision as answers name it, its versions alone, or a time. QueryError (700) for what is neither."""
+        text = text.strip()
+        if "[" in text:
+            return cls(tables=_named(text))
+        time_ms = int(text) if re.fullmatch(r"\d{1,18}", text) else parse_instant(text)
+        if isinstance(time_ms, str):
+            raise _wrong(f"asOf: '{text[:100]}' is no revision, and as a time it {time_ms}.", _LIKE)
+        if time_ms > now_ms:
+            raise _wrong(f"asOf: {utc(time_ms)} lies in the future: what will be committed until then is not known.")
+        return cls(time_ms)
+
+    def refuse_others(self, tables: Iterable[str]) -> None:
+        """QueryError when a revision does not name one of a statement's tables."""
+        if self.time_ms is not None:
+            return
+        names = {one.table for one in self.tables}
+        for table in tables:
+            if table not in names:
+                told = ", ".join(f"'{name}'" for name in sorted(names))
+                raise _wrong(f"asOf: the revision is of {told}; the statement reads table '{table}' too.", _LIKE)
+
+
+@dataclass(frozen=True)
+class LaterRows:
+    """The tail's rows as later commits brought them: those in `files` below `ends`, by partition.
+
+    `version` is the last of these commits, and `deletes` counts delete markers up to it.
+    """
+
+    files: tuple[DataFile, ...] = ()
+    ends: Offsets = field(default_factory=dict)
+    deletes: int = 0
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class Past:
+    """A table as it was. `state` is REALTIME's, which the rows of `tail` lie beyond; None without that half."""
+
+    halves: PinnedHalves
+    later: LaterRows = field(default_factory=LaterRows)
+    tail: Tail = field(default_factory=Tail)
+    state: RealtimeState | None = None
+
+
+class PastTable:
+    """Finds what one table was. `brokers` is where its tail lies, None: as configured."""
+
+    def __init__(self, spec: TableSpec, layout: TableLayout, brokers: str | None) -> None:
+        self._spec, self._layout, self._brokers = spec, layout, brokers
+
+    def pin(self, wanted: AsOf, source: TailSource, *, with_tail: bool) -> Past:
+        """The table as of `wanted`; without the tail's rows where they are not read. QueryError when it is not there.
+
+        Waits some seconds for what the tail does not hold yet.
+        """
+        if wanted.time_ms is not None:
+            return Past(self._at(wanted.time_ms))
+        named = next(one for one in wanted.tables if one.table == self._spec.name)
+        halves = PinnedHalves(self._named(named, Half.OFFLINE), self._named(named, Half.REALTIME))
+        self._refuse_lacking(named, halves)
+        self._refuse_apart(halves)
+        self._refuse_other_table(named, halves)
+        if halves.realtime is None or not named.tail or not with_tail:
+            return Past(halves, tail=Tail(positions=named.tail))
+        return self._with_tail(halves, halves.realtime, named.tail, source)
+
+    # Versions
+
+    @cached_property
+    def _newest(self) -> Mapping[Half, HalfSnapshot]:
+        return {half: open_half(self._path(half)) for half in self._spec.halves}
+
+    def _path(self, half: Half) -> Path:
+        return self._layout.half(half)
+
+    def _at(self, time_ms: int) -> PinnedHalves:
+        found: dict[Half, HalfSnapshot | None] = {}
+        firsts = []
+        for half, newest in self._newest.items():
+            then = version_then(newest.path, newest.version, time_ms)
+            if then.version is None and then.first > 0:
+                raise _gone(
+                    f"The log of {self._of(half)} reaches back to version {then.first} only, which was committed at "
+                    f"{utc(then.first_ms)}: what it held at {utc(time_ms)} is no longer known."
+                )
+            found[half] = self._open(half, then.version) if then.version is not None else None
+            firsts.append(then.first_ms)
+        if not any(found.values()):
+            name = self._spec.name
+            raise _wrong(f"asOf: table '{name}' did not exist at {utc(time_ms)}: it was created at {utc(min(firsts))}.")
+        halves = PinnedHalves(found.get(Half.OFFLINE), found.get(Half.REALTIME))
+        self._refuse_apart(halves)
+        return halves
+
+    def _named(self, named: NamedVersions, half: Half) -> HalfSnapshot | None:
+        version = named.version(half)
+        if version is None:
+            return None
+        if half not in self._spec.halves:
+            raise _wrong(f"asOf: table '{self._spec.name}' has no {half.value} half.")
+        newest = self._newest[half].version
+        if version > newest:
+            raise _wrong(f"asOf: {self._of(half)} has no version {version}: its newest is {newest}.", _LIKE)
+        return self._open(half, version)
+
+    def _open(self, half: Half, version: int) -> HalfSnapshot:
+        try:
+            found = open_half(self._path(half), version)
+            found.state  # noqa: B018 - what is no longer in the log is told here
+        except (DataError, NotFoundError) as error:
+            raise _gone(f"Version {version} of {self._of(half)} is no longer in its log.") from error
+        return found
+
+    def _of(self, half: Half) -> str:
+        return f"{half.value} of '{self._spec.name}'"
+
+    # What does not fit
+
+    def _refuse_lacking(self, named: NamedVersions, halves: PinnedHalves) -> None:
+        """QueryError for a half that is not named, unless it came to the table later."""
+        for half, there in ((Half.OFFLINE, halves.realtime), (Half.REALTIME, halves.offline)):
+            if half not in self._spec.halves or named.version(half) is not None or there is None:
+                continue
+            first_ms, then_ms = committed_ms(self._path(half), 0), committed_ms(there.path, there.version)
+            if first_ms is None or then_ms is None or first_ms <= then_ms:
+                raise _wrong(f"asOf: the revision names no version of {self._of(half)}.", _LIKE)
+
+    def _refuse_apart(self, halves: PinnedHalves) -> None:
+        """QueryError when REALTIME has dropped what this OFFLINE version does not cover: rows would be in neither."""
+        offline, realtime = halves.offline, halves.realtime
+        if offline is None or realtime is None:
+            return
+        floor_ms = offline.offline.boundary.floor_ms
+        if self._newest[Half.OFFLINE].offline.boundary.floor_ms == floor_ms:
+            return
+        dropped_ms = dropped_below(realtime)
+        if dropped_ms is not None and (floor_ms is None or floor_ms < dropped_ms):
+            raise _gone(
+                f"REALTIME={realtime.version} of '{self._spec.name}' has dropped rows before {utc(dropped_ms)} that "
+                f"OFFLINE={offline.version} does not answer for: the two never stood together."
+            )
+
+    def _refuse_other_table(self, named: NamedVersions, halves: PinnedHalves) -> None:
+        """QueryError when the text tells another boundary than the version has: it is not of this table."""
+        if named.boundary is None or halves.offline is None or halves.realtime is None:
+            return
+        offline, realtime = halves.offline, halves.realtime
+        limit_ms = offline.effective_boundary(self._spec.boundary_lag_ms).limit_ms
+        found = TableRevision(
+            self._spec.name, offline.version, realtime.version, halves.boundary, {}, limit_ms
+        ).boundary_text
+        if found != named.boundary:
+            raise _wrong(
+                f"asOf: OFFLINE={offline.version} of '{self._spec.name}' has '{found}', and the revision says "
+                f"'{named.boundary}': it is of another table of that name, or of other settings.",
+                "Leave the boundary and the tail out to ask for the versions as they are.",
+            )
+
+    # The tail
+
+    def _with_tail(self, halves: PinnedHalves, realtime: HalfSnapshot, ends: Offsets, source: TailSource) -> Past:
+        deadline = time.monotonic() + _WAIT_S
+        while True:
+            newest = open_half(realtime.path)
+            brought = brought_after(realtime, ends, newest.version, self._spec.name)
+            if not brought.whole:
+                missing = f"version {brought.newest + 1} of {self._of(Half.REALTIME)}"
+                raise _gone(f"The rows of the revision's tail were committed later, and {missing} is not in the log.")
+            messages, warnings = self._still_in_tail(brought, source)
+            if messages is not None:
+                later = LaterRows(brought.files, ends, brought.state.deletes, brought.newest)
+                return Past(halves, later, Tail(messages, ends), brought.state)
+            if time.monotonic() >= deadline:
+                raise self._not_there(brought.left, warnings)
+            time.sleep(_POLL_S)
+
+    def _still_in_tail(self, brought: Brought, source: TailSource) -> tuple[list[TailMessage] | None, Sequence[str]]:
+        """The messages that no commit has brought yet; None while the tail does not hold all of them."""
+        if not brought.left:
+            return [], ()
+        read = source.read(self._spec, brought.state, self._brokers)
+        if any(read.positions.get(key, 0) < end for key, end in brought.left.items()):
+            return None, read.warnings
+        return [one for one in read.messages if one.offset < brought.left.get(one.key, 0)], ()
+
+    def _not_there(self, left: Offsets, warnings: Sequence[str]) -> QueryError:
+        places = ", ".join(f"{key} below {end}" for key, end in sorted(left.items()))
+        why = f" {' '.join(warnings)}" if warnings else ""
+        return QueryError(
+            f"The revision has rows of '{self._spec.name}' that are neither committed nor in Kafka now: {places}.{why}",
+            pinot_code=GONE,
+            hint=f"hybrid ingest {self._spec.name} --until-caught-up",
+        )
+
+
+def refuse_missing(table: str, files: Iterable[DataFile]) -> None:
+    """QueryError when a file of an old version is not there any more."""
+    missing = [file for file in files if not Path(file.path).exists()]
+    if missing:
+        count = f"{len(missing)} of its files" if len(missing) > 1 else f"file {Path(missing[0].path).name}"
+        raise _gone(
+            f"Rows of '{table}' at that revision are no longer retained: {count} of segment '{missing[0].segment}' "
+            "went by VACUUM or a purge."
+        )
+
+
+def _named(text: str) -> tuple[NamedVersions, ...]:
+    found, at = [], 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None:
+            raise _wrong(f"asOf: the revision cannot be read at '{text[at : at + 40]}'.", _LIKE)
+        found.append(_one_named(part[1], part[2]))
+        at = part.end()
+    if len({one.table for one in found}) < len(found):
+        raise _wrong("asOf: the revision names a table twice.", _LIKE)
+    return tuple(found)
+
+
+def _one_named(table: str, body: str) -> NamedVersions:
+    """The part of one table: words, of which those behind `boundary=` belong to it."""
+    given: dict[str, str] = {}
+    boundary: list[str] = []
+    for word in body.split():
+        name, equals, value = word.partition("=")
+        if name == "boundary" or (boundary and (not equals or name in {"override", "limit"})):
+            boundary.append(word)
+        elif name in {"OFFLINE", "REALTIME", "tail", "plan"} and equals and name not in given:
+            given[name] = value
+        else:
+            raise _wrong(f"asOf: '{word}' cannot stand in the revision of '{table}'.", _LIKE)
+    if "plan" in given:
+        raise _wrong(f"asOf: the revision shows '{table}' as backfill plan '{given['plan']}' would make it: no state.")
+    if not {"OFFLINE", "REALTIME"} & given.keys():
+        raise _wrong(f"asOf: the revision of '{table}' names no version.", _LIKE)
+    offline, realtime = (_version(table, given.get(half.value)) for half in (Half.OFFLINE, Half.REALTIME))
+    return NamedVersions(table, offline, realtime, " ".join(boundary) or None, _positions(table, given.get("tail")))
+
+
+def _version(table: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise _wrong(f"asOf: '{text}' is no version of '{table}'.", _LIKE)
+    return int(text)
+
+
+def _positions(table: str, text: str | None) -> dict[PartitionKey, int]:
+    if text is None:
+        return {}
+    try:
+        if not (text.startswith("{") and text.endswith("}")):
+            raise ValueError(text)
+        pairs = (one.rpartition("@") for one in text[1:-1].split(",") if one)
+        return {PartitionKey.parse(key): int(offset) for key, _, offset in pairs}
+    except ValueError:
+        raise _wrong(f"asOf: '{text}' is no tail of '{table}': it is written {{kafka/orders/0/0@120}}.") from None
+
+
+def _wrong(message: str, hint: str | None = None) -> QueryError:
+    return QueryError(message, pinot_code=WRONG, hint=hint)
+
+
+def _gone(message: str) -> QueryError:
+    return QueryError(message, pinot_code=GONE, hint="Ask as of a newer revision, or without asOf.")

@@ -1,0 +1,43 @@
+"""A view as Python code for DuckDB: one SELECT over the list of the revision's files.
+
+DuckDB without its delta extension cannot read a version, and a folder's Parquet files are those of all versions.
+"""
+
+from __future__ import annotations
+
+from hybrid.query.connection import identifier, quoted
+from hybrid.query.types import duckdb_type
+from hybrid.query.views.python import commented, long_text
+from hybrid.query.views.reads import Part, ViewReads
+from hybrid.query.views.statement import Source, Words, statement
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.types import DataType
+
+
+def duckdb_code(reads: ViewReads) -> str:
+    """The code; `view` in it is a DuckDBPyRelation."""
+    sources = [Source(part, _relation(reads, part), part.columns) for part in reads.parts.values()]
+    sql = statement(reads, Words(identifier, quoted, duckdb_type, _shown), sources)
+    return f"""{commented([*reads.header, "Needs: pip install duckdb"])}
+import duckdb
+
+connection = duckdb.connect()
+connection.execute("SET TimeZone = 'UTC'")  # files hold instants, and all times of the table are UTC
+view = connection.sql(
+    {long_text(sql)}
+)
+
+if __name__ == "__main__":
+    print(view)
+"""
+
+
+def _relation(reads: ViewReads, part: Part) -> str:
+    files = ",\n    ".join(quoted(path) for path in part.files)
+    by_name = ", union_by_name = true" if reads.evolved else ""
+    return f"read_parquet([\n    {files}\n  ], hive_partitioning = false{by_name})"
+
+
+def _shown(field: FieldSpec) -> str:
+    name = identifier(field.name)
+    return f"CAST({name} AS {duckdb_type(field)})" if field.data_type is DataType.TIMESTAMP else name

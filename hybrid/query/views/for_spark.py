@@ -1,0 +1,74 @@
+"""A view as Python code for Spark: the two Delta tables at their versions, and one SELECT over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hybrid.lake.log import HalfSnapshot
+from hybrid.query.views.python import commented, long_text
+from hybrid.query.views.reads import ViewReads, stored_columns, version_with
+from hybrid.query.views.statement import Source, Words, statement
+from hybrid.spec.schema import FieldSpec
+from hybrid.table.columns import OFFSET, rows_sql
+from hybrid.table.coverage_sql import frontier_sql
+
+
+def spark_code(reads: ViewReads) -> str:
+    """The code; `view` in it is a DataFrame. QueryError when no version of REALTIME holds the revision's tail."""
+    sources, loads = [], []
+    for part in reads.parts.values():
+        half = _half(reads, part.name)
+        name, conditions = part.name.lower(), list[str]()
+        if part.name != "OFFLINE":
+            conditions.append(rows_sql(reads.spec.name))
+        if part.name == "LATER":
+            conditions.append(f"{OFFSET} >= {frontier_sql(reads.starts)}")
+        sources.append(Source(part, f"{{{name}}}", stored_columns(half), conditions))
+        loads.append((name, half))
+    # What stands in braces are the names of the DataFrames.
+    sql = statement(reads, Words(_identifier, _text, lambda field: field.spark_type, _shown), sources)
+    lines = [f"{name} = {_load(half)}" for name, half in loads]
+    given = "".join(f"\n    {name}={name}," for name, _ in loads)
+    return f"""{commented([*reads.header, "Needs: pip install pyspark delta-spark (of versions that fit together)"])}
+from delta import configure_spark_with_delta_pip
+from pyspark.sql import SparkSession
+
+builder = (
+    SparkSession.builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+)
+spark = configure_spark_with_delta_pip(builder).getOrCreate()
+{"".join(f"{line}{chr(10)}" for line in lines)}view = spark.sql(
+    {long_text(sql)},{given}
+)
+
+if __name__ == "__main__":
+    view.show()
+"""
+
+
+def _half(reads: ViewReads, part: str) -> HalfSnapshot:
+    if part == "LATER":
+        return version_with(reads, reads.parts[part])
+    halves = reads.pinned.halves
+    found = halves.offline if part == "OFFLINE" else halves.realtime
+    assert found is not None
+    return found
+
+
+def _load(half: HalfSnapshot) -> str:
+    return f'spark.read.format("delta").option("versionAsOf", {half.version}).load({str(Path(half.path).absolute())!r})'
+
+
+def _identifier(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(text: str) -> str:
+    """A literal; braces stand twice, because single ones name DataFrames."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + escaped.replace("{", "{{").replace("}", "}}") + "'"
+
+
+def _shown(field: FieldSpec) -> str:
+    return _identifier(field.name)

@@ -1,0 +1,153 @@
+"""What a view of a table at one revision reads: the files, the boundary and the rules, for code in any engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from hybrid.errors import QueryError
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.query.asof import refuse_missing
+from hybrid.query.plan import PinnedTable, QueryTable, plan_query
+from hybrid.query.scan import Scan, shown_default
+from hybrid.query.tail import KafkaTail, NoTail
+from hybrid.spec.schema import FieldSpec
+from hybrid.spec.table_config import TableSpec
+from hybrid.sql.statement import parse_statement
+from hybrid.table.boundary import Offsets
+from hybrid.table.columns import ARRIVAL, OP
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one half: their files, and the columns that at least one of these has."""
+
+    name: str
+    files: Sequence[str]
+    columns: frozenset[str]
+
+
+@dataclass(frozen=True)
+class ViewReads:
+    """A table at one revision. `parts` are OFFLINE, REALTIME and LATER (the tail's rows that are committed by now).
+
+    `evolved`: some file lacks a column that the table has.
+    """
+
+    pinned: PinnedTable
+    scan: Scan
+    revision: str
+    parts: Mapping[str, Part]
+    evolved: bool
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table's definition."""
+        return self.scan.spec
+
+    @property
+    def fields(self) -> list[FieldSpec]:
+        """The user's columns as `select *` lists them."""
+        return sorted(self.spec.schema.fields, key=lambda field: field.name)
+
+    @property
+    def is_append(self) -> bool:
+        """Whether every row that the boundary shows counts by itself."""
+        return self.spec.upsert is None and not self.scan.nets
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The hidden columns that decide which rows of a key, or of equal rows, are seen."""
+        return () if self.is_append else (OP, *ARRIVAL)
+
+    @property
+    def starts(self) -> Offsets:
+        """The offsets that the pinned REALTIME version had reached, of the partitions of the tail."""
+        realtime = self.pinned.halves.realtime
+        reached = realtime.realtime.offsets if realtime is not None else {}
+        return {key: reached.get(key, 0) for key in self.scan.ends}
+
+    def default_of(self, field: FieldSpec) -> str | int | float | None:
+        """What a null of the column is shown as; None where nulls are nulls."""
+        return shown_default(field) if self.evolved and not self.spec.null_handling else None
+
+    @cached_property
+    def header(self) -> list[str]:
+        """What whoever reads the code must know, in lines."""
+        days = self.spec.revert_window_ms / _DAY_MS
+        return [
+            f"Table '{self.spec.name}' at one revision, as hybrid's queries show it:",
+            f"  {self.revision}",
+            "Rows that come later are not in it, nor rows that were not committed yet. Its files are kept for",
+            f"{days:g} days after they are replaced, unless a purge or a VACUUM with another retention removes them.",
+        ]
+
+
+def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None) -> ViewReads:
+    """What a view reads: the newest commits, or a revision or time. QueryError when its rows are not all in files."""
+    name = table.spec.name
+    # Without a revision that names one, a view has no tail: Kafka is no file.
+    tail = NoTail() if as_of is None else KafkaTail()
+    plan = plan_query(parse_statement(f'select * from "{name}"'), _One(table), tail, now_ms, as_of=as_of)
+    ref = plan.refs[0]
+    if ref.pinned.tail_rows is not None:
+        raise QueryError(
+            f"The revision has {ref.pinned.tail_rows.count} rows of '{name}' that are not committed yet: no file "
+            "holds them.",
+            hint=f"hybrid ingest {name} --until-caught-up",
+        )
+    scan = ref.scan
+    files = {"OFFLINE": scan.offline, "REALTIME": scan.realtime, "LATER": scan.later}
+    refuse_missing(name, [file for group in files.values() for file in group])
+    there = {half: [_columns(file.path) for file in group] for half, group in files.items() if group}
+    wanted = frozenset(table.spec.schema.column_names)
+    parts = {
+        half: Part(half, [str(Path(file.path).absolute()) for file in files[half]], frozenset().union(*columns))
+        for half, columns in there.items()
+    }
+    evolved = any(wanted - one for columns in there.values() for one in columns)
+    return ViewReads(ref.pinned, scan, str(plan.revision), parts, evolved)
+
+
+def stored_columns(half: HalfSnapshot) -> frozenset[str]:
+    """The columns of a half at its version."""
+    return frozenset(str(field["name"]) for field in json.loads(half.columns)["fields"])
+
+
+def version_with(reads: ViewReads, later: Part) -> HalfSnapshot:
+    """The REALTIME version that holds the rows of the tail. QueryError when they have been laid anew since."""
+    realtime, version = reads.pinned.halves.realtime, reads.pinned.later.version
+    assert realtime is not None
+    found = open_half(realtime.path, version)
+    there = {str(Path(file.path).absolute()) for file in found.files}
+    if not there.issuperset(later.files):
+        raise QueryError(
+            f"No version of REALTIME of '{reads.spec.name}' holds the tail of the revision as it came: its files were "
+            "laid anew meanwhile.",
+            hint="Ask for the versions alone, or for DuckDB or Polars, which read the files.",
+        )
+    return found
+
+
+class _One:
+    """A source of one table."""
+
+    def __init__(self, table: QueryTable) -> None:
+        self._table = table
+
+    def names(self) -> list[str]:
+        return [self._table.spec.name]
+
+    def open(self, name: str) -> QueryTable:
+        return self._table
+
+
+def _columns(path: str) -> frozenset[str]:
+    import pyarrow.parquet as pq
+
+    return frozenset(pq.read_schema(path).names)

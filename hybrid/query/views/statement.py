@@ -1,0 +1,88 @@
+"""The statement of a view, in SQL that DuckDB and Spark read alike but for quotes and names of types.
+
+It keeps to what both have: no QUALIFY, and no FILTER in windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hybrid.query.views.reads import Part, ViewReads
+from hybrid.spec.schema import FieldSpec
+from hybrid.table.columns import ARRIVAL, OP, OP_DELETE
+from hybrid.table.coverage_sql import below_sql, visible_offline_sql, visible_realtime_sql
+from hybrid.table.liveness import winning_order
+
+
+@dataclass(frozen=True)
+class Words:
+    """An engine's words: a quoted name, a quoted text, the type of a column, and a stored column as it is shown."""
+
+    identifier: Callable[[str], str]
+    text: Callable[[str], str]
+    type_of: Callable[[FieldSpec], str]
+    shown: Callable[[FieldSpec], str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a part's rows are read: `relation` in FROM, its columns, and what else holds of its rows."""
+
+    part: Part
+    relation: str
+    columns: frozenset[str]
+    conditions: Sequence[str] = ()
+
+
+def statement(reads: ViewReads, words: Words, sources: Sequence[Source]) -> str:
+    """One SELECT with the user's columns in the order of `select *`."""
+    if not sources:
+        nulls = ",\n  ".join(_column(reads, words, field, is_there=False) for field in reads.fields)
+        return f"SELECT\n  {nulls}\nWHERE FALSE"
+    names = [words.identifier(field.name) for field in reads.fields]
+    shown = ",\n  ".join(names)
+    stored = "\n  UNION ALL\n".join(_part(reads, words, source) for source in sources)
+    if reads.is_append:
+        return f"SELECT\n  {shown}\nFROM (\n{stored}\n) AS stored"
+    not_deleted = f"{OP} IS DISTINCT FROM '{OP_DELETE}'"
+    if reads.scan.nets:
+        counted = (
+            f"row_number() OVER (PARTITION BY {', '.join(names)}, {OP} ORDER BY {', '.join(ARRIVAL)}) AS _hy_place,\n"
+            f"    sum(CASE WHEN {OP} = '{OP_DELETE}' THEN 1 ELSE 0 END) OVER (PARTITION BY {', '.join(names)})"
+            " AS _hy_deletes"
+        )
+        kept = f"{not_deleted} AND _hy_place > _hy_deletes -- a delete takes one equal row away"
+    else:
+        key = ", ".join(words.identifier(name) for name in reads.spec.primary_key)
+        order = ", ".join(f"{words.identifier(name)} DESC NULLS LAST" for name in winning_order(reads.spec))
+        counted = f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS _hy_place"
+        kept = f"_hy_place = 1 AND {not_deleted} -- the newest row of each key, unless it is a delete marker"
+    ranked = f"SELECT *,\n    {counted}\n  FROM (\n{stored}\n  ) AS stored"
+    return f"SELECT\n  {shown}\nFROM (\n  {ranked}\n) AS ranked\nWHERE {kept}"
+
+
+def _part(reads: ViewReads, words: Words, source: Source) -> str:
+    columns = [_column(reads, words, field, is_there=field.name in source.columns) for field in reads.fields]
+    where = [*source.conditions, *_visible(reads, source.part)]
+    shown = f"\n  WHERE {' AND '.join(where)}" if where else ""
+    listed = ",\n    ".join([*columns, *reads.hidden])
+    return f"  SELECT\n    {listed}\n  FROM {source.relation}{shown}"
+
+
+def _visible(reads: ViewReads, part: Part) -> list[str]:
+    """What the boundary says of a part's rows, and the end of the tail."""
+    boundary, found = reads.scan.boundary, list[str]()
+    if boundary is not None and part.name == "OFFLINE" and boundary.restricts_offline:
+        found.append(visible_offline_sql(boundary))
+    if boundary is not None and part.name != "OFFLINE":
+        found.append(visible_realtime_sql(boundary))
+    return [*found, *([below_sql(reads.scan.ends)] if part.name == "LATER" else [])]
+
+
+def _column(reads: ViewReads, words: Words, field: FieldSpec, *, is_there: bool) -> str:
+    name, kind, default = words.identifier(field.name), words.type_of(field), reads.default_of(field)
+    value = words.shown(field) if is_there else f"CAST(NULL AS {kind})"
+    if default is not None:
+        value = f"coalesce({value}, CAST({words.text(str(default))} AS {kind}))"
+    return name if value == name else f"{value} AS {name}"

@@ -1,0 +1,42 @@
+"""A table at one revision as code that runs without this product, and gives the rows that a query would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hybrid.errors import UsageError, suggestion
+from hybrid.query.plan import QueryTable
+from hybrid.query.views.for_duckdb import duckdb_code
+from hybrid.query.views.for_polars import polars_code
+from hybrid.query.views.for_spark import spark_code
+from hybrid.query.views.reads import ViewReads, view_reads
+
+ENGINES: Mapping[str, Callable[[ViewReads], str]] = {
+    "spark": spark_code,
+    "duckdb": duckdb_code,
+    "polars": polars_code,
+}
+
+
+@dataclass(frozen=True)
+class TableView:
+    """Python code for an engine; `view` in it holds the rows of `table` at `revision`, lazily."""
+
+    table: str
+    engine: str
+    revision: str
+    code: str
+
+
+def table_view(table: QueryTable, engine: str, now_ms: int, as_of: str | None = None) -> TableView:
+    """The newest commits of a table, or a revision or time, as code for one of ENGINES.
+
+    UsageError for another engine, QueryError when the revision is not to be had from files.
+    """
+    code = ENGINES.get(engine)
+    if code is None:
+        known = ", ".join(ENGINES)
+        raise UsageError(f"There is no view for '{engine}': it is one of {known}.{suggestion(engine, ENGINES)}")
+    reads = view_reads(table, now_ms, as_of)
+    return TableView(table.spec.name, engine, reads.revision, code(reads))
