@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hybrid.spec.cron import Cron
-from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.table_config import TableSpec
-from hybrid.spec.upsert_json import MOVE_TASK
+from hybrid.tasks import crons_of
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -30,12 +29,6 @@ class Schedule:
     next_ms: int | None
     state: str
     result: str
-
-
-def crons_of(spec: TableSpec) -> dict[str, Cron]:
-    """When the tasks of a table run, by their type; one that only runs when it is asked to is left out."""
-    found = {MOVE_TASK: spec.move.schedule if spec.move is not None else None, RETENTION_TASK: spec.retention_schedule}
-    return {kind: cron for kind, cron in found.items() if cron is not None}
 
 
 def schedules_of(home: Hybrid, spec: TableSpec) -> list[Schedule]:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid import views
-from hybrid.errors import NotFoundError
 from hybrid.plain import json_value
-from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.upsert_json import MOVE_TASK
+from hybrid.tasks import TASK_TYPES, task_type
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid, TableDocuments
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 Json = Any
 INGEST, JOB, REVERT, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "revert", "seal", "boundary", "backfill"
 REPLACE, REPLAY, PURGE = "replace", "replay", "purge"
-TASK_TYPES = (MOVE_TASK, RETENTION_TASK)
 
 
 @dataclass(frozen=True)
@@ -216,11 +214,7 @@ def rejected_replay(home: Hybrid, *, table: str, dry_run: bool = False) -> Json:
 
 def task_run(home: Hybrid, *, table: str, type: str, dry_run: bool = False) -> Json:
     """Runs a task of a table as its schedule would."""
-    if type == RETENTION_TASK:
-        return views.retention_view(home.table(table).drop_expired(dry_run=dry_run))
-    if type != MOVE_TASK:
-        raise NotFoundError.named("Task type", type, TASK_TYPES)
-    return move(home, table=table, dry_run=dry_run)
+    return task_type(type).run(home.table(table), dry_run)
 
 
 def seal(home: Hybrid, *, table: str, name: str | None = None) -> Json:

@@ -27,7 +27,8 @@ from hybrid.logs import log_context
 from hybrid.spec.table_config import Half
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table.state import Act
-from hybrid.verbs import JOB, TASK_TYPES, VERBS
+from hybrid.tasks import TASK_TYPES
+from hybrid.verbs import JOB, VERBS
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid

@@ -6,6 +6,7 @@ import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.opened import ask, tell
+from hybrid.tasks import TASK_TYPES
 
 
 @click.group(cls=HybridGroup)
@@ -13,13 +14,18 @@ def task() -> None:
     """Run tasks, and see what they did."""
 
 
-@task.command()
+_RUN_HELP = "Run a task of a table now. TYPE is {}.".format(
+    ", or ".join(f"{one.name} ({one.does})" for one in TASK_TYPES.values())
+)
+
+
+@task.command(help=_RUN_HELP)
 @click.argument("name", metavar="TABLE")
 @click.argument("type_", metavar="TYPE")
 @click.option("--dry-run", is_flag=True, help="Say what it would do; change nothing.")
 @pass_cli
 def run(cli: Cli, name: str, type_: str, dry_run: bool) -> None:
-    """Run a task of a table now: RealtimeToOfflineSegmentsTask (one bucket, as `hybrid move`) or RetentionManager."""
+    """Runs a task of a table now; the help names the types."""
     tell(cli, ask(cli, "task_run", table=name, type=type_, dry_run=dry_run))
 
 

@@ -6,9 +6,10 @@ import logging
 
 from hybrid.api import Hybrid
 from hybrid.errors import HybridError
-from hybrid.schedules import SCHEDULE, crons_of, epoch_ms
+from hybrid.schedules import SCHEDULE, epoch_ms
 from hybrid.spec.cron import Cron
 from hybrid.spec.table_config import TableSpec
+from hybrid.tasks import crons_of
 from hybrid.workqueue import enqueue
 
 _LOG = logging.getLogger(__name__)

@@ -9,15 +9,14 @@ from fastapi import APIRouter, Path, Query, Request
 
 from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord
-from hybrid.errors import ConflictError, NotFoundError, SpecError
+from hybrid.errors import ConflictError, SpecError
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
-from hybrid.spec.retention_json import RETENTION_TASK
-from hybrid.spec.table_config import TableSpec
 from hybrid.spec.table_keys import TASKS
 from hybrid.spec.upsert_json import MOVE_TASK
-from hybrid.verbs import TASK_TYPES, VERBS
+from hybrid.tasks import TASK_TYPES, TaskType, task_type
+from hybrid.verbs import VERBS
 
 router = APIRouter(tags=["tasks"])
 STATES = {
@@ -31,11 +30,7 @@ STATES = {
 _RUNS_MAX = 1000
 _LENGTH_MAX = 200
 _EXAMPLE_ID = f"Task_{MOVE_TASK}_1637491080000"
-_NAMED_BY = {
-    MOVE_TASK: "its REALTIME config names none under task.taskTypeConfigsMap.",
-    RETENTION_TASK: "no config of its halves names a retentionTimeUnit and retentionTimeValue that count.",
-}
-TaskType = Annotated[str, Path(examples=[MOVE_TASK])]
+TypeName = Annotated[str, Path(examples=[MOVE_TASK])]
 TaskId = Annotated[str, Path(examples=[_EXAMPLE_ID])]
 
 
@@ -43,7 +38,7 @@ TaskId = Annotated[str, Path(examples=[_EXAMPLE_ID])]
 def schedule(
     request: Request,
     type_: Annotated[
-        str | None, Query(alias="taskType", description="Moves, if left out; retention runs when it is named")
+        str | None, Query(alias="taskType", description="Moves, if left out; other types run when they are named")
     ] = None,
     table: Annotated[
         str | None, Query(alias="tableName", description="All tables, if left out", examples=["orders_REALTIME"])
@@ -55,7 +50,7 @@ def schedule(
     """
     context = context_of(request)
     # As in Pinot, where retention is no task of minions: who asks for all tasks does not ask for rows to be dropped.
-    wanted = MOVE_TASK if type_ is None else _known(type_)
+    wanted = task_type(MOVE_TASK) if type_ is None else _known(type_)
     return _scheduled(context, wanted, _tables(context, wanted, table))
 
 
@@ -120,63 +115,57 @@ def show_debug(request: Request, task: TaskId) -> Any:
 
 
 @router.get("/tasks/{type}/state", summary="Show how a task type stands", responses=shown("COMPLETED"))
-def show_type_state(request: Request, type: TaskType) -> str:
+def show_type_state(request: Request, type: TypeName) -> str:
     """IN_PROGRESS while any task of the type is incomplete, else the newest one's state; NOT_STARTED without any."""
-    runs = _runs(context_of(request).home, _known(type))
+    runs = _runs(context_of(request).home, _known(type).name)
     if any(run.incomplete for run in runs):
         return "IN_PROGRESS"
     return STATES[runs[0].state] if runs else "NOT_STARTED"
 
 
 @router.get("/tasks/{type}/tasks", summary="List the tasks of a type", responses=shown([_EXAMPLE_ID]))
-def list_tasks(request: Request, type: TaskType) -> list[str]:
+def list_tasks(request: Request, type: TypeName) -> list[str]:
     """The ids of the newest 1000, newest first."""
-    return [run.id for run in _runs(context_of(request).home, _known(type))]
+    return [run.id for run in _runs(context_of(request).home, _known(type).name)]
 
 
 @router.get(
     "/tasks/{type}/taskstates", summary="Show the states of a type's tasks", responses=shown({_EXAMPLE_ID: "COMPLETED"})
 )
-def list_states(request: Request, type: TaskType) -> dict[str, str]:
+def list_states(request: Request, type: TypeName) -> dict[str, str]:
     """States by id, newest first."""
-    return {run.id: STATES[run.state] for run in _runs(context_of(request).home, _known(type))}
+    return {run.id: STATES[run.state] for run in _runs(context_of(request).home, _known(type).name)}
 
 
-def _tables(context: Context, type_: str, table: str | None) -> list[str]:
+def _tables(context: Context, wanted: TaskType, table: str | None) -> list[str]:
     """The tables whose task is to run; SpecError when the one that was named does not have it."""
     home = context.home
     if table is None:
-        return [name for name in home.table_names() if _has(home.spec(name), type_)]
+        return [name for name in home.table_names() if wanted.is_had_by(home.spec(name))]
     found = named(context, table).table
-    if not _has(found.spec, type_):
-        raise SpecError(f"Table '{found.name}' has no {type_}: {_NAMED_BY[type_]}")
+    if not wanted.is_had_by(found.spec):
+        raise SpecError(f"Table '{found.name}' has no {wanted.name}: {wanted.lacks}")
     return [found.name]
 
 
-def _has(spec: TableSpec, type_: str) -> bool:
-    return spec.move is not None if type_ == MOVE_TASK else bool(spec.retention)
-
-
-def _scheduled(context: Context, type_: str, tables: Iterable[str]) -> dict[str, Any]:
+def _scheduled(context: Context, wanted: TaskType, tables: Iterable[str]) -> dict[str, Any]:
     queued: list[str] = []
     errors: list[str] = []
     for table in tables:
         try:
-            queued.append(context.queue("task_run", {"table": table, "type": type_}).id)
+            queued.append(context.queue("task_run", {"table": table, "type": wanted.name}).id)
         except ConflictError as error:
             errors.append(str(error))
     if not queued and not errors:
-        errors.append(f"No table has a {type_}.")
+        errors.append(f"No table has a {wanted.name}.")
     told = {"schedulingErrors": " ".join(errors)} if errors else {}
-    return {type_: ",".join(queued) or None, **told}
+    return {wanted.name: ",".join(queued) or None, **told}
 
 
-def _known(type_: str) -> str:
+def _known(type_: str) -> TaskType:
     if type_ in TASKS:
         raise SpecError(f"Task type '{type_}' is not built yet. There is {', '.join(TASK_TYPES)}.")
-    if type_ not in TASK_TYPES:
-        raise NotFoundError.named("Task type", type_[:_LENGTH_MAX], TASK_TYPES)
-    return type_
+    return task_type(type_[:_LENGTH_MAX])
 
 
 def _run(home: Hybrid, run_id: str) -> RunRecord:

@@ -1,0 +1,77 @@
+"""The types of upkeep tasks: which tables have one, when it runs by itself, and how it runs. Part of the API's layer.
+
+Everything that goes by a task's type reads this: the verb and its runs, schedules, `/tasks` of the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hybrid import views
+from hybrid.errors import NotFoundError
+from hybrid.spec.cron import Cron
+from hybrid.spec.retention_json import RETENTION_TASK
+from hybrid.spec.table_config import TableSpec
+from hybrid.spec.upsert_json import MOVE_TASK
+
+if TYPE_CHECKING:
+    from hybrid.handle import Table
+
+
+@dataclass(frozen=True)
+class TaskType:
+    """`run(table, dry_run)` gives the report as a JSON value; `schedule` None: only when it is asked to.
+
+    `does` says in a few words what it does, `lacks` why a table has none, after "Table 'orders' has no NAME: ".
+    """
+
+    name: str
+    does: str
+    is_had_by: Callable[[TableSpec], bool]
+    lacks: str
+    schedule: Callable[[TableSpec], Cron | None]
+    run: Callable[[Table, bool], Any]
+
+
+def _move(table: Table, dry_run: bool) -> Any:
+    return views.move_view(table.move(dry_run=dry_run))
+
+
+def _retention(table: Table, dry_run: bool) -> Any:
+    return views.retention_view(table.drop_expired(dry_run=dry_run))
+
+
+_TYPES = (
+    TaskType(
+        MOVE_TASK,
+        "one bucket, as `hybrid move`",
+        lambda spec: spec.move is not None,
+        "its REALTIME config names none under task.taskTypeConfigsMap.",
+        lambda spec: spec.move.schedule if spec.move is not None else None,
+        _move,
+    ),
+    TaskType(
+        RETENTION_TASK,
+        "drops expired segments",
+        lambda spec: bool(spec.retention),
+        "no config of its halves names a retentionTimeUnit and retentionTimeValue that count.",
+        lambda spec: spec.retention_schedule,
+        _retention,
+    ),
+)
+TASK_TYPES: Mapping[str, TaskType] = {found.name: found for found in _TYPES}
+
+
+def task_type(name: str) -> TaskType:
+    """The type of that name; NotFoundError, with a suggestion, when there is none."""
+    if name not in TASK_TYPES:
+        raise NotFoundError.named("Task type", name, TASK_TYPES)
+    return TASK_TYPES[name]
+
+
+def crons_of(spec: TableSpec) -> dict[str, Cron]:
+    """When the tasks of a table run, by their type; one that only runs when it is asked to is left out."""
+    found = {name: task.schedule(spec) for name, task in TASK_TYPES.items() if task.is_had_by(spec)}
+    return {name: cron for name, cron in found.items() if cron is not None}
