@@ -15,6 +15,7 @@ from hybrid.plain import json_value
 from hybrid.spec.connectors import live_connector
 from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from hybrid.ingest.seal import SealReport
     from hybrid.move.explicit import BoundaryReport, Wish
     from hybrid.move.move import MoveReport
+    from hybrid.move.optimize import OptimizeReport
     from hybrid.move.retention.report import RetentionReport
+    from hybrid.move.vacuum.report import VacuumReport
     from hybrid.origins import Origin
     from hybrid.purges import Erasure
     from hybrid.replace.lineage import ReplacementEntry
@@ -206,6 +209,29 @@ class Table:
                 self.catch_up()
             report = run_retention(self._home.bench, self.spec, self.layout)
             run.ended(report.sentence, did_something=report.committed)
+        return report
+
+    def vacuum(self, *, dry_run: bool = False) -> VacuumReport:
+        """Removes the data files and log entries that no version within the revert window needs."""
+        from hybrid.move.vacuum.run import run_vacuum
+
+        if dry_run:
+            return run_vacuum(self._home.bench, self.spec, self.layout, dry_run=True)
+        with self._home.recorded(self.name, VACUUM_TASK) as run:
+            report = run_vacuum(self._home.bench, self.spec, self.layout)
+            run.ended(report.sentence, did_something=report.removed)
+        return report
+
+    def optimize(self, *, dry_run: bool = False) -> OptimizeReport:
+        """Writes the many small files of sealed realtime segments anew as few; see `hybrid.move.optimize`."""
+        from hybrid.move.optimize import run_optimize
+
+        if dry_run:
+            return run_optimize(self._home.bench, self.spec, self.layout, dry_run=True)
+        with self._home.recorded(self.name, OPTIMIZE_TASK) as run:
+            run_id = self._home.act_id("optimize")
+            report = run_optimize(self._home.bench, self.spec, self.layout, run_id=run_id)
+            run.ended(report.sentence, did_something=bool(report.versions))
         return report
 
     def catch_up(self) -> list[str]:

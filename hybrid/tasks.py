@@ -13,7 +13,8 @@ from hybrid import views
 from hybrid.errors import NotFoundError
 from hybrid.spec.cron import Cron
 from hybrid.spec.retention_json import RETENTION_TASK
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.spec.upsert_json import MOVE_TASK
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ def _retention(table: Table, dry_run: bool) -> Any:
     return views.retention_view(table.drop_expired(dry_run=dry_run))
 
 
+def _vacuum(table: Table, dry_run: bool) -> Any:
+    return views.vacuum_view(table.vacuum(dry_run=dry_run))
+
+
+def _optimize(table: Table, dry_run: bool) -> Any:
+    return views.optimize_view(table.optimize(dry_run=dry_run))
+
+
 _TYPES = (
     TaskType(
         MOVE_TASK,
@@ -59,6 +68,22 @@ _TYPES = (
         "no config of its halves names a retentionTimeUnit and retentionTimeValue that count.",
         lambda spec: spec.retention_schedule,
         _retention,
+    ),
+    TaskType(
+        OPTIMIZE_TASK,
+        "many small files of sealed realtime segments become few",
+        lambda spec: Half.REALTIME in spec.halves,
+        "it has no REALTIME half.",
+        lambda spec: spec.optimize_schedule,
+        _optimize,
+    ),
+    TaskType(
+        VACUUM_TASK,
+        "removes what nothing within the revert window needs from disk",
+        lambda _: True,
+        "every table has one.",
+        lambda spec: spec.vacuum_schedule,
+        _vacuum,
     ),
 )
 TASK_TYPES: Mapping[str, TaskType] = {found.name: found for found in _TYPES}

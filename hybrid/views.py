@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from hybrid.handle import Segment, Table
     from hybrid.move.explicit import BoundaryReport
     from hybrid.move.move import MoveReport
+    from hybrid.move.optimize import OptimizeReport
     from hybrid.move.retention.report import RetentionReport
+    from hybrid.move.vacuum.report import VacuumReport
     from hybrid.query.engine import QueryResult
     from hybrid.schedules import Schedule
     from hybrid.spec.table_config import TableSpec
@@ -94,6 +96,16 @@ def retention_view(report: RetentionReport) -> Json:
     """What retention did."""
     kept = [vars(one) for one in report.kept]
     return _plain({**vars(report), "kept": kept, "floor": instant(report.floor_ms)})
+
+
+def vacuum_view(report: VacuumReport) -> Json:
+    """What vacuum removed."""
+    return _plain(vars(report))
+
+
+def optimize_view(report: OptimizeReport) -> Json:
+    """What was written anew."""
+    return _plain(vars(report))
 
 
 def boundary_view(table: Table) -> Json:

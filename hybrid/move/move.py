@@ -286,8 +286,10 @@ def _put(staging: Path, half: Path, parts: Mapping[str, Part]) -> list[dict[str,
         (half / path_in_half(name, "")).mkdir(exist_ok=True)
         for file in part.files:
             place = half / path_in_half(name, file.name)
+            os.utime(
+                staging / file.name
+            )  # VACUUM takes a file that no commit names for one in flight while it is young
             (staging / file.name).rename(place)
-            os.utime(place)  # VACUUM takes a file that no commit names for one in flight while it is young
             entries.append(file.entry(name))
     return entries
 

@@ -116,6 +116,7 @@ class TableSpec:
     `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
     `expectations` must hold of the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed when
     a half is laid. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is not in it.
+    Schedules are of tasks that no config names; None: they run when they are asked to.
     """
 
     name: str
@@ -134,6 +135,8 @@ class TableSpec:
     revert_window_ms: int = 30 * 86_400_000
     retention: Mapping[Half, int] = field(default_factory=dict)
     retention_schedule: Cron | None = None
+    vacuum_schedule: Cron | None = None
+    optimize_schedule: Cron | None = None
     batch: BatchIngestion = field(default_factory=BatchIngestion)
     by_flows: bool = False
     connectors: tuple[Connector, ...] = ()
