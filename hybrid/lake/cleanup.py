@@ -9,7 +9,7 @@ checkpoints do not keep it, so the newest of these up to `oldest` stays, and all
 
 The order of going, so that a death leaves a log that Spark and delta-rs read, and a doctor finds whole:
   acts that outlive the log are copied               nothing is gone
-  a checkpoint is written where none is good         one more checkpoint; its hint is put back where it stepped back
+  a checkpoint is written where none is good         one more checkpoint
   the base is read once, the hint is looked at       nothing is gone; without a hint readers list the folder
   checkpoints below the cut                          entries alone make the oldest versions
   entries below the cut, the oldest first            the log begins a little later
@@ -30,7 +30,6 @@ from deltalake import DeltaTable
 
 from hybrid.lake.kept import VersionedAct, keep_acts, outlives_log
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.staging import put_whole
 from hybrid.table.state import Act, from_user_metadata
 
 _ENTRY = re.compile(r"(\d{20})\.json")
@@ -180,13 +179,9 @@ def _commit_info(entry: Path) -> dict[str, Any]:
 
 
 def _write_checkpoint(half: Path, version: int) -> None:
-    """Writes the checkpoint of an older version. The hint goes on naming the newest one."""
-    hint, hinted = half / "_delta_log" / _HINT, _hinted(half)
-    before = hint.read_text(encoding="utf-8") if hinted is not None else None
-    hint.with_name(f".{_HINT}.crc").unlink(missing_ok=True)  # Hadoop's, of what Spark wrote there
+    """Writes the checkpoint of an older version. The hint goes on naming a newer one, where it does."""
+    (half / "_delta_log" / f".{_HINT}.crc").unlink(missing_ok=True)  # Hadoop's, of what Spark wrote there
     DeltaTable(str(half), version=version).create_checkpoint()
-    if before is not None and hinted is not None and hinted > version:
-        put_whole(hint, before)
 
 
 def _hinted(half: Path) -> int | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hybrid.errors import SpecError
@@ -36,11 +36,12 @@ RUN_BYTES = 4 << 30
 
 @dataclass(frozen=True)
 class Heap:
-    """Small files of a segment that become one. `below` is the size in bytes below which a file of it is among them."""
+    """Small files of a segment that become `files_after`, most often one; `below` is the size that they are below."""
 
     segment: str
     files: tuple[str, ...]
     bytes: int
+    files_after: int
     below: int
 
 
@@ -74,7 +75,7 @@ def run_optimize(
     found = heaps(spec, open_half(layout.half(Half.REALTIME)))
     now, left = _within(found, RUN_BYTES)
     if dry_run or not now:
-        return _report(spec, now, len(now), len(left), (), dry_run)
+        return _report(spec, now, sum(one.files_after for one in now), len(left), (), dry_run)
     done: list[Heap] = []
     after, versions = 0, list[int]()
     for group in _holds(now):
@@ -108,17 +109,33 @@ def heaps(spec: TableSpec, realtime: HalfSnapshot) -> list[Heap]:
 
 
 def _heap(segment: str, files: Iterable[DataFile]) -> Heap:
-    """The smallest files of a segment, up to what one hold can write."""
-    taken: list[DataFile] = []
-    below, size = SMALL_BYTES, 0
-    for file in sorted(files, key=lambda file: file.bytes):
-        if size + file.bytes > HOLD_BYTES:
-            below = file.bytes
-            taken = [one for one in taken if one.bytes < below]
-            break
-        taken.append(file)
+    """The smallest files of a segment, up to what one hold can write; more of them where many have one size."""
+    ordered = sorted(files, key=lambda file: file.bytes)
+    below = next((file.bytes for file, size in _summed(ordered) if size > HOLD_BYTES), SMALL_BYTES)
+    if sum(file.bytes < below for file in ordered) < FILES_MIN:
+        below += below < SMALL_BYTES
+    packed = [one for one in _packed([file for file in ordered if file.bytes < below]) if len(one) > 1]
+    taken = [file for one in packed for file in one]
+    return Heap(segment, tuple(file.path for file in taken), sum(file.bytes for file in taken), len(packed), below)
+
+
+def _summed(files: Iterable[DataFile]) -> Iterator[tuple[DataFile, int]]:
+    """Each file with the bytes of all up to it."""
+    size = 0
+    for file in files:
         size += file.bytes
-    return Heap(segment, tuple(file.path for file in taken), sum(file.bytes for file in taken), below)
+        yield file, size
+
+
+def _packed(files: Iterable[DataFile]) -> list[list[DataFile]]:
+    """Which files become one, as Delta puts them together; one that is alone is not written anew."""
+    packed: list[list[DataFile]] = []
+    for file in files:
+        if packed and sum(one.bytes for one in packed[-1]) + file.bytes <= HOLD_BYTES:
+            packed[-1].append(file)
+        else:
+            packed.append([file])
+    return packed
 
 
 def _within(found: Sequence[Heap], bytes_max: int) -> tuple[list[Heap], list[Heap]]:

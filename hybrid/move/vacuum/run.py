@@ -89,5 +89,8 @@ def vacuum(spark: SparkSession, half: Path) -> None:
     session = spark.newSession()  # settings of ours are nobody else's
     # Its two commits would say in the log what the run says, and have acts plan anew that go by what others committed.
     session.conf.set("spark.databricks.delta.vacuum.logging.enabled", "false")
+    # Else it lists the folder by ten thousand tasks.
+    tasks = 4 * spark.sparkContext.defaultParallelism
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(tasks))
     path = str(half.absolute()).replace("`", "``")
     session.sql(f"VACUUM delta.`{path}` FULL")
