@@ -28,6 +28,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from hybrid.errors import DataError
 from hybrid.lake.kept import VersionedAct, keep_acts, outlives_log
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.table.state import Act, from_user_metadata
@@ -102,9 +103,12 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
     keep_acts(half.path, half.table_id, expired.kept)
     if not expired.is_written:
         _write_checkpoint(half.path, expired.base)
+    checkpoints = _Log.of(half.path).checkpoints
+    if expired.base not in checkpoints:  # a purge took it away, and let entries stand for it
+        raise DataError(f"{half.path}: the log was changed meanwhile. Nothing of it was removed.", hint="Run it again.")
     _ = open_half(half.path, expired.base).files  # what all later versions stand on
     hinted = _hinted(half.path)
-    if hinted is not None and hinted not in {one for one in _Log.of(half.path).checkpoints if one >= expired.cut}:
+    if hinted is not None and (hinted < expired.cut or hinted not in checkpoints):
         delete_file(half.path / "_delta_log" / _HINT)
     for path in expired.files:
         delete_file(path)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from hybrid.errors import DataError
 from hybrid.lake.log import HalfSnapshot
@@ -55,9 +56,16 @@ class Unneeded:
 
 
 def unneeded_files(half: HalfSnapshot) -> list[Unneeded]:
-    """Data files that are older than the half's window and in no version of it. Needs no JVM, changes nothing."""
+    """Data files that are older than the half's window and in no version of it. Needs no JVM, changes nothing.
+
+    DataError where the table is not understood.
+    """
+    try:
+        names = DeltaTable(str(half.path)).vacuum(dry_run=True, full=True)
+    except DeltaError as error:
+        raise DataError(f"{half.path}: its unneeded files cannot be told: {error}") from error
     found = []
-    for name in DeltaTable(str(half.path)).vacuum(dry_run=True, full=True):
+    for name in names:
         path = half.path / name
         with suppress(FileNotFoundError):
             if not path.name.startswith("."):  # Hadoop's checksum goes with its file

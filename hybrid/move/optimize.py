@@ -12,6 +12,7 @@ The sequence, and what a death in between leaves (the next run does the rest):
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from hybrid.table import columns
 SMALL_BYTES, FILES_MIN = 32 << 20, 4
 # What one hold of the lock writes anew, seconds of work: ingestion waits for it, and the tail shows its rows meanwhile.
 HOLD_BYTES, _HOLD_SEGMENTS = 128 << 20, 50
+# Between two holds: who waits for the lock looks for it more often than this.
+_PAUSE_S = 0.3
 # What one run writes anew; what is left is the next one's.
 RUN_BYTES = 4 << 30
 
@@ -78,7 +81,9 @@ def run_optimize(
         return _report(spec, now, sum(one.files_after for one in now), len(left), (), dry_run)
     done: list[Heap] = []
     after, versions = 0, list[int]()
-    for group in _holds(now):
+    for number, group in enumerate(_holds(now)):
+        if number:
+            time.sleep(_PAUSE_S)
         bench.progress.step(f"Writing segments of '{spec.name}' anew", len(done), len(now))
         with bench.lock(layout, Half.REALTIME):
             before = open_half(layout.half(Half.REALTIME))

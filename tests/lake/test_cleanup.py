@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from hybrid.errors import DataError
+from hybrid.errors import ConflictError, DataError
 from hybrid.lake import cleanup
 from hybrid.lake.cleanup import Expired, expired_log, remove_expired
 from hybrid.lake.kept import kept_acts
@@ -22,7 +22,10 @@ from hybrid.lake.log import acts_between, commits_to, lineage_acts, open_half, o
 from hybrid.lake.plans import corrected_spans, was_reverted
 from hybrid.lake.pushes import is_committed
 from hybrid.lake.window import window_of
+from hybrid.lake.workbench import Workbench
+from hybrid.progress import Silent
 from hybrid.replace.lineage import EntryState, entries_of, list_replacements
+from hybrid.replace.revert import revert
 from hybrid.spec.table_config import Half
 from tests.lake.aged import DAY, age, entry, older
 from tests.query.halves import Halves, Row, orders_spec
@@ -110,6 +113,8 @@ def test_the_newest_own_commit_stays_however_many_foreign_ones_follow(half: Path
     remove_expired(open_half(path), found)
     assert open_half(path).offline == state and versions(path) == list(range(NEWEST, newest + 1))
     assert hinted(path) == newest
+    with pytest.raises(DataError):  # its entry is there for its state, and no checkpoint before it
+        open_half(path, NEWEST + 3)
 
 
 def _foreign(path: Path) -> None:
@@ -264,7 +269,11 @@ def test_lineage_outlives_the_log(tmp_path: Path) -> None:
     newest = open_half(path)
     assert corrected_spans(newest, "plan-1") == {(0, 10)} and was_reverted(newest, "plan-1")
     assert is_committed(newest, first) and not is_committed(newest, "other")
-    # Copied, and then it died before the log began to go: nothing is told twice.
+    bench = Workbench(lambda: pytest.fail("no JVM is needed"), lambda: 0, Silent())
+    with pytest.raises(ConflictError, match="no longer retained"):
+        revert(bench, halves.spec, halves.layout, last)
+    with pytest.raises(ConflictError, match="has been reverted already"):
+        revert(bench, halves.spec, halves.layout, second)
     assert next(act.id for _, act in lineage_acts(newest)) == last
     assert len(list(lineage_acts(newest))) == 4 and not kept_acts(path, "another table")
 

@@ -104,6 +104,7 @@ def test_nothing_else_notices(workbench: Workbench, tmp_path: Path, upsert: bool
     line = (path / "_delta_log" / f"{before + 1:020d}.json").read_text(encoding="utf-8").partition("\n")[0]
     info = json.loads(line)["commitInfo"]
     assert json.loads(info["userMetadata"]) == {"task": "OptimizeTask", "run": "optimize-1"}
+    assert workbench.spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", "none") == "none"
     again = run_optimize(bench_of(None), halves.spec, halves.layout)
     assert not again.versions and again.sentence.startswith("Nothing to optimize in 'orders': no sealed segment")
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, DataError
+from hybrid.lake.cleanup import expired_log, remove_expired
 from hybrid.lake.create import arrow_schema, commit_state
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import newest_version, open_half
@@ -147,6 +148,34 @@ def test_files_and_commits_go_that_no_version_in_the_window_needs(workbench: Wor
     assert not again.removed and again.sentence.startswith("Nothing to remove from 'orders': of OFFLINE no data file ")
 
 
+@pytest.mark.spark
+def test_a_session_that_has_read_what_goes_reads_on(workbench: Workbench, table: Halves) -> None:
+    path = table.layout.half(OFFLINE)
+    newest = open_half(path).version
+    for one in (path / "_delta_log").glob("*checkpoint*"):
+        one.unlink()
+    DeltaTable(str(path), version=10).create_checkpoint()
+    shown = spark_ids(workbench, path)  # by the checkpoint of 10
+    DeltaTable(str(path), version=newest - 1).create_checkpoint()
+    clean_only(table)
+    assert not list((path / "_delta_log").glob(f"{10:020d}.*"))
+    assert spark_ids(workbench, path) == shown
+    workbench.spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()
+
+
+def test_a_purge_between_look_and_clean_up_is_noticed(table: Halves) -> None:
+    half = open_half(table.layout.half(OFFLINE))
+    found = expired_log(half, round(time.time() * 1000) - 30 * 86_400_000)
+    assert found.commits and not found.is_written
+    remove_expired(half, replace(found, files=()))
+    later = expired_log(half, round(time.time() * 1000) - 30 * 86_400_000)
+    assert later.is_written
+    (half.path / "_delta_log" / f"{later.base:020d}.checkpoint.parquet").unlink()
+    with pytest.raises(DataError, match="changed meanwhile"):
+        remove_expired(half, later)
+    assert entry(half.path, 0).exists()
+
+
 def test_an_idle_table_needs_no_jvm_and_changes_nothing(table: Halves) -> None:
     only = replace(table.spec, halves=frozenset([REALTIME]))
     before = everything(table)
@@ -251,10 +280,7 @@ def _drop_again(table: Halves) -> None:
 
 
 def clean_only(table: Halves) -> None:
-    path = table.layout.half(OFFLINE)
-    from hybrid.lake.cleanup import expired_log, remove_expired
-
-    half = open_half(path)
+    half = open_half(table.layout.half(OFFLINE))
     remove_expired(half, expired_log(half, round(time.time() * 1000) - 30 * 86_400_000))
 
 

@@ -49,14 +49,13 @@ class _Half:
     def run(self) -> Removed:
         base = open_half(self._layout.half(self._half))
         try:
-            window = window_of(base)
+            window, files = window_of(base), unneeded_files(base)
         except DataError as error:
-            return Removed(self._half, kept=(str(error).rstrip("."),))
+            return Removed(self._half, kept=(f"nothing goes: {str(error).rstrip('.')}",))
         if window.files_ms < FLOOR_MS:
-            why = f"its property {FILES} is shorter than an hour, for which files may be about to be committed"
+            why = f"nothing goes: its property {FILES} is shorter than an hour, in which files may yet be committed"
             return Removed(self._half, kept=(why,))
         kept: list[str] = []
-        files = unneeded_files(base)
         if files and not self._dry_run:
             files = self._vacuumed(base, files)
         if not files:
