@@ -74,7 +74,8 @@ def expired_log(half: HalfSnapshot, before_ms: int) -> Expired:
     if other:
         return Expired(why=f"the table has Delta's feature {other[0]}, with which its log is left alone")
     log = _Log.of(half.path)
-    if log.entries != list(range(log.entries[0], half.version + 1)):
+    there = [version for version in log.entries if version <= half.version]  # others may have come meanwhile
+    if not there or there != list(range(there[0], half.version + 1)):
         return Expired(why="its log has gaps (hybrid doctor tells where)")
     before = dict(log.commits_before(before_ms))
     own = max((version for version, act in before.items() if act is not None), default=None)

@@ -100,6 +100,14 @@ def test_whoever_reads_backwards_finds_the_end(half: Path) -> None:
     assert not list(commits_to(half, NEWEST, "o3"))
 
 
+def test_commits_that_come_meanwhile_are_no_gap(half: Path) -> None:
+    before, found = open_half(half), expired(half)
+    _foreign(half)
+    assert expired_log(before, month_ago()) == found and found.commits
+    remove_expired(before, found)
+    assert versions(half) == list(range(CHECKPOINT, NEWEST + 2))
+
+
 def test_the_newest_own_commit_stays_however_many_foreign_ones_follow(half: Path) -> None:
     path = half
     for _ in range(12):
