@@ -109,7 +109,9 @@ def spark_ids(shared: Workbench, path: Path, version: int | None = None) -> list
 
 
 @pytest.mark.spark
-def test_files_and_commits_go_that_no_version_in_the_window_needs(workbench: Workbench, table: Halves) -> None:
+def test_files_and_commits_go_that_no_version_in_the_window_needs(
+    workbench: Workbench, table: Halves, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = table.layout.half(OFFLINE)
     newest, shown = open_half(path).version, ids(table)
     orphan = files_of(table, "o5")[0].with_name("part-killed.parquet")
@@ -130,6 +132,7 @@ def test_files_and_commits_go_that_no_version_in_the_window_needs(workbench: Wor
     assert report.sentence == dry.sentence.replace("Would remove", "Removed")
     assert vars(report) == {**vars(dry), "sentence": report.sentence, "dry_run": False}
     assert not files_of(table, GONE) and not orphan.exists()
+    assert capfd.readouterr().out == "", "VACUUM prints, and results go to stdout"
     assert fresh.exists(), "it may be about to be committed"
     assert len(files_of(table, "o4")) == 1, "the version before this one has it"
     assert open_half(path).version == newest, "VACUUM's own commits are not in the log"
