@@ -13,10 +13,7 @@ from hybrid.errors import HybridError, NotFoundError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.plain import json_value
-from hybrid.spec.compaction_json import COMPACTION_TASK
 from hybrid.spec.connectors import live_connector
-from hybrid.spec.merge_json import MERGE_TASK
-from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
@@ -32,9 +29,7 @@ if TYPE_CHECKING:
     from hybrid.ingest.replay import ReplayReport
     from hybrid.ingest.seal import SealReport
     from hybrid.move.explicit import BoundaryReport, Wish
-    from hybrid.move.merging.report import MergeReport
     from hybrid.move.move import MoveReport
-    from hybrid.move.retention.report import RetentionReport
     from hybrid.origins import Origin
     from hybrid.purges import Erasure
     from hybrid.query.views.view import TableView
@@ -43,6 +38,7 @@ if TYPE_CHECKING:
     from hybrid.replace.report import JobReport
     from hybrid.replacing import Replacing
     from hybrid.spec.job_spec import JobSpec
+    from hybrid.upkeep import Upkeep
 
 _KAFKA_TIMEOUT_MS = 1500
 _POLL_S = 0.05
@@ -107,6 +103,13 @@ class Table:
         from hybrid.replacing import Replacing
 
         return Replacing(self._home, self)
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """What keeps its halves small and tidy."""
+        from hybrid.upkeep import Upkeep
+
+        return Upkeep(self._home, self)
 
     # Acts
 
@@ -197,44 +200,6 @@ class Table:
                 newest=lambda: self._home.spec(self.name),
             )
             run.ended(report.sentence, did_something=report.moved)
-        return report
-
-    def drop_expired(self, *, dry_run: bool = False) -> RetentionReport:
-        """Drops the segments that are older than their half keeps rows; see `hybrid.move.retention.run`."""
-        from hybrid.move.retention.run import require_retention, run_retention
-
-        if dry_run:
-            return run_retention(self._home.bench, self.spec, self.layout, dry_run=True)
-        require_retention(self.spec)
-        with self._home.recorded(self.name, RETENTION_TASK) as run:
-            if self.spec.upsert is not None:  # an older version in Kafka counts, too
-                self.catch_up()
-            report = run_retention(self._home.bench, self.spec, self.layout)
-            run.ended(report.sentence, did_something=report.committed)
-        return report
-
-    def merge_segments(self, *, dry_run: bool = False) -> MergeReport:
-        """Merges the small segments of closed buckets of OFFLINE; see `hybrid.move.merging.run`."""
-        from hybrid.move.merging.run import require_merges, run_merges
-
-        if dry_run:
-            return run_merges(self._home.bench, self.spec, self.layout, dry_run=True)
-        require_merges(self.spec)
-        with self._home.recorded(self.name, MERGE_TASK) as run:
-            report = run_merges(self._home.bench, self.spec, self.layout, newest=lambda: self._home.spec(self.name))
-            run.ended(report.sentence, did_something=report.committed)
-        return report
-
-    def compact(self, *, dry_run: bool = False) -> MergeReport:
-        """Leaves superseded rows out of the segments of OFFLINE; see `hybrid.move.compaction`."""
-        from hybrid.move.compaction import require_compaction, run_compaction
-
-        if dry_run:
-            return run_compaction(self._home.bench, self.spec, self.layout, dry_run=True)
-        require_compaction(self.spec)
-        with self._home.recorded(self.name, COMPACTION_TASK) as run:
-            report = run_compaction(self._home.bench, self.spec, self.layout, newest=lambda: self._home.spec(self.name))
-            run.ended(report.sentence, did_something=report.committed)
         return report
 
     def catch_up(self) -> list[str]:

@@ -15,7 +15,8 @@ from hybrid.spec.compaction_json import COMPACTION_TASK
 from hybrid.spec.cron import Cron
 from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.spec.retention_json import RETENTION_TASK
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.spec.upsert_json import MOVE_TASK
 
 if TYPE_CHECKING:
@@ -42,15 +43,23 @@ def _move(table: Table, dry_run: bool) -> Any:
 
 
 def _retention(table: Table, dry_run: bool) -> Any:
-    return views.retention_view(table.drop_expired(dry_run=dry_run))
+    return views.retention_view(table.upkeep.drop_expired(dry_run=dry_run))
 
 
 def _merges(table: Table, dry_run: bool) -> Any:
-    return views.merge_view(table.merge_segments(dry_run=dry_run))
+    return views.merge_view(table.upkeep.merge_segments(dry_run=dry_run))
 
 
 def _compaction(table: Table, dry_run: bool) -> Any:
-    return views.merge_view(table.compact(dry_run=dry_run))
+    return views.merge_view(table.upkeep.compact(dry_run=dry_run))
+
+
+def _vacuum(table: Table, dry_run: bool) -> Any:
+    return views.vacuum_view(table.upkeep.vacuum(dry_run=dry_run))
+
+
+def _optimize(table: Table, dry_run: bool) -> Any:
+    return views.optimize_view(table.upkeep.optimize(dry_run=dry_run))
 
 
 _TYPES = (
@@ -85,6 +94,22 @@ _TYPES = (
         "no config of its halves names one under task.taskTypeConfigsMap.",
         lambda spec: spec.compaction.schedule if spec.compaction is not None else None,
         _compaction,
+    ),
+    TaskType(
+        OPTIMIZE_TASK,
+        "many small files of sealed realtime segments become few",
+        lambda spec: Half.REALTIME in spec.halves,
+        "it has no REALTIME half.",
+        lambda spec: spec.optimize_schedule,
+        _optimize,
+    ),
+    TaskType(
+        VACUUM_TASK,
+        "removes what nothing within the revert window needs from disk",
+        lambda _: True,
+        "every table has one.",
+        lambda spec: spec.vacuum_schedule,
+        _vacuum,
     ),
 )
 TASK_TYPES: Mapping[str, TaskType] = {found.name: found for found in _TYPES}

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from hybrid.move.explicit import BoundaryReport
     from hybrid.move.merging.report import MergeReport
     from hybrid.move.move import MoveReport
+    from hybrid.move.optimize import OptimizeReport
     from hybrid.move.retention.report import RetentionReport
+    from hybrid.move.vacuum.report import VacuumReport
     from hybrid.query.engine import QueryResult
     from hybrid.query.views.view import TableView
     from hybrid.schedules import Schedule
@@ -107,6 +109,16 @@ def merge_view(report: MergeReport) -> Json:
     """What a run of merges did."""
     merged = [{**vars(one), "start": instant(one.start)} for one in report.merged]
     return _plain({**vars(report), "merged": merged})
+
+
+def vacuum_view(report: VacuumReport) -> Json:
+    """What vacuum removed."""
+    return _plain(vars(report))
+
+
+def optimize_view(report: OptimizeReport) -> Json:
+    """What was written anew."""
+    return _plain(vars(report))
 
 
 def boundary_view(table: Table) -> Json:

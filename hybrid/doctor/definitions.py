@@ -10,6 +10,7 @@ from hybrid.catalog.definitions import Definition
 from hybrid.creation import creation_lock
 from hybrid.doctor.findings import Checkup, Severity, now_words
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
+from hybrid.lake.kept import kept_acts
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half, own_states, state_at
 from hybrid.progress import Silent
@@ -95,9 +96,10 @@ def _acts_with_documents(half: Path) -> Iterator[Act]:
         newest = open_half(half).version
     except HybridError:  # act 0 may be readable where what follows is damaged
         newest = 0
-    for state in (*(state for _, state in own_states(half, newest)), *([first] if first is not None else [])):
-        if isinstance(state.act.detail.get("schema"), dict):
-            yield state.act
+    logged = [*(state for _, state in own_states(half, newest)), *([first] if first is not None else [])]
+    for act in (*(state.act for state in logged), *(act for _, act in kept_acts(half))):
+        if isinstance(act.detail.get("schema"), dict):
+            yield act
             return
 
 

@@ -210,3 +210,25 @@ def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: 
         if _is_conflict(error):
             raise _overtaken(act.half) from error
         raise
+
+
+def rewrite_files(
+    spark: SparkSession, half: Path, segments: Sequence[str], *, below: int, up_to: int, note: str
+) -> None:
+    """Writes the files of some segments that are smaller than `below` bytes anew as files of `up_to` bytes.
+
+    Delta's OPTIMIZE: one commit, which changes no row and carries no state, only `note`, so that the half's history
+    tells who did it; none where no segment has two such files. Call it under the half's lock. OvertakenError when a
+    foreign commit took some of the files away: nothing was changed.
+    """
+    session = spark.newSession()  # its settings are nobody else's
+    settings = {"optimize.minFileSize": below, "optimize.maxFileSize": up_to, "commitInfo.userMetadata": note}
+    for name, value in settings.items():
+        session.conf.set(f"spark.databricks.delta.{name}", str(value))
+    path = str(half.absolute()).replace("`", "``")
+    try:
+        session.sql(f"OPTIMIZE delta.`{path}` WHERE {_in_segments(segments)}")
+    except Exception as error:
+        if _is_conflict(error):
+            raise _overtaken(half) from error
+        raise

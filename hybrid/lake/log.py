@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,6 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from hybrid.errors import DataError, NotFoundError
+from hybrid.lake.kept import kept_acts
 from hybrid.table.columns import SEGMENT, TIME
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
@@ -56,6 +58,17 @@ class HalfSnapshot:
     def table_id(self) -> str:
         """What tells this Delta table from another one at the same place: a table that was dropped and made again."""
         return str(self._table.metadata().id)
+
+    @cached_property
+    def properties(self) -> Mapping[str, str]:
+        """The properties that the table was given."""
+        return {name: str(value) for name, value in self._table.metadata().configuration.items()}
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """The features of Delta that the table's protocol names."""
+        protocol = self._table.protocol()
+        return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
 
     @cached_property
     def columns(self) -> str:
@@ -115,10 +128,15 @@ def last_time(files: Iterable[DataFile]) -> int | None:
 
 
 def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
-    """The half at `path`, newest version unless one is given. NotFoundError when there is no Delta table."""
+    """The half at `path`, newest version unless one is given.
+
+    NotFoundError when there is no Delta table, DataError when its log cannot be read or holds that version no more.
+    """
     try:
         return HalfSnapshot(path, DeltaTable(str(path), version=version))
     except TableNotFoundError as error:
+        if version is not None and any((path / "_delta_log").glob("[0-9]*.json")):
+            raise DataError(f"{path}: the Delta log does not hold version {version} any more.") from error
         raise NotFoundError(f"There is no Delta table at {path}.") from error
     except DeltaError as error:
         raise DataError(f"{path}: the Delta log cannot be read at version {version or 'newest'}: {error}") from error
@@ -200,6 +218,8 @@ def own_states(path: Path, newest: int) -> Iterator[tuple[int, HalfState]]:
         state = state_at(path, version)
         if state is not None:
             yield version, state
+        elif not has_entry(path, version):  # the log has been cleaned up to here
+            return
 
 
 def acts_between(path: Path, after: int, last: int) -> list[Act] | None:
@@ -215,14 +235,16 @@ def acts_between(path: Path, after: int, last: int) -> list[Act] | None:
 
 
 def lineage_acts(half: HalfSnapshot) -> Iterator[tuple[int, Act]]:
-    """(version, act) of every replacement and revert that the log of an OFFLINE half still holds, newest first.
+    """(version, act) of every replacement and revert of an OFFLINE half, newest first.
 
-    Each one points to the one before it, so this costs one log entry per replacement, whatever lies between.
+    Each one points to the one before it, so this costs one log entry per replacement, whatever lies between. Those that
+    have left the log come from the acts that are kept beside it.
     """
     pointer, newest = half.offline.last_lineage, half.version
     while pointer is not None:
         found = next(_own_from(half.path, pointer.not_before, newest), None)
         if found is None or found[1].act.id != pointer.act:  # the log has been cleaned up to here
+            yield from _kept_lineage(half, pointer)
             return
         version, act = found[0], found[1].act
         yield version, act
@@ -237,12 +259,20 @@ def segments_in_lineage(half: HalfSnapshot) -> set[str]:
     return {name for detail in details for key in ("segments_from", "segments_to") for name in texts(detail[key])}
 
 
+def _kept_lineage(half: HalfSnapshot, pointer: LineagePointer) -> Iterator[tuple[int, Act]]:
+    """Lineage entries from the one that a pointer means on, newest first, out of those that have left the log."""
+    kept = [found for found in kept_acts(half.path, half.table_id) if "previous" in found[1].detail]
+    return dropwhile(lambda found: found[1].id != pointer.act, kept)
+
+
 def _own_from(path: Path, first: int, last: int) -> Iterator[tuple[int, HalfState]]:
     """Own commits from `first` on, oldest first: a pointer means the first, for only foreign ones lie between."""
     for version in range(first, last + 1):
         state = state_at(path, version)
         if state is not None:
             yield version, state
+        elif not has_entry(path, version):  # what it means has left the log, for the oldest entries go first
+            return
 
 
 def texts(value: object) -> list[str]:

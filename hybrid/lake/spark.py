@@ -46,25 +46,28 @@ def spark_session(settings: SparkSettings) -> SparkSession:
         builder = builder.config(key, value)
     said = settings.log_dir / "spark-stderr.log"
     try:
-        with _stderr_to(said):
+        with _output_to(said):
             return builder.getOrCreate()
     except Exception as error:  # py4j and pyspark have no common error; whatever came, no session did
         raise MachineError(f"Spark did not start: {error}", hint=f"What its JVM said is in {said}") from error
 
 
 @contextmanager
-def _stderr_to(path: Path) -> Iterator[None]:
-    """A JVM started in here writes its stderr, and that of its workers, to a log and not into our own messages."""
+def _output_to(path: Path) -> Iterator[None]:
+    """A JVM started in here writes what it and its workers print to a log, and not into our results and messages."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    sys.stderr.flush()
-    kept = os.dup(2)
+    streams = {1: sys.stdout, 2: sys.stderr}
+    kept = {number: os.dup(number) for number in streams}
     with path.open("ab") as log:
-        os.dup2(log.fileno(), 2)
+        for number, stream in streams.items():
+            stream.flush()
+            os.dup2(log.fileno(), number)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        for number, copy in kept.items():
+            os.dup2(copy, number)
+            os.close(copy)
 
 
 def is_running() -> bool:

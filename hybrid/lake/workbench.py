@@ -45,18 +45,20 @@ class Workbench:
         return self.start_spark()
 
     @contextmanager
-    def lock(self, layout: TableLayout, half: Half) -> Iterator[None]:
+    def lock(self, layout: TableLayout, half: Half, *, with_spark: bool = True) -> Iterator[None]:
         """The lock of a half, with this process's JVM written down. Hold it for plan-check and commit only.
 
-        Threads of this process take turns by themselves first: who waits is told of other processes only.
+        Threads of this process take turns by themselves first: who waits is told of other processes only. Without
+        `with_spark` no JVM is started for it: what is done under it writes files of the log alone.
         """
-        from hybrid.lake.spark import jvm_pid
+        from hybrid.lake.spark import is_running, jvm_pid
 
         path = layout.lock(half)
         turn = _TURNS.setdefault(path, threading.Lock())
+        pid = jvm_pid(self.spark) if with_spark or "spark" in vars(self) or is_running() else None
         with (
             turn,
-            half_lock(path, jvm_pid=jvm_pid(self.spark), timeout_s=self.lock_timeout_s, waiting=self.progress.say),
+            half_lock(path, jvm_pid=pid, timeout_s=self.lock_timeout_s, waiting=self.progress.say),
         ):
             yield
 

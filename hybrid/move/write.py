@@ -168,8 +168,7 @@ def put_files(staging: Path, half: Path, parts: Mapping[str, Part], act_id: str)
         (half / path_in_half(name, "")).mkdir(exist_ok=True)
         for staged in part.files:
             file = replace(staged, name=file_name(act_id))
-            place = half / path_in_half(name, file.name)
-            (staging / staged.name).rename(place)
-            os.utime(place)  # VACUUM takes a file that no commit names for one in flight while it is young
+            os.utime(staging / staged.name)  # VACUUM leaves young files that no commit names: they are in flight
+            (staging / staged.name).rename(half / path_in_half(name, file.name))
             entries.append(file.entry(name))
     return entries

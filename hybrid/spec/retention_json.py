@@ -8,6 +8,7 @@ from hybrid.spec.batch_ingestion import IngestionType, parse_batch_ingestion
 from hybrid.spec.cron import Cron
 from hybrid.spec.document import Section
 from hybrid.spec.table_config import Half
+from hybrid.spec.task_schedules import parse_schedule
 
 # Pinot's RetentionManager: a task of its controller that no table config names.
 RETENTION_TASK = "RetentionManager"
@@ -40,20 +41,8 @@ def parse_retention(halves: Mapping[Half, Section], time_column: str | None) -> 
 
 def parse_retention_schedule(halves: Mapping[Half, Section], retention: Mapping[Half, int]) -> Cron | None:
     """When a server runs retention; None where nothing is dropped by age."""
-    schedules: dict[str, tuple[Section, Cron]] = {}
-    for top in halves.values():
-        custom = top.section("metadata").section("customConfigs")
-        if custom.has(RETENTION_SCHEDULE):
-            cron = Cron.parse(custom.doc[RETENTION_SCHEDULE], custom.source, custom.at(RETENTION_SCHEDULE))
-            schedules[cron.text] = (custom, cron)
-    if len(schedules) > 1:
-        (first, _), (other, cron) = schedules.values()
-        message = f"'{cron.text}' is another one than in {first.source}: both halves are looked at together."
-        other.fail(RETENTION_SCHEDULE, message)
-    if not retention:
-        return None
-    given = next((cron for _, cron in schedules.values()), None)
-    return given or Cron.parse(EVERY_SIX_HOURS, "", RETENTION_SCHEDULE)
+    found = parse_schedule(halves, RETENTION_SCHEDULE, EVERY_SIX_HOURS)
+    return found if retention else None
 
 
 def retention_warnings(halves: Mapping[Half, Section], half: Half, time_column: str | None) -> Iterator[str]:

@@ -142,6 +142,7 @@ class TableSpec:
     `expectations` must hold of the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed when
     a half is laid. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is not in it.
     `merge_levels` say how segments of OFFLINE are merged, shortest buckets first.
+    Schedules are of tasks that no config names; None: they run when they are asked to.
     """
 
     name: str
@@ -163,6 +164,8 @@ class TableSpec:
     merge_levels: tuple[MergeLevel, ...] = ()
     merge_schedule: Cron | None = None
     compaction: CompactionConfig | None = None
+    vacuum_schedule: Cron | None = None
+    optimize_schedule: Cron | None = None
     batch: BatchIngestion = field(default_factory=BatchIngestion)
     by_flows: bool = False
     connectors: tuple[Connector, ...] = ()

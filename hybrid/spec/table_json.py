@@ -33,6 +33,7 @@ from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
 from hybrid.spec.table_config import BoundaryMode, Half, MergeType, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
+from hybrid.spec.task_schedules import EVERY_HOUR, EVERY_NIGHT, OPTIMIZE_SCHEDULE, VACUUM_SCHEDULE, parse_schedule
 from hybrid.spec.types import DataType
 from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move, parse_upsert, upsert_warnings
 
@@ -40,6 +41,7 @@ _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
 _BOUNDARY, _FLOWS, _DDL = "hybrid.boundary", "hybrid.flows", "hybrid.ddl"
 _COLUMNS, _REVERT_WINDOW = "hybrid.columns", "hybrid.revertWindow"
+_SCHEDULES = (RETENTION_SCHEDULE, VACUUM_SCHEDULE, OPTIMIZE_SCHEDULE)
 _REVERT_WINDOW_MS, _HOUR_MS = 30 * 86_400_000, 3_600_000
 _LAG_HOURLY_MS, _LAG_DAILY_MS = 3_600_000, 86_400_000  # of mode `pinot`, by ingestion frequency
 
@@ -89,6 +91,8 @@ def parse_table(
         merge_levels=parse_merges(offline, upsert is not None, time_column),
         merge_schedule=parse_merge_schedule(offline),
         compaction=parse_compaction({half: _tasks(top) for half, top in halves.items()}, upsert is not None),
+        vacuum_schedule=parse_schedule(halves, VACUUM_SCHEDULE, EVERY_NIGHT),
+        optimize_schedule=parse_schedule(halves, OPTIMIZE_SCHEDULE, EVERY_HOUR) if realtime else None,
         boundary_lag_ms=_LAG_HOURLY_MS if batch.hourly else _LAG_DAILY_MS,
         batch=batch,
         by_flows=realtime is not None and _by_flows(realtime),
@@ -320,7 +324,7 @@ def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
 def _custom_warnings(section: Section) -> Iterator[str]:
     own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
     yield from Section(own, section.source, section.path).unknown(
-        {_BOUNDARY, _FLOWS, _DDL, _COLUMNS, _REVERT_WINDOW, RETENTION_SCHEDULE, EXPECTATIONS}
+        {_BOUNDARY, _FLOWS, _DDL, _COLUMNS, _REVERT_WINDOW, EXPECTATIONS, *_SCHEDULES}
     )
 
 

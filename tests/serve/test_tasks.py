@@ -5,6 +5,8 @@ import re
 import pytest
 
 from hybrid.spec.retention_json import RETENTION_TASK as RETENTION
+from hybrid.spec.task_schedules import OPTIMIZE_TASK as OPTIMIZE
+from hybrid.spec.task_schedules import VACUUM_TASK as VACUUM
 from tests.serve.app import MOVE, OFFLINE, SCHEMA, App
 
 
@@ -39,7 +41,8 @@ def test_what_is_not_there(orders: App) -> None:
 
 @pytest.mark.parametrize(("ended", "word"), [("DONE", "COMPLETED"), ("NOTHING", "COMPLETED"), ("FAILED", "FAILED")])
 def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
-    assert orders.get("/tasks/tasktypes") == [MOVE, RETENTION, "MergeRollupTask", "UpsertCompactionTask"]
+    upkeep = [RETENTION, "MergeRollupTask", "UpsertCompactionTask", OPTIMIZE, VACUUM]
+    assert orders.get("/tasks/tasktypes") == [MOVE, *upkeep]
     assert orders.get(f"/tasks/{MOVE}/state") == "NOT_STARTED"
     task = orders.ok("POST", "/tasks/schedule")[MOVE]
     assert orders.get(f"/tasks/task/{task}/state") == "NOT_STARTED"
@@ -59,8 +62,10 @@ def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
 
 
 def test_schedules(orders: App) -> None:
-    assert orders.get("/tasks/schedules") == []
+    told = {found["type"]: found["schedule"] for found in orders.get("/tasks/schedules")}
+    assert told == {OPTIMIZE: "0 41 * * * ?", VACUUM: "0 17 3 * * ?"}
     config = orders.get("/tables/orders")["REALTIME"]
+    config["metadata"] = {"customConfigs": {"hybrid.optimizeSchedule": "never", "hybrid.vacuumSchedule": "Never"}}
     config["task"]["taskTypeConfigsMap"][MOVE]["schedule"] = "0 0/5 * * * ?"
     orders.ok("PUT", "/tables/orders", config)
     (found,) = orders.get("/tasks/schedules?tableName=orders_REALTIME")
@@ -83,5 +88,15 @@ def test_retention_is_a_task_of_tables_that_have_one(orders: App) -> None:
     assert (run.type, run.verb, run.arguments) == (RETENTION, "task_run", {"table": "orders", "type": RETENTION})
     again = orders.ok("POST", f"/tasks/schedule?taskType={RETENTION}")
     assert again[RETENTION] is None and "incomplete run of this task already" in again["schedulingErrors"]
-    (found,) = orders.get("/tasks/schedules")
-    assert (found["type"], found["schedule"], found["state"]) == (RETENTION, "0 0 0/6 * * ?", "QUEUED")
+    (found,) = (one for one in orders.get("/tasks/schedules") if one["type"] == RETENTION)
+    assert (found["schedule"], found["state"]) == ("0 0 0/6 * * ?", "QUEUED")
+
+
+def test_upkeep_is_a_task_of_every_table_and_runs_when_it_is_named(orders: App) -> None:
+    orders.ok("POST", "/schemas", {**SCHEMA, "schemaName": "plain"})
+    orders.ok("POST", "/tables", {**OFFLINE, "tableName": "plain", "segmentsConfig": {"schemaName": "plain"}})
+    queued = orders.ok("POST", f"/tasks/schedule?taskType={VACUUM}")[VACUUM].split(",")
+    assert {orders.home.run(run).table_name for run in queued} == {"orders", "plain"}
+    assert len(orders.ok("POST", f"/tasks/schedule?taskType={OPTIMIZE}")[OPTIMIZE].split(",")) == 1
+    refused = orders.refused("POST", f"/tasks/schedule?taskType={OPTIMIZE}&tableName=plain")
+    assert refused[0] == 400 and "it has no REALTIME half" in refused[1]

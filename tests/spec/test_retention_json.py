@@ -109,3 +109,24 @@ def test_its_schedule() -> None:
     assert not found.warnings
     with pytest.raises(SpecError, match=r"customConfigs\.hybrid\.retentionSchedule: '99' is not a cron expression"):
         parsed(schedule="99")
+    assert parsed(offline=pair("DAYS", "5"), schedule=" Never ").retention_schedule is None
+
+
+def test_schedules_of_tasks_that_no_config_names() -> None:
+    def found(realtime: str | None, offline: str | None) -> TableSpec:
+        configs = []
+        for document, text in ((REALTIME, realtime), (OFFLINE, offline)):
+            custom = {} if text is None else {"hybrid.vacuumSchedule": text, "hybrid.optimizeSchedule": text}
+            configs.append(({**copy.deepcopy(document), "metadata": {"customConfigs": custom}}, "t.json"))
+        return parse_table(SCHEMA, "s.json", configs)
+
+    def told(spec: TableSpec) -> list[str | None]:
+        return [cron.text if cron is not None else None for cron in (spec.vacuum_schedule, spec.optimize_schedule)]
+
+    assert told(found(None, None)) == ["0 17 3 * * ?", "0 41 * * * ?"]
+    assert told(found("0 5 * * *", None)) == told(found(None, "0 5 * * *")) == ["0 5 * * *"] * 2
+    assert told(found("never", "never")) == [None, None] and not found("never", None).warnings
+    with pytest.raises(SpecError, match=r"hybrid\.vacuumSchedule: 'never' is another one than in t\.json"):
+        found("0 5 * * *", "never")
+    alone = parse_table(SCHEMA, "s.json", [(OFFLINE, "t.json")])
+    assert told(alone) == ["0 17 3 * * ?", None]

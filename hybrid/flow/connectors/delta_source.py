@@ -209,6 +209,12 @@ def _open(config: DeltaInput, version: int | None, what: What) -> DeltaSource:
         if wanted is None and config.datetime_ms is not None:
             table.load_as_version(datetime.fromtimestamp(config.datetime_ms / 1000, UTC))
     except TableNotFoundError as error:
+        if wanted is not None and DeltaTable.is_deltatable(config.uri, dict(config.storage_options) or None):
+            raise DataError(
+                f"The log of the Delta table at {config.uri} does not reach back to version {wanted} any more. Nothing "
+                "more was loaded.",
+                hint="Load what the table holds now into a new table: mode snapshot.",
+            ) from error
         raise NotFoundError(
             f"There is no Delta table at {config.uri}.",
             hint="Set another: --set /connectors/NAME/transport/config/uri=URI",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.lake.kept import kept_acts
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import DataFile, HalfSnapshot, own_states
 from hybrid.lake.workbench import Workbench
@@ -56,7 +58,9 @@ class Base:
 
     @cached_property
     def _has_grown(self) -> bool:
-        return any(state.act.kind == "evolve" for _, state in own_states(self.offline.path, self.offline.version))
+        logged = (state.act for _, state in own_states(self.offline.path, self.offline.version))
+        kept = (act for _, act in kept_acts(self.offline.path, self.offline.table_id))
+        return any(act.kind == "evolve" for act in chain(logged, kept))
 
     def rows(self, segments: Sequence[str] | None = None) -> DataFrame:
         """The stored rows of some segments (None: of the candidates), with BUCKET and on an upsert table LIVE."""

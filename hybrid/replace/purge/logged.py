@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
+from hybrid.lake.cleanup import delete_file
 from hybrid.lake.log import HalfSnapshot
 from hybrid.plain import without_samples
 
@@ -25,7 +26,7 @@ _ACTIONS = ("add", "remove")
 def logged_files(half: Path) -> set[str]:
     """The files, as paths in the half, that entries and checkpoints of the log name."""
     found = {path for entry in _entries(half) for path, _ in _actions(entry.read_text(encoding="utf-8"))}
-    return found.union(*(_added(checkpoint) for checkpoint in _checkpoints(half)))
+    return found.union(*(_added(checkpoint).keys() for checkpoint in _checkpoints(half)))
 
 
 def forget_values(current: HalfSnapshot, files: Collection[str], known: Collection[str]) -> None:
@@ -38,7 +39,7 @@ def forget_values(current: HalfSnapshot, files: Collection[str], known: Collecti
     doomed = {*files, *(path for path in known if not (half / path).exists())} - _held(current)
     for entry in _entries(half):
         _forget_in(entry, doomed)
-    outdated = [path for path in _checkpoints(half) if _added(path) & doomed]
+    outdated = [path for path in _checkpoints(half) if _telling(path) & doomed]
     if outdated:
         DeltaTable(str(half), version=current.version).create_checkpoint()
         # Hadoop's checksum is of what Spark wrote there.
@@ -46,6 +47,8 @@ def forget_values(current: HalfSnapshot, files: Collection[str], known: Collecti
         for path in outdated:
             if _version(path) < current.version and _is_whole(half, _version(path)):
                 delete_file(path)
+            elif path.exists():  # what the log still holds is read from this one
+                _strip_checkpoint(path, doomed)
     _forget_checksums(current)
 
 
@@ -62,7 +65,7 @@ def remembered(current: HalfSnapshot) -> list[str]:
         return told or any(_bare(line) != line for line in lines)
 
     entries = [entry.name for entry in _entries(half) if tells(entry.read_text(encoding="utf-8"))]
-    return entries + [path.name for path in _checkpoints(half) if any(map(is_gone, _added(path)))]
+    return entries + [path.name for path in _checkpoints(half) if any(map(is_gone, _telling(path)))]
 
 
 def _held(current: HalfSnapshot) -> set[str]:
@@ -134,12 +137,42 @@ def _bare(line: str) -> str:
     return json.dumps(document, separators=(",", ":"))
 
 
-def _added(checkpoint: Path) -> set[str]:
-    """The files that the version of a checkpoint held."""
+def _added(checkpoint: Path) -> dict[str, dict[str, Any]]:
+    """The files that the version of a checkpoint held, with what it says of each."""
     import pyarrow.parquet as pq
 
-    rows = pq.ParquetFile(checkpoint).read(columns=["add.path"]).column("add").to_pylist()
-    return {unquote(one["path"]) for one in rows if one is not None and one["path"] is not None}
+    rows = pq.ParquetFile(checkpoint).read(columns=["add"]).column("add").to_pylist()
+    return {unquote(one["path"]): one for one in rows if one is not None and one["path"] is not None}
+
+
+def _telling(checkpoint: Path) -> set[str]:
+    """Those of the files of which a checkpoint tells values."""
+    return {path for path, add in _added(checkpoint).items() if _has_values(add) or add.get("stats_parsed")}
+
+
+def _strip_checkpoint(checkpoint: Path, files: Collection[str]) -> None:
+    """Takes the values of `files` out of a checkpoint."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.ParquetFile(checkpoint).read()
+    kind, adds = table.schema.field("add"), table.column("add").to_pylist()
+    for add in adds:
+        if add is not None and add["path"] is not None and unquote(add["path"]) in files:
+            statistics = {
+                name: value for name, value in json.loads(add["stats"] or "{}").items() if name not in _VALUES
+            }
+            add["stats"] = json.dumps(statistics, separators=(",", ":"))
+            if "stats_parsed" in add:
+                add["stats_parsed"] = None
+    stripped = table.set_column(table.schema.get_field_index("add"), kind, pa.array(adds, kind.type))
+    fresh = checkpoint.with_name(f".{checkpoint.name}.purged")
+    with fresh.open("wb") as file:
+        pq.write_table(stripped, file)
+        file.flush()
+        os.fsync(file.fileno())
+    checkpoint.with_name(f".{checkpoint.name}.crc").unlink(missing_ok=True)
+    fresh.rename(checkpoint)
 
 
 def _is_whole(half: Path, version: int) -> bool:
@@ -152,9 +185,3 @@ def _forget_checksums(current: HalfSnapshot) -> None:
     for path in (current.path / "_delta_log").glob("[0-9]*.crc"):
         if _version(path) < current.version:
             delete_file(path)
-
-
-def delete_file(path: Path) -> None:
-    """Deletes a file, and the checksum that Hadoop keeps beside it."""
-    path.unlink(missing_ok=True)
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)

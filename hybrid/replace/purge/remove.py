@@ -7,10 +7,11 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from hybrid.lake.cleanup import delete_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
-from hybrid.replace.purge.logged import delete_file, forget_values, logged_files
+from hybrid.replace.purge.logged import forget_values, logged_files
 from hybrid.spec.table_config import Half
 
 # A file that no entry of the log names was left by a killed act, or is about to be committed by a foreign tool.

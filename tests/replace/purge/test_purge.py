@@ -13,7 +13,9 @@ from hybrid.doctor.halves import contradictions_of_realtime
 from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
+from hybrid.move import optimize
 from hybrid.move.explicit import Wish, change_boundary
+from hybrid.move.optimize import run_optimize
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.replace.job_checks import with_asked
 from hybrid.replace.lineage import entries_of
@@ -84,6 +86,15 @@ def test_deleted_rows_go_from_every_place(deleted: Lab) -> None:
     assert report.id in [one["id"] for one in kept(deleted.halves.layout)]
     again = purge_rows(deleted, GONE)
     assert not again.committed and again.sentence.startswith("Nothing of 'orders' is to be removed")
+
+
+def test_rows_go_from_segments_that_were_optimized(deleted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimize, "FILES_MIN", 2)
+    stream(deleted, row(9, 3 * BUCKET))
+    seen, root = deleted.rows(), deleted.halves.layout.root
+    assert run_optimize(deleted.bench, deleted.spec, deleted.halves.layout).files == 2 and deleted.rows() == seen
+    assert purge_rows(deleted, GONE).rows == {"REALTIME": 2}
+    assert holding(root, NAME) == [] and deleted.rows() == seen
 
 
 def test_rows_that_queries_show_are_not_touched(lab: Lab) -> None:

@@ -1,0 +1,207 @@
+"""What of a half's log no version within the revert window needs, and how it goes. Reasons: docs/adr/0017.
+
+  [entries that go] cut [entries that stay ...] base [...] oldest [... the window ...] newest
+                    ^ newest own commit, or     ^ a checkpoint: from here on every version can be read
+                      the base where it is older
+
+`oldest` is the version that was the newest one when the window began. The half's state lies in own commits alone, since
+checkpoints do not keep it, so the newest of these up to `oldest` stays, and all that follows it.
+
+The order of going, so that a death leaves a log that Spark and delta-rs read, and a doctor finds whole:
+  acts that outlive the log are copied               nothing is gone
+  a checkpoint is written where none is good         one more checkpoint
+  the base is read once, the hint is looked at       nothing is gone; without a hint readers list the folder
+  checkpoints below the cut                          entries alone make the oldest versions
+  entries below the cut, the oldest first            the log begins a little later
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from hybrid.errors import DataError
+from hybrid.lake.kept import VersionedAct, keep_acts, outlives_log
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.table.state import Act, from_user_metadata
+
+_ENTRY = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+_CHECKSUM = re.compile(r"(\d{20})\.crc")
+_COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")
+_HINT = "_last_checkpoint"
+# Tables of these features have files of the log in other places, or say themselves what must stay.
+_OTHERS = (
+    "v2Checkpoint",
+    "checkpointProtection",
+    "catalogManaged",
+    "catalogOwned-preview",
+    "coordinatedCommits-preview",
+)
+# Delta writes a checkpoint after so many commits. Where there is none, fewer are not worth one.
+_WORTH = 10
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What goes of a log: so many commits; `files` are theirs, and what else tells of them, in the order of going.
+
+    `bytes` is what these take, `base` the version whose checkpoint all later ones are read from (`is_written` False: it
+    has to be written first), `kept` the acts that outlive the log. `why` says why nothing goes, to end a sentence.
+    """
+
+    commits: int = 0
+    bytes: int = 0
+    cut: int = 0
+    base: int = 0
+    is_written: bool = True
+    files: tuple[Path, ...] = ()
+    kept: tuple[VersionedAct, ...] = ()
+    why: str = ""
+
+
+def expired_log(half: HalfSnapshot, before_ms: int) -> Expired:
+    """What no version needs that was the newest at `before_ms` (epoch ms) or later. Needs no JVM, changes nothing."""
+    other = sorted(set(_OTHERS) & half.features)
+    if other:
+        return Expired(why=f"the table has Delta's feature {other[0]}, with which its log is left alone")
+    log = _Log.of(half.path)
+    there = [version for version in log.entries if version <= half.version]  # others may have come meanwhile
+    if not there or there != list(range(there[0], half.version + 1)):
+        return Expired(why="its log has gaps (hybrid doctor tells where)")
+    before = dict(log.commits_before(before_ms))
+    own = max((version for version, act in before.items() if act is not None), default=None)
+    if own is None or own == log.entries[0]:
+        return Expired(why="no commit is old enough and followed by another one")
+    base = max((version for version in log.checkpoints if version <= max(before)), default=None)
+    cut = own if base is None else min(base, own)
+    is_written = base is not None
+    if base is None or own - base > _WORTH:
+        cut = base = own
+        is_written = own in log.checkpoints
+        if own - log.entries[0] < _WORTH:
+            return Expired(why="too few commits are old enough to write a checkpoint for")
+    if cut <= log.entries[0]:
+        return Expired(why="the oldest commits are the ones that readers start from")
+    kept = tuple((version, act) for version, act in before.items() if version < cut and act and outlives_log(act))
+    files = tuple(log.files_below(cut))
+    return Expired(cut - log.entries[0], _bytes_of(files), cut, base, is_written, files, kept)
+
+
+def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
+    """Takes away what `expired_log` has found, some of which may be gone already. Call it under the half's lock.
+
+    DataError, and nothing is gone, where the version that the rest is read from cannot be read.
+    """
+    keep_acts(half.path, half.table_id, expired.kept)
+    if not expired.is_written:
+        _write_checkpoint(half.path, expired.base)
+    checkpoints = _Log.of(half.path).checkpoints
+    if expired.base not in checkpoints:  # a purge took it away, and let entries stand for it
+        raise DataError(f"{half.path}: the log was changed meanwhile. Nothing of it was removed.", hint="Run it again.")
+    _ = open_half(half.path, expired.base).files  # what all later versions stand on
+    hinted = _hinted(half.path)
+    if hinted is not None and (hinted < expired.cut or hinted not in checkpoints):
+        delete_file(half.path / "_delta_log" / _HINT)
+    for path in expired.files:
+        delete_file(path)
+
+
+def delete_file(path: Path) -> None:
+    """Deletes a file, and the checksum that Hadoop keeps beside it."""
+    path.unlink(missing_ok=True)
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Log:
+    """A listing of a log's folder: versions ascending; checkpoints that are whole, with their files."""
+
+    folder: Path
+    entries: list[int]
+    checkpoints: Mapping[int, list[Path]]
+    names: list[str]
+
+    @classmethod
+    def of(cls, half: Path) -> _Log:
+        folder = half / "_delta_log"
+        names = sorted(path.name for path in folder.iterdir())
+        entries = [int(found[1]) for name in names if (found := _ENTRY.fullmatch(name))]
+        parts: dict[int, dict[tuple[str, str], Path]] = defaultdict(dict)
+        for name in names:
+            if found := _CHECKPOINT.fullmatch(name):
+                parts[int(found[1])][found[2] or "1", found[3] or "1"] = folder / name
+        whole = {
+            version: list(paths.values())
+            for version, paths in parts.items()
+            if any(sum(total == mine for _, total in paths) == int(mine) for _, mine in paths)
+        }
+        return cls(folder, entries, whole, names)
+
+    def commits_before(self, before_ms: int) -> Iterator[tuple[int, Act | None]]:
+        """(version, own act or None) of the commits made up to a time, oldest first; ends at the first later one.
+
+        A commit's time is the later one of what its entry says and of its file's: copies have new ones. It is never
+        before that of an older commit, whatever clocks have said, as Delta itself has it.
+        """
+        for version in self.entries:
+            path = self.folder / f"{version:020d}.json"
+            if path.stat().st_mtime_ns // 1_000_000 > before_ms:
+                return
+            info = _commit_info(path)
+            said = max(int(info.get("timestamp") or 0), int(info.get("inCommitTimestamp") or 0))
+            if said > before_ms:
+                return
+            state = from_user_metadata(told if isinstance(told := info.get("userMetadata"), str) else None)
+            yield version, state.act if state is not None else None
+
+    def files_below(self, cut: int) -> Iterator[Path]:
+        """The files that tell of versions below `cut` alone, in the order in which they go."""
+        for name in self.names:
+            found = _CHECKPOINT.fullmatch(name) or _CHECKSUM.fullmatch(name) or _COMPACTED.fullmatch(name)
+            if found and int(found[1]) < cut:
+                yield self.folder / name
+        for version in self.entries:
+            if version < cut:
+                yield self.folder / f"{version:020d}.json"
+
+
+def _commit_info(entry: Path) -> dict[str, Any]:
+    with entry.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith('{"commitInfo"'):
+                info = json.loads(line)["commitInfo"]
+                return info if isinstance(info, dict) else {}
+    return {}
+
+
+def _write_checkpoint(half: Path, version: int) -> None:
+    """Writes the checkpoint of an older version. The hint goes on naming a newer one, where it does."""
+    (half / "_delta_log" / f".{_HINT}.crc").unlink(missing_ok=True)  # Hadoop's, of what Spark wrote there
+    DeltaTable(str(half), version=version).create_checkpoint()
+
+
+def _hinted(half: Path) -> int | None:
+    """The version of the checkpoint that readers are told to start from; None without a hint; -1: it says none."""
+    try:
+        return int(json.loads((half / "_delta_log" / _HINT).read_text(encoding="utf-8"))["version"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        return -1
+
+
+def _bytes_of(files: Iterable[Path]) -> int:
+    found = 0
+    for path in files:
+        with suppress(FileNotFoundError):
+            found += path.stat().st_size
+    return found

@@ -1,0 +1,181 @@
+"""Optimize: many small files of a sealed realtime segment become few. Reasons: docs/adr/0017.
+
+Each ingestion commit adds a file to its segment. Delta's own OPTIMIZE writes the rows of a segment anew, in a commit
+that says that no row changed and that carries no state of the half: readers step over it as over another tool's.
+
+The sequence, and what a death in between leaves (the next run does the rest):
+  look at the newest version, no JVM               nothing done; most often there is nothing, and Spark is not started
+  take the REALTIME lock; OPTIMIZE some segments   files that no version holds, which vacuum removes; or done
+  give the lock back, take it for the next ones    those before are done
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hybrid.errors import SpecError
+from hybrid.lake.commit import rewrite_files
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import DataFile, HalfSnapshot, open_half
+from hybrid.lake.workbench import Workbench
+from hybrid.progress import counted
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.task_schedules import OPTIMIZE_TASK
+from hybrid.table import columns
+
+# A file below this is small; so many of one segment are worth writing anew.
+SMALL_BYTES, FILES_MIN = 32 << 20, 4
+# What one hold of the lock writes anew, seconds of work: ingestion waits for it, and the tail shows its rows meanwhile.
+HOLD_BYTES, _HOLD_SEGMENTS = 128 << 20, 50
+# Between two holds: who waits for the lock looks for it more often than this.
+_PAUSE_S = 0.3
+# What one run writes anew; what is left is the next one's.
+RUN_BYTES = 4 << 30
+
+
+@dataclass(frozen=True)
+class Heap:
+    """Small files of a segment that become `files_after`, most often one; `below` is the size that they are below."""
+
+    segment: str
+    files: tuple[str, ...]
+    bytes: int
+    files_after: int
+    below: int
+
+
+@dataclass(frozen=True)
+class OptimizeReport:
+    """Segments of REALTIME whose small `files` of so many `bytes` were written anew, as `files_after`.
+
+    So many are `left` to the next run. `versions` are those of the commits; none in a dry run.
+    """
+
+    segments: tuple[str, ...]
+    files: int
+    files_after: int
+    bytes: int
+    left: int
+    versions: tuple[int, ...]
+    sentence: str
+    dry_run: bool = False
+
+
+def run_optimize(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, run_id: str = ""
+) -> OptimizeReport:
+    """Writes small files of sealed segments anew, in one commit for each hold of the lock; `run_id` stands in these.
+
+    SpecError when the table has no REALTIME half. ConflictError when it is busy for longer than the lock's timeout:
+    what was committed before stands.
+    """
+    if Half.REALTIME not in spec.halves:
+        raise SpecError(f"Table '{spec.name}' has no REALTIME half: moves and replacements write few files themselves.")
+    found = heaps(spec, open_half(layout.half(Half.REALTIME)))
+    now, left = _within(found, RUN_BYTES)
+    if dry_run or not now:
+        return _report(spec, now, sum(one.files_after for one in now), len(left), (), dry_run)
+    done: list[Heap] = []
+    after, versions = 0, list[int]()
+    for number, group in enumerate(_holds(now)):
+        if number:
+            time.sleep(_PAUSE_S)
+        bench.progress.step(f"Writing segments of '{spec.name}' anew", len(done), len(now))
+        with bench.lock(layout, Half.REALTIME):
+            before = open_half(layout.half(Half.REALTIME))
+            there = heaps(spec, before)
+            same = [one for one in group if one in there]  # the others were dropped, moved on, or written anew
+            if not same:
+                continue
+            names = [one.segment for one in same]
+            note = json.dumps({"task": OPTIMIZE_TASK, "run": run_id})  # no state: see `hybrid.table.state`
+            rewrite_files(bench.spark, before.path, names, below=same[0].below, up_to=HOLD_BYTES, note=note)
+            now_there = open_half(before.path)
+        known = {file.path for file in before.files}
+        after += sum(file.segment in names and file.path not in known for file in now_there.files)
+        versions += range(before.version + 1, now_there.version + 1)
+        done += same
+    return _report(spec, done, after, len(left), tuple(versions), dry_run)
+
+
+def heaps(spec: TableSpec, realtime: HalfSnapshot) -> list[Heap]:
+    """The sealed segments with several small files, by name; of these as many as one hold of the lock can write."""
+    apart = {*realtime.realtime.consuming_names(), *columns.bookkeeping(spec.name)}
+    small: dict[str, list[DataFile]] = defaultdict(list)
+    for file in realtime.files:
+        if file.segment not in apart and file.bytes < SMALL_BYTES:
+            small[file.segment].append(file)
+    found = [_heap(name, files) for name, files in sorted(small.items())]
+    return [one for one in found if len(one.files) >= FILES_MIN]
+
+
+def _heap(segment: str, files: Iterable[DataFile]) -> Heap:
+    """The smallest files of a segment, up to what one hold can write; more of them where many have one size."""
+    ordered = sorted(files, key=lambda file: file.bytes)
+    below = next((file.bytes for file, size in _summed(ordered) if size > HOLD_BYTES), SMALL_BYTES)
+    if sum(file.bytes < below for file in ordered) < FILES_MIN:
+        below += below < SMALL_BYTES
+    packed = [one for one in _packed([file for file in ordered if file.bytes < below]) if len(one) > 1]
+    taken = [file for one in packed for file in one]
+    return Heap(segment, tuple(file.path for file in taken), sum(file.bytes for file in taken), len(packed), below)
+
+
+def _summed(files: Iterable[DataFile]) -> Iterator[tuple[DataFile, int]]:
+    """Each file with the bytes of all up to it."""
+    size = 0
+    for file in files:
+        size += file.bytes
+        yield file, size
+
+
+def _packed(files: Iterable[DataFile]) -> list[list[DataFile]]:
+    """Which files become one, as Delta puts them together; one that is alone is not written anew."""
+    packed: list[list[DataFile]] = []
+    for file in files:
+        if packed and sum(one.bytes for one in packed[-1]) + file.bytes <= HOLD_BYTES:
+            packed[-1].append(file)
+        else:
+            packed.append([file])
+    return packed
+
+
+def _within(found: Sequence[Heap], bytes_max: int) -> tuple[list[Heap], list[Heap]]:
+    """What one run takes, and what it leaves."""
+    size = 0
+    for place, heap in enumerate(found):
+        size += heap.bytes
+        if place and size > bytes_max:
+            return list(found[:place]), list(found[place:])
+    return list(found), []
+
+
+def _holds(found: Sequence[Heap]) -> list[list[Heap]]:
+    """What is written under one hold of the lock: few bytes, and one size of small files for all."""
+    groups: list[list[Heap]] = []
+    for heap in found:
+        last = groups[-1] if groups else []
+        fits = last and last[0].below == heap.below and len(last) < _HOLD_SEGMENTS
+        if fits and sum(one.bytes for one in last) + heap.bytes <= HOLD_BYTES:
+            last.append(heap)
+        else:
+            groups.append([heap])
+    return groups
+
+
+def _report(
+    spec: TableSpec, done: Sequence[Heap], after: int, left: int, versions: tuple[int, ...], dry_run: bool
+) -> OptimizeReport:
+    files, size = sum(len(one.files) for one in done), sum(one.bytes for one in done)
+    more = f" {counted(left, 'segment')} more {'waits' if left == 1 else 'wait'} for the next run." if left else ""
+    if done:
+        what = f"{counted(files, 'small file')} ({counted(size, 'byte')}) of {counted(len(done), 'segment')}"
+        verb, end = ("Would write", "would be") if dry_run else ("Wrote", "are")
+        sentence = f"{verb} {what} of '{spec.name}' anew: they {end} {counted(after, 'file')}.{more}"
+    else:
+        least = f"{FILES_MIN} files below {SMALL_BYTES >> 20} MB"
+        sentence = f"Nothing to optimize in '{spec.name}': no sealed segment of REALTIME has {least}.{more}"
+    return OptimizeReport(tuple(one.segment for one in done), files, after, size, left, versions, sentence, dry_run)

@@ -1,0 +1,203 @@
+"""Optimize on a real REALTIME half: fewer files, the same answers, whatever happens to the segment afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.errors import ConflictError, SpecError
+from hybrid.lake.log import DataFile, open_half
+from hybrid.lake.workbench import Workbench
+from hybrid.move import optimize
+from hybrid.move.move import run_move
+from hybrid.move.optimize import heaps, run_optimize
+from hybrid.move.plan import Reach
+from hybrid.move.retention.run import run_retention
+from hybrid.progress import Silent
+from hybrid.query.engine import QueryOptions, run
+from hybrid.query.tail import NoTail
+from hybrid.spec.table_config import Half, MoveConfig
+from hybrid.table.columns import rejected_segment
+from hybrid.table.state import Consuming
+from tests.query.halves import KEY, Halves, Row, orders_spec
+from tests.query.stepped import SteppedCache
+
+OFFLINE, REALTIME = Half.OFFLINE, Half.REALTIME
+DAY = 86_400_000
+NOW = 100 * DAY
+FULL, OPEN = "orders__0__0__20210924T0602Z", "orders__0__1__20210924T0602Z"
+ALL = "select order_id, customer, amount from orders order by order_id, amount limit 1000"
+
+
+def rejected(offset: int) -> Row:
+    return Row({}, None, offset, segment=rejected_segment("orders"), reason="no number", raw=b"x")
+
+
+def built(folder: Path, **options: Any) -> Halves:
+    """A sealed segment of six commits and a consuming one of five, rejected rows in each; nothing has moved."""
+    spec = replace(
+        orders_spec(**options), move=MoveConfig(bucket_ms=DAY, buffer_ms=DAY), retention={REALTIME: 30 * DAY}
+    )
+    halves = Halves.create(folder, spec)
+    for number in range(11):
+        values = {"order_id": number % 4, "customer": f"c{number}", "amount": float(number), "ts": number * DAY // 6}
+        segment, row = (FULL if number < 6 else OPEN), Row(values, number * DAY // 6, 2 * number)
+        consuming = {KEY: Consuming(OPEN, 1, 12, number - 5, 10, 0)} if number > 5 else {}
+        halves.commit_realtime(
+            [replace(row, segment=segment), rejected(2 * number + 1)],
+            offsets={KEY: 2 * number + 2},
+            consuming=consuming,
+            sequences={KEY: 2},
+            rejected=number + 1,
+        )
+    return halves
+
+
+def bench_of(shared: Workbench | None) -> Workbench:
+    def no_spark() -> Any:
+        raise AssertionError("no JVM is needed")
+
+    start = no_spark if shared is None else lambda: shared.spark
+    return Workbench(start, lambda: NOW, Silent(), lock_timeout_s=0.2)
+
+
+def rows(halves: Halves) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in run(ALL, halves, QueryOptions(tail=NoTail(), now_ms=lambda: NOW)).rows]
+
+
+def counts(halves: Halves) -> dict[str, int]:
+    files = open_half(halves.layout.half(REALTIME)).files
+    return {name: sum(file.segment == name for file in files) for name in {file.segment for file in files}}
+
+
+def step(cache: SteppedCache) -> list[tuple[Any, ...]]:
+    cache.followed.follower._logs_checked_at = 0.0
+    answer = cache.ask(ALL)
+    assert answer is not None
+    return [tuple(row) for row in answer.rows]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("upsert", [False, True])
+def test_nothing_else_notices(workbench: Workbench, tmp_path: Path, upsert: bool) -> None:
+    halves = built(tmp_path, upsert=upsert)
+    path = halves.layout.half(REALTIME)
+    bench, cache = bench_of(workbench), SteppedCache(halves, NOW)
+    shown, state, before = rows(halves), open_half(path).realtime, open_half(path).version
+    assert step(cache) == shown and cache.built == 1
+    dry = run_optimize(bench_of(None), halves.spec, halves.layout, dry_run=True)
+    assert open_half(path).version == before and dry.sentence.startswith("Would write 6 small files (")
+
+    report = run_optimize(bench, halves.spec, halves.layout, run_id="optimize-1")
+    assert vars(report) == {**vars(dry), "versions": (before + 1,), "sentence": report.sentence, "dry_run": False}
+    assert (report.segments, report.files, report.files_after) == ((FULL,), 6, 1)
+    assert counts(halves) == {FULL: 1, OPEN: 5, rejected_segment("orders"): 11}
+    assert open_half(path).realtime == state and rows(halves) == shown
+    assert step(cache) == shown and cache.built == 1, "the cache follows it"
+    (file,) = (file for file in open_half(path).files if file.segment == FULL)
+    assert file.rows == 6 and file.times == (0, 5 * DAY // 6)
+    line = (path / "_delta_log" / f"{before + 1:020d}.json").read_text(encoding="utf-8").partition("\n")[0]
+    info = json.loads(line)["commitInfo"]
+    assert json.loads(info["userMetadata"]) == {"task": "OptimizeTask", "run": "optimize-1"}
+    assert workbench.spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", "none") == "none"
+    again = run_optimize(bench_of(None), halves.spec, halves.layout)
+    assert not again.versions and again.sentence.startswith("Nothing to optimize in 'orders': no sealed segment")
+
+    late = Row({"order_id": 9, "customer": "late", "amount": 1.0, "ts": DAY}, DAY, 22, segment=OPEN)
+    halves.realtime = open_half(path).realtime
+    halves.commit_realtime([late], offsets={KEY: 23})
+    shown = rows(halves)
+    assert len(shown) == (5 if upsert else 12) and step(cache) == shown
+    moved = run_move(bench, halves.spec, halves.layout, reach=Reach(None))
+    assert moved.moved and rows(halves) == shown == step(cache)
+    dropped = run_retention(bench, halves.spec, halves.layout)
+    assert dropped.segments == {"REALTIME": (FULL,)} and rows(halves) == shown == step(cache)
+
+
+@pytest.mark.spark
+def test_it_goes_on_by_holds_and_waits_for_others(
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    halves = built(tmp_path)
+    shown = rows(halves)
+    (heap,) = heaps(halves.spec, open_half(halves.layout.half(REALTIME)))
+    monkeypatch.setattr(optimize, "HOLD_BYTES", heap.bytes // 2 + 1)
+    monkeypatch.setattr(optimize, "FILES_MIN", 2)
+    bench = bench_of(workbench)
+    (part,) = heaps(halves.spec, open_half(halves.layout.half(REALTIME)))
+    assert part.files_after == 2 or len(part.files) < 6, "more than one hold can write"
+    dry = run_optimize(bench, halves.spec, halves.layout, dry_run=True)
+    with bench.lock(halves.layout, OFFLINE):
+        report = run_optimize(bench, halves.spec, halves.layout)
+    assert (report.files, report.files_after) == (dry.files, dry.files_after)
+    assert counts(halves)[FULL] == 6 - report.files + report.files_after
+    assert rows(halves) == shown
+
+    from hybrid.lake import workbench as module
+
+    with bench.lock(halves.layout, REALTIME):
+        monkeypatch.setattr(module, "_TURNS", {})
+        monkeypatch.setattr(optimize, "HOLD_BYTES", heap.bytes * 2)
+        with pytest.raises(ConflictError, match="Nothing was changed"):
+            run_optimize(bench, halves.spec, halves.layout)
+
+
+def test_a_table_without_realtime_has_nothing_to_optimize(tmp_path: Path) -> None:
+    halves = Halves.create(tmp_path, orders_spec(halves=[OFFLINE]))
+    with pytest.raises(SpecError, match="no REALTIME half"):
+        run_optimize(bench_of(None), halves.spec, halves.layout)
+
+
+class Fake:
+    """A half with these files, none consuming."""
+
+    class realtime:
+        @staticmethod
+        def consuming_names() -> frozenset[str]:
+            return frozenset()
+
+    def __init__(self, files: Sequence[tuple[str, int]]) -> None:
+        self.files = [DataFile(f"{name}/{number}", name, 1, size, 0) for number, (name, size) in enumerate(files)]
+
+
+def test_what_one_hold_and_one_run_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimize, "HOLD_BYTES", 100)
+    monkeypatch.setattr(optimize, "SMALL_BYTES", 40)
+    files = [("few", 1)] * 3 + [("a", 10)] * 5 + [("a", 40)] + [("b", 10)] * 5 + [("c", 10)] * 4 + [("d", 39)] * 9
+    files += [("e", 20)] * 3 + [("e", 5)] * 4 + [("e", 39)] * 3
+    found = heaps(orders_spec(), Fake(files))  # type: ignore[arg-type]
+    told = [(one.segment, len(one.files), one.bytes, one.files_after, one.below) for one in found]
+    assert told == [
+        ("a", 5, 50, 1, 40),
+        ("b", 5, 50, 1, 40),
+        ("c", 4, 40, 1, 40),
+        ("d", 8, 8 * 39, 4, 40),
+        ("e", 7, 80, 1, 39),
+    ]
+    holds = [[one.segment for one in group] for group in optimize._holds(found)]
+    assert holds == [["a", "b"], ["c"], ["d"], ["e"]], "a hold has one size below which files are small"
+    now, left = optimize._within(found, 110)
+    assert [one.segment for one in now] == ["a", "b"] and [one.segment for one in left] == ["c", "d", "e"]
+    assert [one.segment for one in optimize._within(found[:1], 1)[0]] == ["a"], "a run takes at least one"
+
+
+def test_a_follower_that_missed_what_was_cleaned_builds_anew(tmp_path: Path) -> None:
+    halves = built(tmp_path)
+    path = halves.layout.half(REALTIME)
+    cache = SteppedCache(halves, NOW)
+    step(cache)
+    seen = open_half(path).version
+    for number in range(2):
+        row = Row({"order_id": 50 + number, "customer": "x", "amount": 0.0, "ts": 0}, 0, 30 + number, segment=OPEN)
+        halves.commit_realtime([row], offsets={KEY: 31 + number})
+    from deltalake import DeltaTable
+
+    DeltaTable(str(path)).create_checkpoint()
+    for version in range(seen + 2):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+    assert step(cache) == rows(halves) and cache.built == 2
