@@ -49,8 +49,8 @@ def test_it_is_recorded_with_its_sentence(here: Hybrid) -> None:
     assert found["sentence"] == "Nothing to merge in 'pushed': no closed bucket of '1day' holds segments to merge."
     (run,) = here.runs("pushed")
     assert (run.type, run.state, run.result) == (MERGE_TASK, "NOTHING", found["sentence"])
-    (schedule,) = here.schedules("pushed")
-    assert (schedule.type, schedule.cron) == (MERGE_TASK, "0 15 * * * ?")
+    schedules = {one.type: one.cron for one in here.schedules("pushed")}
+    assert schedules[MERGE_TASK] == "0 15 * * * ?"
     assert table_details(here.spec("pushed"))["merge_levels"] == [
         {"level": "1day", "bucket_ms": 86_400_000, "buffer_ms": 172_800_000, "merge": "concat"}
     ]

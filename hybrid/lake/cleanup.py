@@ -101,6 +101,8 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
 
     DataError, and nothing is gone, where the version that the rest is read from cannot be read.
     """
+    if open_half(half.path).table_id != half.table_id:
+        raise DataError(f"{half.path}: the table was made anew meanwhile. Nothing of its log was removed.")
     keep_acts(half.path, half.table_id, expired.kept)
     if not expired.is_written:
         _write_checkpoint(half.path, expired.base)

@@ -24,14 +24,19 @@ _ORPHAN_GRACE_S = 5.0
 
 
 @contextmanager
-def half_lock(path: Path, *, jvm_pid: int | None, timeout_s: float, waiting: Callable[[str], None]) -> Iterator[None]:
-    """Holds the lock of a half. ConflictError after `timeout_s`; `waiting` is told once why it waits."""
+def half_lock(
+    path: Path, *, jvm_pid: int | None, commits: bool = True, timeout_s: float, waiting: Callable[[str], None]
+) -> Iterator[None]:
+    """Holds the lock of a half. ConflictError after `timeout_s`; `waiting` is told once why it waits.
+
+    `jvm_pid` is this process's JVM, if it has one; without `commits` it has nothing to do with what is done.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as file:
         _acquire(file, path, timeout_s, waiting)
         try:
             _await_orphan(_read_holder(file), own_jvm=jvm_pid)
-            _write_holder(file, jvm_pid)
+            _write_holder(file, jvm_pid if commits else None)
             try:
                 yield
             except Exception as error:

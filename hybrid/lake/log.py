@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -234,6 +235,20 @@ def acts_between(path: Path, after: int, last: int) -> list[Act] | None:
     return acts
 
 
+def foreign_between(path: Path, after: int, last: int) -> bool:
+    """Whether somebody else changed rows or columns in the versions above `after` up to `last`, or may have.
+
+    Files that were only written anew (OPTIMIZE) change neither.
+    """
+    for version in range(after + 1, last + 1):
+        commit = read_commit(path, version)
+        if commit is None:
+            return True
+        if commit.state is None and (commit.added or commit.removed or not commit.is_plain):
+            return True
+    return False
+
+
 def lineage_acts(half: HalfSnapshot) -> Iterator[tuple[int, Act]]:
     """(version, act) of every replacement and revert of an OFFLINE half, newest first.
 
@@ -267,12 +282,13 @@ def _kept_lineage(half: HalfSnapshot, pointer: LineagePointer) -> Iterator[tuple
 
 def _own_from(path: Path, first: int, last: int) -> Iterator[tuple[int, HalfState]]:
     """Own commits from `first` on, oldest first: a pointer means the first, for only foreign ones lie between."""
-    for version in range(first, last + 1):
+    versions = range(first, last + 1)
+    # The oldest entries go first: some before the one that is meant, or that one too.
+    there = bisect_left(versions, True, key=lambda version: has_entry(path, version))
+    for version in versions[there:]:
         state = state_at(path, version)
         if state is not None:
             yield version, state
-        elif not has_entry(path, version):  # what it means has left the log, for the oldest entries go first
-            return
 
 
 def texts(value: object) -> list[str]:

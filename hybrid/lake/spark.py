@@ -72,9 +72,9 @@ def _output_to(path: Path) -> Iterator[None]:
 
 def is_running() -> bool:
     """Whether this process has a session already."""
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
-    return SparkSession.getActiveSession() is not None
+    return SparkContext._active_spark_context is not None  # the active session is a thread's own
 
 
 def jvm_pid(spark: SparkSession) -> int:

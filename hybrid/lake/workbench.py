@@ -55,11 +55,11 @@ class Workbench:
 
         path = layout.lock(half)
         turn = _TURNS.setdefault(path, threading.Lock())
-        pid = jvm_pid(self.spark) if with_spark or "spark" in vars(self) or is_running() else None
-        with (
-            turn,
-            half_lock(path, jvm_pid=pid, timeout_s=self.lock_timeout_s, waiting=self.progress.say),
-        ):
+        pid = jvm_pid(self.spark) if with_spark or is_running() else None
+        held = half_lock(
+            path, jvm_pid=pid, commits=with_spark, timeout_s=self.lock_timeout_s, waiting=self.progress.say
+        )
+        with turn, held:
             yield
 
     def until_not_overtaken(self, table: str, attempt: Callable[[], Report], attempts_min: int = 1) -> Report:

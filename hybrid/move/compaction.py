@@ -1,14 +1,15 @@
 """Leaves superseded rows out of the segments of OFFLINE: Pinot's UpsertCompactionTask. Decisions: docs/adr/0018.
 
-A row is superseded when a greater one of its key stands: no query shows it again, for a winner that goes leaves a
-delete marker. Corrections supersede nothing here: their revert must find what they replaced. Each segment is one act,
-as a merge is: the same sequence, and what a death leaves.
+A row is superseded when a greater one of its key stands: no query shows it again, whatever becomes of that one. What a
+correction put in supersedes nothing while it can be reverted, for its revert must find what it replaced. Each segment
+is one act, as a merge is: the same sequence, and what a death leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import SpecError
 from hybrid.lake.layout import TableLayout, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between, lineage_acts, open_half
+from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, lineage_acts, open_half, texts
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merging.apart import claims_on, hidden_from, kept_apart
 from hybrid.move.merging.plan import NO_TIMES, Group
@@ -29,13 +30,16 @@ from hybrid.spec.table_config import BucketConfig, CompactionConfig, Half, Table
 from hybrid.table import columns
 from hybrid.table.buckets import bucket_of
 from hybrid.table.coverage_sql import covered_sql
+from hybrid.table.lineage import MERGE
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, winning_order
+from hybrid.table.state import Act
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Segments keep their times: none is cut where a bucket ends.
 _UNCUT = BucketConfig(bucket_ms=1 << 62)
+_CORRECTED = "corrections that can still be reverted"
 # What may come to a half between plan and commit: these take no winner away.
 _OFFLINE_ACTS, _REALTIME_ACTS = frozenset({"merge", "move"}), frozenset({"flow", "ingest", "seal"})
 _BEST, _ORDER, _HERE = "_hy_best", "_hy_order", "_hy_here"
@@ -94,9 +98,9 @@ class _Run:
                 "its boundary hides offline rows for now (mode pinot, or set by hand), so which win may change"
             )
             return
-        old = self._old_enough(
-            spec, base, kept_apart(spec, self.layout, base, lineage, self.now_ms, leaves_out=True).why
-        )
+        apart = kept_apart(spec, self.layout, base, lineage, self.now_ms, leaves_out=True)
+        corrected = _corrected(lineage, self.now_ms - spec.revert_window_ms)
+        old = self._old_enough(spec, base, lambda one: _CORRECTED if one.name in corrected else apart.why(one))
         if not old:
             self.nothing = "no segment was last written before the buffer"
             return
@@ -112,7 +116,7 @@ class _Run:
         )
         with self.bench.staging(self.layout, new_act_id("compaction")) as folder:
             self.bench.progress.say(f"Looking for superseded rows in {counted(len(old), 'segment')} of '{spec.name}'.")
-            superseded = _staged(self.bench, spec, base, realtime, folder / "superseded")
+            superseded = _staged(self.bench, spec, base, realtime, corrected, folder / "superseded")
             counts = {row[0]: int(row[1]) for row in superseded.groupBy(columns.SEGMENT).count().collect()}
             groups = _groups(require_compaction(spec), old, counts)
             if not groups:
@@ -157,7 +161,12 @@ class _Run:
 
 
 def _staged(
-    bench: Workbench, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, path: Path
+    bench: Workbench,
+    spec: TableSpec,
+    base: HalfSnapshot,
+    realtime: HalfSnapshot | None,
+    corrected: Collection[str],
+    path: Path,
 ) -> DataFrame:
     """What tells the superseded rows of OFFLINE, as `_deciding` has it."""
     from pyspark.sql import Window
@@ -173,12 +182,23 @@ def _staged(
         beside = _rows(bench, realtime).where(columns.rows_sql(spec.name))
         beside = beside.where(f"NOT {covered_sql(base.offline.boundary)}").select(*map(quoted, wanted))
         rows = rows.unionByName(beside.withColumn(_HERE, F.lit(False)))
-    stands = F.when(quoted(columns.CONNECTOR) != REPLACEMENT_CONNECTOR, F.col(_ORDER))
+    may_go = (quoted(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) | quoted(columns.SEGMENT).isin(list(corrected))
+    stands = F.when(~may_go, F.col(_ORDER))
     best = F.max(stands).over(Window.partitionBy(*keys))
     found = rows.withColumn(_ORDER, order).withColumn(_BEST, best).where(F.col(_HERE) & (F.col(_ORDER) < F.col(_BEST)))
     superseded = found.select(*map(quoted, wanted))
     superseded.write.parquet(str(path))
     return bench.spark.read.schema(superseded.schema).parquet(str(path))
+
+
+def _corrected(lineage: Sequence[Act], since_ms: int) -> set[str]:
+    """Segments that corrections since then have put in, which can be reverted, and what these were merged into."""
+    found: set[str] = set()
+    for act in reversed(lineage):
+        is_old = datetime.fromisoformat(act.at).timestamp() * 1000 < since_ms
+        if (act.kind != MERGE and not is_old) or not found.isdisjoint(texts(act.detail["segments_from"])):
+            found.update(texts(act.detail["segments_to"]))
+    return found
 
 
 def _deciding(spec: TableSpec) -> list[str]:
@@ -218,4 +238,5 @@ def _only(base: HalfSnapshot, current: HalfSnapshot, kinds: frozenset[str]) -> b
     if current.table_id != base.table_id:
         return False
     acts = acts_between(base.path, base.version, current.version)
-    return acts is not None and len(acts) == current.version - base.version and all(act.kind in kinds for act in acts)
+    known = acts is not None and all(act.kind in kinds for act in acts)
+    return known and not foreign_between(base.path, base.version, current.version)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
-from hybrid.lake.log import HalfSnapshot, open_half, read_commit
+from hybrid.lake.log import HalfSnapshot, acts_between, open_half, read_commit
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.replace.diff import Difference, difference
@@ -18,12 +18,16 @@ from hybrid.replace.netted import refuse_swallowing
 from hybrid.replace.refreshed import refreshes_of, refuse_refreshed
 from hybrid.replace.report import JobReport, numbers, report_of, shown
 from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of
+from hybrid.spec.compaction_json import COMPACTION_TASK
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
+from hybrid.table.state import PURGE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# Acts that take rows away without a marker where no older row is left.
+_REMOVING = frozenset({PURGE, "retention"})
 _TIME_TRAVEL = ("TIME_TRAVEL", "VERSION_NOT_CONTIGUOUS", "DELTA_VERSION_NOT_FOUND", "retention")
 
 
@@ -129,7 +133,10 @@ def _revert(
     asked: _Asked,
 ) -> JobReport:
     for entry in taken.entries:
+        if read_commit(base.path, entry.version) is None:
+            raise _expired(taken, f"its commit {entry.version} has left the log")
         _refuse_if_not_newest(entry, entries, base)
+        _refuse_if_superseding_went(entry, base)
     restored = _old_rows(bench, spec, base.path, taken)
     bench.progress.say(f"Comparing what '{taken.id}' replaced with what '{spec.name}' holds.")
     names = (taken.new, taken.old)
@@ -144,9 +151,13 @@ def _revert(
     who = {"reason": asked.reason, "user": asked.user}
     lineage = lineage_of(base, names, found, sentence, **who, reverts=taken.id)
     bench.progress.say(f"Putting {shown(names[1] or names[0])} of '{spec.name}' back.")
-    swap = Swap(
-        asked.act_id, "revert", base, lineage, lambda _: restored, lambda now: refreshes_of(now) == refreshes_of(base)
-    )
+
+    def holds(now: HalfSnapshot) -> bool:
+        for entry in taken.entries:
+            _refuse_if_superseding_went(entry, now)
+        return refreshes_of(now) == refreshes_of(base)
+
+    swap = Swap(asked.act_id, "revert", base, lineage, lambda _: restored, holds)
     version = commit_swap(bench, spec, layout, swap)
     return report_of(spec.name, names, found, sentence, act=asked.act_id, version=version)
 
@@ -189,7 +200,6 @@ def _refuse_if_written_anew(entry: ReplacementEntry, entries: Sequence[Replaceme
     there = {file.path for file in base.files if file.segment in entry.lineage.segments_to}
     held = {file.segment for file in base.files}
     written = _written_by([*_restoring(entry, entries), entry], base, entry.lineage.segments_to)
-    written = there if written is None else written
     gone = sorted(set(entry.lineage.segments_to) - held)
     if gone:
         raise ConflictError(f"'{entry.id}' cannot be reverted: {shown(gone)} does not exist any more.")
@@ -201,18 +211,31 @@ def _refuse_if_written_anew(entry: ReplacementEntry, entries: Sequence[Replaceme
         )
 
 
-def _written_by(entries: Sequence[ReplacementEntry], base: HalfSnapshot, segments: Collection[str]) -> set[str] | None:
-    """The files of some segments, as the newest of these entries that wrote each did; None: one is not in the log."""
+def _written_by(entries: Sequence[ReplacementEntry], base: HalfSnapshot, segments: Collection[str]) -> set[str]:
+    """The files of some segments, as the newest of these entries that wrote each did. The log has them all."""
     found: dict[str, set[str]] = {}
     for entry in entries:
         commit = read_commit(base.path, entry.version)
-        if commit is None:
-            return None
+        assert commit is not None
         for segment in set(segments) - found.keys():
             files = {file.path for file in commit.added if file.segment == segment}
             if files:
                 found[segment] = files
     return set().union(*found.values())
+
+
+def _refuse_if_superseding_went(entry: ReplacementEntry, base: HalfSnapshot) -> None:
+    """ConflictError when what superseded the rows that a compaction left out may have gone: they would be seen."""
+    if entry.lineage.source != COMPACTION_TASK:
+        return
+    acts = acts_between(base.path, entry.version, base.version)
+    gone = next((act for act in acts or () if act.kind in _REMOVING), None)
+    if acts is None or gone is not None:
+        by = f"'{gone.id}' of {gone.at} has" if gone is not None else "an act whose entry has left the log may have"
+        raise ConflictError(
+            f"'{entry.id}' cannot be reverted: it left superseded rows out, and {by} removed rows that superseded "
+            "them. Nothing was changed."
+        )
 
 
 def _old_rows(bench: Workbench, spec: TableSpec, path: Path, taken: _Taken) -> DataFrame:

@@ -33,7 +33,7 @@ from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
 from hybrid.spec.table_config import BoundaryMode, Half, MergeType, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
-from hybrid.spec.task_schedules import EVERY_HOUR, EVERY_NIGHT, OPTIMIZE_SCHEDULE, VACUUM_SCHEDULE, parse_schedule
+from hybrid.spec.task_schedules import EVERY_HOUR, EVERY_SIX_HOURS, OPTIMIZE_SCHEDULE, VACUUM_SCHEDULE, parse_schedule
 from hybrid.spec.types import DataType
 from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move, parse_upsert, upsert_warnings
 
@@ -91,7 +91,7 @@ def parse_table(
         merge_levels=parse_merges(offline, upsert is not None, time_column),
         merge_schedule=parse_merge_schedule(offline),
         compaction=parse_compaction({half: _tasks(top) for half, top in halves.items()}, upsert is not None),
-        vacuum_schedule=parse_schedule(halves, VACUUM_SCHEDULE, EVERY_NIGHT),
+        vacuum_schedule=parse_schedule(halves, VACUUM_SCHEDULE, EVERY_SIX_HOURS),
         optimize_schedule=parse_schedule(halves, OPTIMIZE_SCHEDULE, EVERY_HOUR) if realtime else None,
         boundary_lag_ms=_LAG_HOURLY_MS if batch.hourly else _LAG_DAILY_MS,
         batch=batch,

@@ -11,7 +11,7 @@ from hybrid.spec.table_config import Half
 VACUUM_TASK, VACUUM_SCHEDULE = "VacuumTask", "hybrid.vacuumSchedule"
 OPTIMIZE_TASK, OPTIMIZE_SCHEDULE = "OptimizeTask", "hybrid.optimizeSchedule"
 # At odd times, so that they do not meet what people schedule at full hours.
-EVERY_NIGHT, EVERY_HOUR = "0 17 3 * * ?", "0 41 * * * ?"
+EVERY_SIX_HOURS, EVERY_HOUR = "0 17 0/6 * * ?", "0 41 * * * ?"
 NEVER = "never"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.errors import SpecError
+from hybrid.errors import ConflictError, SpecError
 from hybrid.lake.workbench import Workbench
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.report import MergeReport
@@ -82,6 +82,31 @@ def test_a_correction_supersedes_nothing_for_it_may_be_reverted(make: Make) -> N
     correction = KEY._replace(connector=REPLACEMENT_CONNECTOR, topic="act-000000000001")
     table.add(row(1, 6, 0, "new", 2.0, op="row", key=correction), kind="replace")
     assert not compact(table).committed
+
+
+def test_what_a_correction_put_in_supersedes_nothing_while_it_can_be_reverted(make: Make) -> None:
+    table = make(revert_window_ms=FAR)
+    table.add(
+        row(1, 5, 0, "old", 1.0, op="row"), row(1, 6, 0, "new", 2.0, op="row", key=KEY._replace(connector="replay/x"))
+    )
+    table.halves.commit_entry("backfill", segments_to=["new"])
+    table.halves.commit_entry("merge", segments_from=["old"], segments_to=["old"])
+    report = compact(table)
+    assert not report.committed and report.kept == {"corrections that can still be reverted": ("new",)}
+    table.halves.spec = replace(table.halves.spec, revert_window_ms=0)
+    assert compact(table).committed
+
+
+def test_it_is_not_reverted_when_what_superseded_the_rows_may_have_gone(make: Make) -> None:
+    table = make()
+    table.add(
+        row(1, 5, 0, "old", 1.0, op="row"), row(2, 5, 1, "old", 1.0, op="row"), row(1, 6, 2, "new", 2.0, op="row")
+    )
+    (merged,) = compact(table).merged
+    table.add(kind="retention")
+    with pytest.raises(ConflictError, match=r"'retention-[0-9]+' of .* has removed rows that superseded them"):
+        table.revert(str(merged.act))
+    assert "old" not in table.segments()
 
 
 def test_rows_of_one_message_are_told_apart(make: Make) -> None:

@@ -6,15 +6,8 @@ import random
 from itertools import combinations
 
 from hybrid.lake.log import DataFile
-from hybrid.move.retention.plan import (
-    Aged,
-    below_all_others,
-    by_age,
-    covered_by_itself,
-    floor_of_offline,
-    last_of,
-    never_shown,
-)
+from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
+from hybrid.move.segments import Aged, by_age, last_of
 from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.effective import EffectiveBoundary

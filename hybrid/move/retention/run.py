@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, in_files, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between, open_half
+from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.retention.markers import Markers, deciding, stage_markers
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
@@ -297,7 +297,7 @@ class _Run:
         same = current.table_id == base.table_id and all(files.get(one.name) == one.files for one in going)
         if same and strict:
             acts = acts_between(base.path, base.version, current.version)
-            foreign = acts is None or len(acts) < current.version - base.version
+            foreign = acts is None or foreign_between(base.path, base.version, current.version)
             adding = _ADDING if base.path.name == Half.REALTIME else frozenset[str]()
             same = not foreign and all(act.kind in adding for act in acts or ())
         if not same:

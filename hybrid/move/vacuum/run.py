@@ -64,7 +64,11 @@ class _Half:
         before_ms = (self._now_ms - window.log_ms) // _DAY_MS * _DAY_MS
         log = expired_log(base, before_ms)
         if log.commits and not self._dry_run:
-            self._clean(base, log)
+            try:
+                self._clean(base, log)
+            except DataError as error:  # the other half's is cleaned all the same
+                kept.append(f"its log was not cleaned: {str(error).rstrip('.')}")
+                return Removed(self._half, len(files), sum(one.bytes for one in files), kept=tuple(kept))
         if not log.commits:
             kept.append(f"of its log from before {utc(before_ms)} nothing goes: {log.why}")
         return Removed(self._half, len(files), sum(one.bytes for one in files), log.commits, log.bytes, tuple(kept))
