@@ -20,16 +20,22 @@ from hybrid.table.state import RealtimeState
 
 _ENTRY = re.compile(r"(\d{20})\.json")
 _TIME = re.compile(rb'\{"commitInfo":\{"timestamp":(\d+)')
+# Clocks of two machines differ by less.
+_AHEAD_MS = 3_600_000
 _HEAD_BYTES = 64  # Spark and delta-rs write the time first
 
 
 @dataclass(frozen=True)
 class VersionThen:
-    """The version at a moment; None before the log's first entry, which is `first` and was committed at `first_ms`."""
+    """The version at a moment; None before the log's first entry, which is `first` and was committed at `first_ms`.
+
+    `ahead`: the clock of the next version was ahead by more than an hour, for later ones have a time up to the moment.
+    """
 
     version: int | None
     first: int
     first_ms: int
+    ahead: int | None = None
 
 
 def version_then(path: Path, newest: int, time_ms: int) -> VersionThen:
@@ -42,7 +48,9 @@ def version_then(path: Path, newest: int, time_ms: int) -> VersionThen:
         if place == 0:
             first, first_ms = version, committed_ms
         if committed_ms > time_ms or version > newest:
-            break
+            later = (_committed_ms(log / one) for one in names[place + 1 :])
+            is_ahead = committed_ms - time_ms > _AHEAD_MS and any(one <= time_ms for one in later)
+            return VersionThen(found, first, first_ms, version if is_ahead else None)
         found = version
     return VersionThen(found, first, first_ms)
 
@@ -93,12 +101,12 @@ def brought_after(realtime: HalfSnapshot, ends: Offsets, newest: int, table: str
     return Brought(tuple(files), version, state, left)
 
 
-def dropped_below(realtime: HalfSnapshot) -> int | None:
-    """The floor that retention gave OFFLINE before it last dropped realtime rows, up to a version; None without one."""
+def relied_on(realtime: HalfSnapshot) -> int | None:
+    """The OFFLINE version that answers for what retention last dropped up to a REALTIME version; None without one."""
     for _, state in own_states(realtime.path, realtime.version):
         if state.act.kind == "retention":
-            floor = state.act.detail.get("floor_ms")
-            return floor if isinstance(floor, int) else None
+            found = state.act.detail.get("offline_version")
+            return found if isinstance(found, int) else None
     return None
 
 
@@ -112,7 +120,7 @@ def _committed_ms(entry: Path) -> int:
     if found is not None:
         return int(found[1])
     for line in entry.read_text(encoding="utf-8").split("\n"):
-        told = json.loads(line).get("commitInfo", {}).get("timestamp") if '"commitInfo"' in line else None
+        told = (json.loads(line).get("commitInfo") or {}).get("timestamp") if '"commitInfo"' in line else None
         if isinstance(told, int):
             return told
     return int(entry.stat().st_mtime * 1000)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hybrid.errors import DataError, NotFoundError, QueryError
-from hybrid.lake.history import Brought, brought_after, committed_ms, dropped_below, version_then
+from hybrid.lake.history import Brought, brought_after, committed_ms, relied_on, version_then
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.plain import utc
@@ -31,6 +31,7 @@ AS_OF_OPTION = "asof"
 WRONG, GONE = 700, 200
 _WAIT_S, _POLL_S = 3.0, 0.05
 _PART = re.compile(r"([A-Za-z0-9_]+)\[([^\[\]]*)\]\s*")
+_POSITION = re.compile(r"[^/].*/[^/]+/[0-9]{1,9}/[0-9]{1,9}@[0-9]{1,18}")
 _LIKE = "Write it like 'orders[OFFLINE=3 REALTIME=7]', as 2021-09-24T08:00:00Z, or in epoch milliseconds."
 
 
@@ -62,7 +63,7 @@ class AsOf:
         text = text.strip()
         if "[" in text:
             return cls(tables=_named(text))
-        time_ms = int(text) if re.fullmatch(r"\d{1,18}", text) else parse_instant(text)
+        time_ms = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else parse_instant(text)
         if isinstance(time_ms, str):
             raise _wrong(f"asOf: '{text[:100]}' is no revision, and as a time it {time_ms}.", _LIKE)
         if time_ms > now_ms:
@@ -118,6 +119,7 @@ class PastTable:
             return Past(self._at(wanted.time_ms))
         named = next(one for one in wanted.tables if one.table == self._spec.name)
         halves = PinnedHalves(self._named(named, Half.OFFLINE), self._named(named, Half.REALTIME))
+        self._refuse_strange(named, halves.realtime)
         self._refuse_lacking(named, halves)
         self._refuse_apart(halves)
         self._refuse_other_table(named, halves)
@@ -143,6 +145,12 @@ class PastTable:
                 raise _gone(
                     f"The log of {self._of(half)} reaches back to version {then.first} only, which was committed at "
                     f"{utc(then.first_ms)}: what it held at {utc(time_ms)} is no longer known."
+                )
+            if then.ahead is not None:
+                raise _wrong(
+                    f"asOf: version {then.ahead} of {self._of(half)} was committed by a clock that was ahead, and "
+                    f"later ones up to {utc(time_ms)}: which version stood then cannot be told by time.",
+                    "Name versions: orders[OFFLINE=3 REALTIME=7]",
                 )
             found[half] = self._open(half, then.version) if then.version is not None else None
             firsts.append(then.first_ms)
@@ -186,19 +194,27 @@ class PastTable:
             if first_ms is None or then_ms is None or first_ms <= then_ms:
                 raise _wrong(f"asOf: the revision names no version of {self._of(half)}.", _LIKE)
 
+    def _refuse_strange(self, named: NamedVersions, realtime: HalfSnapshot | None) -> None:
+        """QueryError for positions of what the table does not read: names become SQL, and code of views."""
+        known = {(key.connector, key.topic) for key in (realtime.realtime.offsets if realtime is not None else {})}
+        if self._spec.stream is not None:
+            known.add((self._spec.stream.connector, self._spec.stream.topic))
+        for key in named.tail:
+            if (key.connector, key.topic) not in known:
+                raise _wrong(f"asOf: table '{self._spec.name}' reads nothing from '{key}', which the tail names.")
+
     def _refuse_apart(self, halves: PinnedHalves) -> None:
         """QueryError when REALTIME has dropped what this OFFLINE version does not cover: rows would be in neither."""
         offline, realtime = halves.offline, halves.realtime
         if offline is None or realtime is None:
             return
-        floor_ms = offline.offline.boundary.floor_ms
-        if self._newest[Half.OFFLINE].offline.boundary.floor_ms == floor_ms:
+        if self._newest[Half.OFFLINE].offline.boundary.floor_ms is None:  # nothing was ever dropped
             return
-        dropped_ms = dropped_below(realtime)
-        if dropped_ms is not None and (floor_ms is None or floor_ms < dropped_ms):
+        needed = relied_on(realtime)
+        if needed is not None and offline.version < needed:
             raise _gone(
-                f"REALTIME={realtime.version} of '{self._spec.name}' has dropped rows before {utc(dropped_ms)} that "
-                f"OFFLINE={offline.version} does not answer for: the two never stood together."
+                f"REALTIME={realtime.version} of '{self._spec.name}' has dropped rows for which OFFLINE={needed} and "
+                f"later ones answer, and not OFFLINE={offline.version}: the two never stood together."
             )
 
     def _refuse_other_table(self, named: NamedVersions, halves: PinnedHalves) -> None:
@@ -312,7 +328,10 @@ def _positions(table: str, text: str | None) -> dict[PartitionKey, int]:
     try:
         if not (text.startswith("{") and text.endswith("}")):
             raise ValueError(text)
-        pairs = (one.rpartition("@") for one in text[1:-1].split(",") if one)
+        words = [one for one in text[1:-1].split(",") if one]
+        if not all(_POSITION.fullmatch(one) for one in words):
+            raise ValueError(text)
+        pairs = (one.rpartition("@") for one in words)
         return {PartitionKey.parse(key): int(offset) for key, _, offset in pairs}
     except ValueError:
         raise _wrong(f"asOf: '{text}' is no tail of '{table}': it is written {{kafka/orders/0/0@120}}.") from None

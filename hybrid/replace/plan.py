@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
-from hybrid.lake.log import DataFile, HalfSnapshot, open_half
+from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.cover import Stretch, covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
@@ -23,6 +23,7 @@ from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from hybrid.table.names import time_value
+from hybrid.table.state import PURGE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -84,6 +85,7 @@ def plan_job(
         return fresh(arrival) if markers is None else fresh(arrival).unionByName(markers)
 
     def holds(current: HalfSnapshot) -> bool:
+        _refuse_purged(spec, job, current)
         return _version_read(job) in (None, current.version) and going(current) == gone
 
     marked = {row[0] for row in markers.select(columns.SEGMENT).distinct().collect()} if markers is not None else set()
@@ -113,11 +115,23 @@ def _going(
 
 def refuse_outdated(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
     """ConflictError when the half has changed since the job's rows were read from it: the change would be undone."""
+    _refuse_purged(spec, job, base)
     read = _version_read(job)
     if read is not None and read != base.version:
         raise ConflictError(
             f"OFFLINE of '{spec.name}' has changed since the statement was answered: version {read} was read, and "
             f"{base.version} is the newest. Nothing was changed.",
+            hint="Run the job again.",
+        )
+
+
+def _refuse_purged(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
+    """ConflictError when rows were purged since an old revision was asked for the job's rows, or may have been."""
+    seen = job.statement.seen_version if job.statement is not None else None
+    acts = acts_between(base.path, seen, base.version) if seen is not None else []
+    if acts is None or any(act.kind == PURGE for act in acts):
+        raise ConflictError(
+            f"Rows of '{spec.name}' were purged since the statement was answered. Nothing was changed.",
             hint="Run the job again.",
         )
 

@@ -62,12 +62,14 @@ class AnsweredStatement:
     """A statement whose rows are a job's input. `revision` says what they were read from.
 
     `offline_version` is the version of the job's own OFFLINE half that they were read from and that has to be the
-    newest at the swap; None for other tables, and for a revision that was asked for.
+    newest at the swap; None for other tables, and for a revision that was asked for. Then `seen_version` is the newest
+    one when it was answered: what is purged after it must not come back.
     """
 
     sql: str
     revision: str
     offline_version: int | None
+    seen_version: int | None = None
 
 
 @dataclass(frozen=True)

@@ -476,7 +476,8 @@ def test_its_acts_say_what_they_did(make: Callable[..., Aging]) -> None:
         "segments": ["o0", "o1"], "rows": 2, "markers": 0, "before_ms": 2 * DAY, "floor_ms": 2 * DAY + 1,
     }  # fmt: skip
     assert dict(acts[REALTIME].detail) == {
-        "segments": [rt(0), rt(1), rt(2)], "rows": 3, "markers": 0, "before_ms": 3 * DAY, "floor_ms": 2 * DAY + 1,
+        "segments": [rt(0), rt(1), rt(2)], "rows": 3, "markers": 0, "before_ms": 3 * DAY,
+        "offline_version": table.half(OFFLINE).version,
     }  # fmt: skip
 
 

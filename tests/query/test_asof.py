@@ -213,6 +213,12 @@ def test_a_time_is_what_was_committed_up_to_it(make: Make, ask: Ask) -> None:
     stamp(halves, Half.REALTIME, 3, base + 1200)
     assert at(1500)[0] == [(1, "a")] and at(2999)[0] == [(1, "moved")]
     assert at(3000)[0] == [(1, "moved"), (2, "a"), (4, "a")]
+    # It was ahead for one commit: what stood until then cannot be told by time.
+    stamp(halves, Half.REALTIME, 2, base + 10**9)
+    assert "version 2 of REALTIME of 'orders' was committed by a clock that was ahead" in refused(
+        ask, halves, base + 2000
+    )
+    stamp(halves, Half.REALTIME, 2, base + 3000)
     # A commit of another tool without a time: its file's.
     halves.commit_realtime([row(5, 500, 3)], offsets={KEY: 4})
     stamp(halves, Half.REALTIME, 4, None)
@@ -233,6 +239,9 @@ def test_a_time_is_what_was_committed_up_to_it(make: Make, ask: Ask) -> None:
         ("orders[boundary=none{}]", "names no version"),
         ("orders[OFFLINE=0 REALTIME=0] orders[OFFLINE=0 REALTIME=0]", "names a table twice"),
         ("orders[OFFLINE=0 REALTIME=0 tail={x@y}]", "'{x@y}' is no tail"),
+        ("orders[OFFLINE=0 REALTIME=0 tail={kafka/orders/0/0@-3}]", "is no tail"),
+        ("orders[OFFLINE=0 REALTIME=0 tail={coding:utf-7;/t/0/0@0}]", "reads nothing from 'coding:utf-7;/t/0/0'"),
+        ("orders[OFFLINE=0 REALTIME=0 tail={kafka/t\\/0/0@0}]", "reads nothing from"),
         ("orders[OFFLINE=0 REALTIME=0 plan=p-1]", "as backfill plan 'p-1' would make it"),
         ("events[OFFLINE=0]", "the revision is of 'events'; the statement reads table 'orders' too"),
         ("orders[OFFLINE=0 REALTIME=9]", "REALTIME of 'orders' has no version 9: its newest is 0"),
@@ -319,15 +328,13 @@ def test_halves_that_never_stood_together(make: Make, ask: Ask) -> None:
     whole = both(ask, halves)
     halves.commit_offline([], Boundary(200, {KEY: 4}, floor_ms=101))
     dropping = Act(
-        "retention-9", halves.realtime.act.number + 1, "retention", halves.realtime.act.at, {"floor_ms": 101}
+        "retention-9", halves.realtime.act.number + 1, "retention", halves.realtime.act.at, {"offline_version": 2}
     )
     halves.realtime = replace(halves.realtime, act=dropping)
     halves._append(Half.REALTIME, [])
     assert told(ask, halves, whole[1]) == whole
     assert both(ask, halves)[0] == whole[0]
-    assert "OFFLINE=0 does not answer for: the two never stood together" in refused(
-        ask, halves, "orders[OFFLINE=0 REALTIME=2]"
-    )
+    assert "and not OFFLINE=0: the two never stood together" in refused(ask, halves, "orders[OFFLINE=0 REALTIME=2]")
     assert ids(ask(halves, ALL.format("orders"), as_of="orders[OFFLINE=2 REALTIME=2]")) == [0, 1, 2, 3]
     assert ids(ask(halves, ALL.format("orders"), as_of="orders[OFFLINE=0 REALTIME=1]")) == [0, 1, 2, 3]
 

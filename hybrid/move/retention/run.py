@@ -272,9 +272,10 @@ class _Run:
         with self._bench.lock(self._layout, Half.REALTIME):
             current = open_half(plan.base.path)
             self._refuse_changed(plan.base, current, plan.going, strict=plan.strict and not self._has_boundary)
-            # So that nobody puts this version beside an OFFLINE version that does not cover what goes.
-            floor = {"floor_ms": _floor_of(plan)} if self._has_boundary else {}
-            state = replace(current.realtime, act=self._act(current.state, {**_detail(plan), **floor}))
+            # So that nobody puts this version beside an OFFLINE version that does not answer for what goes.
+            offline = self._layout.half(Half.OFFLINE)
+            beside = {"offline_version": open_half(offline).version} if self._has_boundary else {}
+            state = replace(current.realtime, act=self._act(current.state, {**_detail(plan), **beside}))
             frame = self._frame(Half.REALTIME, plan.markers, plan.names)
             version = commit_act(frame, current.path, state, planned=current.version, replacing=plan.names)
         self._told.dropped.append(plan.dropped(version))

@@ -5,6 +5,7 @@ Files rather than `scan_delta`, which would need a second package, and reads no 
 
 from __future__ import annotations
 
+from hybrid.errors import QueryError
 from hybrid.query.views.python import commented
 from hybrid.query.views.reads import ViewReads
 from hybrid.spec.schema import FieldSpec
@@ -30,7 +31,13 @@ _HIDDEN = {"string": "pl.String", "int": "pl.Int32", "bigint": "pl.Int64"}
 
 
 def polars_code(reads: ViewReads) -> str:
-    """The code; `view` in it is a LazyFrame."""
+    """The code; `view` in it is a LazyFrame. QueryError for a column whose name Polars takes for a pattern."""
+    for field in reads.fields:
+        if field.name == "*" or (field.name.startswith("^") and field.name.endswith("$")):
+            raise QueryError(
+                f"Column '{field.name}' of '{reads.spec.name}' has a name that Polars takes for a pattern of names.",
+                hint="--for duckdb, or --for spark",
+            )
     types = {field.name: _type(field) for field in reads.fields}
     hidden = {name: _HIDDEN[kind] for name, kind in columns.HIDDEN if name != columns.SEGMENT}
     typed = "".join(f"    {name!r}: {kind},\n" for name, kind in {**types, **hidden}.items())

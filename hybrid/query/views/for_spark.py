@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hybrid.errors import QueryError
+from hybrid.lake.history import committed_ms
 from hybrid.lake.log import HalfSnapshot
+from hybrid.query.asof import refuse_missing
 from hybrid.query.views.python import commented, long_text
 from hybrid.query.views.reads import ViewReads, stored_columns, version_with
 from hybrid.query.views.statement import Source, Words, statement
@@ -14,10 +17,16 @@ from hybrid.table.coverage_sql import frontier_sql
 
 
 def spark_code(reads: ViewReads) -> str:
-    """The code; `view` in it is a DataFrame. QueryError when no version of REALTIME holds the revision's tail."""
+    """The code; `view` in it is a DataFrame.
+
+    QueryError when no version of REALTIME holds the revision's tail, or Delta does not read a version any more: it
+    reads versions whole, also files that the boundary covers, and none that is older than the revert window.
+    """
     sources, loads = [], []
     for part in reads.parts.values():
         half = _half(reads, part.name)
+        refuse_missing(reads.spec.name, half.files)
+        _refuse_old(reads, half)
         name, conditions = part.name.lower(), list[str]()
         if part.name != "OFFLINE":
             conditions.append(rows_sql(reads.spec.name))
@@ -54,6 +63,16 @@ def _half(reads: ViewReads, part: str) -> HalfSnapshot:
     found = halves.offline if part == "OFFLINE" else halves.realtime
     assert found is not None
     return found
+
+
+def _refuse_old(reads: ViewReads, half: HalfSnapshot) -> None:
+    at_ms = committed_ms(half.path, half.version)
+    if at_ms is None or at_ms < reads.now_ms - reads.spec.revert_window_ms:
+        raise QueryError(
+            f"Version {half.version} of {half.path.name} of '{reads.spec.name}' is older than its revert window, and "
+            "Delta does not travel to it any more.",
+            hint="Its files are there: --for duckdb, or --for polars",
+        )
 
 
 def _load(half: HalfSnapshot) -> str:

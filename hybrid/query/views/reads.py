@@ -36,7 +36,7 @@ class Part:
 class ViewReads:
     """A table at one revision. `parts` are OFFLINE, REALTIME and LATER (the tail's rows that are committed by now).
 
-    `evolved`: some file lacks a column that the table has.
+    `evolved`: some file lacks a column that the table has. `now_ms` is the clock.
     """
 
     pinned: PinnedTable
@@ -44,6 +44,7 @@ class ViewReads:
     revision: str
     parts: Mapping[str, Part]
     evolved: bool
+    now_ms: int
 
     @property
     def spec(self) -> TableSpec:
@@ -111,7 +112,7 @@ def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None) -> View
         for half, columns in there.items()
     }
     evolved = any(wanted - one for columns in there.values() for one in columns)
-    return ViewReads(ref.pinned, scan, str(plan.revision), parts, evolved)
+    return ViewReads(ref.pinned, scan, str(plan.revision), parts, evolved, now_ms)
 
 
 def stored_columns(half: HalfSnapshot) -> frozenset[str]:
