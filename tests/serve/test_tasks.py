@@ -63,7 +63,7 @@ def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
 
 def test_schedules(orders: App) -> None:
     told = {found["type"]: found["schedule"] for found in orders.get("/tasks/schedules")}
-    assert told == {OPTIMIZE: "0 41 * * * ?", VACUUM: "0 17 3 * * ?"}
+    assert told == {OPTIMIZE: "0 41 * * * ?", VACUUM: "0 17 0/6 * * ?"}
     config = orders.get("/tables/orders")["REALTIME"]
     config["metadata"] = {"customConfigs": {"hybrid.optimizeSchedule": "never", "hybrid.vacuumSchedule": "Never"}}
     config["task"]["taskTypeConfigsMap"][MOVE]["schedule"] = "0 0/5 * * * ?"

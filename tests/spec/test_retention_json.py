@@ -123,10 +123,10 @@ def test_schedules_of_tasks_that_no_config_names() -> None:
     def told(spec: TableSpec) -> list[str | None]:
         return [cron.text if cron is not None else None for cron in (spec.vacuum_schedule, spec.optimize_schedule)]
 
-    assert told(found(None, None)) == ["0 17 3 * * ?", "0 41 * * * ?"]
+    assert told(found(None, None)) == ["0 17 0/6 * * ?", "0 41 * * * ?"]
     assert told(found("0 5 * * *", None)) == told(found(None, "0 5 * * *")) == ["0 5 * * *"] * 2
     assert told(found("never", "never")) == [None, None] and not found("never", None).warnings
     with pytest.raises(SpecError, match=r"hybrid\.vacuumSchedule: 'never' is another one than in t\.json"):
         found("0 5 * * *", "never")
     alone = parse_table(SCHEMA, "s.json", [(OFFLINE, "t.json")])
-    assert told(alone) == ["0 17 3 * * ?", None]
+    assert told(alone) == ["0 17 0/6 * * ?", None]
