@@ -76,14 +76,14 @@ def answered(
 
     home.bench.progress.say("Answering the statement.")
     options = QueryOptions(whole=True)
+    # Of an old revision what comes after it does not matter, for that is what was asked for; but a purge does.
+    is_past = AS_OF_OPTION in parse_statement(sql).options
     into = home.table(table)
-    seen = into.half(Half.OFFLINE).version if Half.OFFLINE in into.spec.halves else None
+    seen = into.half(Half.OFFLINE).version if is_past and Half.OFFLINE in into.spec.halves else None
     result = home.query(sql, options if tail is None else replace(options, tail=tail))
     _check_names(result)
-    # Of an old revision what comes after it does not matter: that is what was asked for.
-    is_past = AS_OF_OPTION in parse_statement(sql).options
     read = [one.offline for one in result.revision.tables if one.table == table and not is_past]
-    statement = AnsweredStatement(sql, str(result.revision), read[0] if read else None, seen if is_past else None)
+    statement = AnsweredStatement(sql, str(result.revision), read[0] if read else None, seen)
     with home.bench.staging(home.layout(table), new_act_id("query")) as folder:
         folder.mkdir()
         path = folder / "query.parquet"

@@ -50,6 +50,11 @@ def utc(time_ms: int) -> str:
     return text.replace("+00:00", "Z").replace(".000Z", "Z")
 
 
+def epoch_ms(iso: str) -> int:
+    """ISO 8601 with zone as epoch milliseconds."""
+    return int(datetime.fromisoformat(iso).timestamp() * 1000)
+
+
 def _instant(value: datetime) -> str:
     if value.utcoffset() is None:
         return value.isoformat()

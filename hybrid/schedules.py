@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hybrid.spec.cron import Cron
@@ -46,8 +45,3 @@ def _schedule(home: Hybrid, spec: TableSpec, kind: str, cron: Cron) -> Schedule:
         state, result = "WAITING", f"{last.id} {last.state}: {last.result or ''}".rstrip(": ")
     # The scheduler runs what was due since the last run that it had asked for; a time that has passed is due now.
     return Schedule(spec.name, kind, cron.text, cron.next_after(home.now_ms()), state, result)
-
-
-def epoch_ms(iso: str) -> int:
-    """ISO 8601 with zone as epoch milliseconds."""
-    return int(datetime.fromisoformat(iso).timestamp() * 1000)

@@ -108,8 +108,15 @@ class HalfSnapshot:
 
     def files_of(self, segment: str) -> tuple[str, ...]:
         """The data files of a segment, as paths in the half. They never change under one name."""
-        root = f"{self.path}/"
-        return tuple(sorted(file.path.removeprefix(root) for file in self.files if file.segment == segment))
+        return self._paths.get(segment, ())
+
+    @cached_property
+    def _paths(self) -> Mapping[str, tuple[str, ...]]:
+        """The data files of each segment, as `files_of` gives them."""
+        found: dict[str, list[str]] = {}
+        for file in self.files:
+            found.setdefault(file.segment, []).append(file.path.removeprefix(f"{self.path}/"))
+        return {segment: tuple(sorted(paths)) for segment, paths in found.items()}
 
     def with_files(self, files: Iterable[DataFile]) -> HalfSnapshot:
         """The half as if it held these files."""
@@ -270,8 +277,12 @@ def lineage_acts(half: HalfSnapshot) -> Iterator[tuple[int, Act]]:
 
 def segments_in_lineage(half: HalfSnapshot) -> set[str]:
     """Names that replacements of an OFFLINE half took away or put in: a revert may bring any of them back."""
-    details = [act.detail for _, act in lineage_acts(half)]
-    return {name for detail in details for key in ("segments_from", "segments_to") for name in texts(detail[key])}
+    return segments_named_by(act for _, act in lineage_acts(half))
+
+
+def segments_named_by(acts: Iterable[Act]) -> set[str]:
+    """Names of segments that acts took away or put in."""
+    return {name for act in acts for key in ("segments_from", "segments_to") for name in texts(act.detail.get(key))}
 
 
 def _kept_lineage(half: HalfSnapshot, pointer: LineagePointer) -> Iterator[tuple[int, Act]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -24,6 +23,7 @@ from hybrid.move.merging.plan import NO_TIMES, Group
 from hybrid.move.merging.report import Merged, MergeReport, Told
 from hybrid.move.merging.rewrite import Rewrite
 from hybrid.move.segments import Aged, by_age
+from hybrid.plain import epoch_ms
 from hybrid.progress import counted
 from hybrid.spec.compaction_json import COMPACTION_TASK
 from hybrid.spec.table_config import BucketConfig, CompactionConfig, Half, TableSpec
@@ -195,7 +195,7 @@ def _corrected(lineage: Sequence[Act], since_ms: int) -> set[str]:
     """Segments that corrections since then have put in, which can be reverted, and what these were merged into."""
     found: set[str] = set()
     for act in reversed(lineage):
-        is_old = datetime.fromisoformat(act.at).timestamp() * 1000 < since_ms
+        is_old = epoch_ms(act.at) < since_ms
         if (act.kind != MERGE and not is_old) or not found.isdisjoint(texts(act.detail["segments_from"])):
             found.update(texts(act.detail["segments_to"]))
     return found

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
+from hybrid.plain import epoch_ms
 from hybrid.query.connection import load_duckdb, locked_connection
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
@@ -136,15 +136,11 @@ def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:
     """Up to when everything that Kafka had is in the answer: now, or the last commit of a half without its tail."""
     halves = [(pinned.halves.realtime, pinned.tail) for pinned in plan.tables]
     seen = [
-        now_ms if tail.positions and plan.as_of is None else _instant_ms(half.realtime.act.at)
+        now_ms if tail.positions and plan.as_of is None else epoch_ms(half.realtime.act.at)
         for half, tail in halves
         if half is not None
     ]
     return min(seen, default=now_ms)
-
-
-def _instant_ms(iso: str) -> int:
-    return int(datetime.fromisoformat(iso).timestamp() * 1000)
 
 
 def _stats(plan: QueryPlan) -> QueryStats:

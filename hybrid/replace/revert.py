@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between, open_half, read_commit
+from hybrid.lake.log import HalfSnapshot, acts_between, has_entry, open_half, read_commit
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.replace.diff import Difference, difference
@@ -133,7 +133,7 @@ def _revert(
     asked: _Asked,
 ) -> JobReport:
     for entry in taken.entries:
-        if read_commit(base.path, entry.version) is None:
+        if not has_entry(base.path, entry.version):
             raise _expired(taken, f"its commit {entry.version} has left the log")
         _refuse_if_not_newest(entry, entries, base)
         _refuse_if_superseding_went(entry, base)

@@ -11,7 +11,7 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.consumption import ConsumingInfo, PauseStatus
 from hybrid.errors import NotFoundError, UsageError
 from hybrid.handle import Table
-from hybrid.schedules import epoch_ms
+from hybrid.plain import epoch_ms
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown

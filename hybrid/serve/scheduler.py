@@ -6,7 +6,8 @@ import logging
 
 from hybrid.api import Hybrid
 from hybrid.errors import HybridError
-from hybrid.schedules import SCHEDULE, epoch_ms
+from hybrid.plain import epoch_ms
+from hybrid.schedules import SCHEDULE
 from hybrid.spec.cron import Cron
 from hybrid.spec.table_config import TableSpec
 from hybrid.tasks import crons_of

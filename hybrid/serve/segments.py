@@ -10,8 +10,8 @@ from starlette.responses import JSONResponse
 from hybrid.errors import NotFoundError
 from hybrid.handle import Segment
 from hybrid.lake.pushes import OpenReplacement, PushState
+from hybrid.plain import epoch_ms
 from hybrid.replace.lineage import EntryState, ReplacementEntry
-from hybrid.schedules import epoch_ms
 from hybrid.serve.answers import not_built
 from hybrid.serve.context import context_of
 from hybrid.serve.named import HalfType, Named, TableName, named

@@ -12,7 +12,7 @@ from hybrid.spec.batch_ingestion import IngestionType, parse_batch_ingestion
 from hybrid.spec.cron import Cron
 from hybrid.spec.document import Section, shown
 from hybrid.spec.table_config import MergeLevel
-from hybrid.spec.upsert_json import parse_buckets, parse_schedule
+from hybrid.spec.upsert_json import parse_buckets, parse_schedule, tasks_of
 
 MERGE_TASK = "MergeRollupTask"
 _REQUIRED = ("bucketTimePeriod", "bufferTimePeriod")
@@ -38,10 +38,10 @@ def parse_merges(offline: Section | None, upsert: bool, time_column: str | None)
     if time_column is None:
         task.fail("timeColumnName", "is missing in segmentsConfig: segments are merged by buckets of time.")
     if parse_batch_ingestion(offline).type is IngestionType.REFRESH:
-        _place(offline).fail(MERGE_TASK, "cannot run on a REFRESH table: each push replaces segments by their names.")
+        tasks_of(offline).fail(MERGE_TASK, "cannot run on a REFRESH table: each push replaces segments by their names.")
     levels = [_level(name, section, upsert) for name, section in _levels(task).items()]
     if not levels:
-        _place(offline).fail(MERGE_TASK, f"names no level. {_EXAMPLE}")
+        tasks_of(offline).fail(MERGE_TASK, f"names no level. {_EXAMPLE}")
     return tuple(sorted(levels, key=lambda level: (level.bucket_ms, level.name)))
 
 
@@ -62,12 +62,8 @@ def merge_warnings(task: Section) -> Iterator[str]:
 
 
 def _task(offline: Section | None) -> Section | None:
-    place = _place(offline) if offline is not None else None
+    place = tasks_of(offline) if offline is not None else None
     return place.section(MERGE_TASK) if place is not None and MERGE_TASK in place.doc else None
-
-
-def _place(offline: Section) -> Section:
-    return offline.section("task").section("taskTypeConfigsMap")
 
 
 def _levels(task: Section) -> dict[str, Section]:

@@ -8,7 +8,7 @@ from hybrid.spec.batch_ingestion import IngestionType, parse_batch_ingestion
 from hybrid.spec.cron import Cron
 from hybrid.spec.document import Section
 from hybrid.spec.table_config import Half
-from hybrid.spec.task_schedules import parse_schedule
+from hybrid.spec.task_schedules import parse_upkeep_schedule
 
 # Pinot's RetentionManager: a task of its controller that no table config names.
 RETENTION_TASK = "RetentionManager"
@@ -41,7 +41,7 @@ def parse_retention(halves: Mapping[Half, Section], time_column: str | None) -> 
 
 def parse_retention_schedule(halves: Mapping[Half, Section], retention: Mapping[Half, int]) -> Cron | None:
     """When a server runs retention; None where nothing is dropped by age."""
-    found = parse_schedule(halves, RETENTION_SCHEDULE, EVERY_SIX_HOURS)
+    found = parse_upkeep_schedule(halves, RETENTION_SCHEDULE, EVERY_SIX_HOURS)
     return found if retention else None
 
 

@@ -33,9 +33,23 @@ from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
 from hybrid.spec.table_config import BoundaryMode, Half, MergeType, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
-from hybrid.spec.task_schedules import EVERY_HOUR, EVERY_SIX_HOURS, OPTIMIZE_SCHEDULE, VACUUM_SCHEDULE, parse_schedule
+from hybrid.spec.task_schedules import (
+    OPTIMIZE_DEFAULT,
+    OPTIMIZE_SCHEDULE,
+    VACUUM_DEFAULT,
+    VACUUM_SCHEDULE,
+    parse_upkeep_schedule,
+)
 from hybrid.spec.types import DataType
-from hybrid.spec.upsert_json import MOVE_TASK, column, move_warnings, parse_move, parse_upsert, upsert_warnings
+from hybrid.spec.upsert_json import (
+    MOVE_TASK,
+    column,
+    move_warnings,
+    parse_move,
+    parse_upsert,
+    tasks_of,
+    upsert_warnings,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
@@ -67,7 +81,7 @@ def parse_table(
     connectors = parse_connectors(realtime, brokers=brokers) if realtime else ()
     if offline and offline.has("connectors"):
         offline.fail("connectors", "stand in the REALTIME config, those that bring history too.")
-    task = _tasks(realtime) if realtime else None
+    task = tasks_of(realtime) if realtime else None
     move = parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None
     stream = _stream(realtime, connectors, halves, brokers) if realtime else None
     batch = parse_batch_ingestion(offline) if offline else BatchIngestion()
@@ -90,9 +104,9 @@ def parse_table(
         retention_schedule=parse_retention_schedule(halves, retention),
         merge_levels=parse_merges(offline, upsert is not None, time_column),
         merge_schedule=parse_merge_schedule(offline),
-        compaction=parse_compaction({half: _tasks(top) for half, top in halves.items()}, upsert is not None),
-        vacuum_schedule=parse_schedule(halves, VACUUM_SCHEDULE, EVERY_SIX_HOURS),
-        optimize_schedule=parse_schedule(halves, OPTIMIZE_SCHEDULE, EVERY_HOUR) if realtime else None,
+        compaction=parse_compaction({half: tasks_of(top) for half, top in halves.items()}, upsert is not None),
+        vacuum_schedule=parse_upkeep_schedule(halves, VACUUM_SCHEDULE, VACUUM_DEFAULT),
+        optimize_schedule=parse_upkeep_schedule(halves, OPTIMIZE_SCHEDULE, OPTIMIZE_DEFAULT) if realtime else None,
         boundary_lag_ms=_LAG_HOURLY_MS if batch.hourly else _LAG_DAILY_MS,
         batch=batch,
         by_flows=realtime is not None and _by_flows(realtime),
@@ -116,10 +130,10 @@ def _check_dedup(spec: TableSpec, halves: Halves) -> None:
     if not spec.nets_deletes:
         return
     if spec.move is not None and spec.move.merge_type is MergeType.DEDUP:
-        _tasks(halves[Half.REALTIME]).section(MOVE_TASK).fail("mergeType", message)
+        tasks_of(halves[Half.REALTIME]).section(MOVE_TASK).fail("mergeType", message)
     for level in spec.merge_levels:
         if level.merge_type is MergeType.DEDUP:
-            _tasks(halves[Half.OFFLINE]).section(MERGE_TASK).fail(f"{level.name}.mergeType", message)
+            tasks_of(halves[Half.OFFLINE]).section(MERGE_TASK).fail(f"{level.name}.mergeType", message)
 
 
 def raw_table_name(name: str) -> str:
@@ -258,10 +272,6 @@ def _expectations(halves: Halves, schema: Schema) -> tuple[Expectation, ...]:
     return named_apart(one for top in halves.values() for one in parse_expectations(_custom(top), schema))
 
 
-def _tasks(top: Section) -> Section:
-    return top.section("task").section("taskTypeConfigsMap")
-
-
 def _custom(top: Section) -> Section:
     return top.section("metadata").section("customConfigs")
 
@@ -315,7 +325,7 @@ def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
         yield from retention_warnings(halves, half, time_column)
         yield from _custom_warnings(top.section("metadata").section("customConfigs"))
         yield from upsert_warnings(top.section("upsertConfig"))
-        yield from _task_warnings(_tasks(top), half)
+        yield from _task_warnings(tasks_of(top), half)
         yield from connector_warnings(top)
         if half is Half.REALTIME and _has_stream_configs(top):
             yield from stream_warnings(find_stream(top))

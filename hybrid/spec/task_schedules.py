@@ -11,11 +11,11 @@ from hybrid.spec.table_config import Half
 VACUUM_TASK, VACUUM_SCHEDULE = "VacuumTask", "hybrid.vacuumSchedule"
 OPTIMIZE_TASK, OPTIMIZE_SCHEDULE = "OptimizeTask", "hybrid.optimizeSchedule"
 # At odd times, so that they do not meet what people schedule at full hours.
-EVERY_SIX_HOURS, EVERY_HOUR = "0 17 0/6 * * ?", "0 41 * * * ?"
+VACUUM_DEFAULT, OPTIMIZE_DEFAULT = "0 17 0/6 * * ?", "0 41 * * * ?"
 NEVER = "never"
 
 
-def parse_schedule(halves: Mapping[Half, Section], key: str, default: str) -> Cron | None:
+def parse_upkeep_schedule(halves: Mapping[Half, Section], key: str, default: str) -> Cron | None:
     """When a server runs a task: what a half's config says, else `default`; None where it says `never`."""
     schedules: dict[str, tuple[Section, Cron | None]] = {}
     for top in halves.values():

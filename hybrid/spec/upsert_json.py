@@ -129,6 +129,11 @@ def _merge_type(section: Section, upsert: bool) -> MergeType:
     return MergeType(text)
 
 
+def tasks_of(top: Section) -> Section:
+    """The tasks of a table config, by type."""
+    return top.section("task").section("taskTypeConfigsMap")
+
+
 def parse_schedule(section: Section) -> Cron | None:
     """When a task runs by itself."""
     key = "schedule"

@@ -16,7 +16,8 @@ from hybrid.move.merging.report import MergeReport
 from hybrid.spec.table_config import BoundaryMode, CompactionConfig, UpsertConfig
 from hybrid.table.boundary import Boundary
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR
-from tests.move.test_merging import DAY, STORED, Merging, row
+from tests.move.clocked import DAY
+from tests.move.test_merging import STORED, Merging, row
 from tests.query.halves import KEY, Halves, orders_spec
 
 pytestmark = pytest.mark.spark

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from hybrid.move.merging import run as merging_run
 from hybrid.move.merging.apart import HIDDEN
 from hybrid.move.merging.report import MergeReport
 from hybrid.move.merging.run import run_merges
-from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.replace.lineage import list_replacements
@@ -30,11 +29,11 @@ from hybrid.replace.revert import revert
 from hybrid.spec.table_config import BoundaryMode, Half, MergeLevel, MergeType, UpsertConfig
 from hybrid.table.boundary import Boundary
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
+from tests.move.clocked import DAY, Clocked
 from tests.query.halves import KEY, Halves, Row, orders_spec
 
 pytestmark = pytest.mark.spark
 
-DAY = 86_400_000
 OFFLINE = Half.OFFLINE
 STORED = "select $segmentName, order_id, amount, ts from orders_OFFLINE order by order_id, ts, amount limit 1000"
 SHOWN = "select order_id, amount, ts from orders order by order_id, ts, amount limit 1000"
@@ -51,24 +50,8 @@ def row(order: int, time: int, offset: int, segment: str, amount: float = 1.0, *
     )
 
 
-@dataclass
-class Merging(Silent):
-    """A table with its own clock. `meanwhile` happens once, when something is said."""
-
-    halves: Halves
-    shared: Workbench
-    now: int = 10 * DAY
-    meanwhile: Callable[[], object] | None = None
-    said: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.bench = Workbench(lambda: self.shared.spark, lambda: self.now, self)
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-        happens, self.meanwhile = self.meanwhile, None
-        if happens is not None:
-            happens()
+class Merging(Clocked):
+    """A table whose segments are merged."""
 
     def add(self, *rows: Row, kind: str = "move") -> None:
         self.halves.commit_offline(rows, Boundary(9 * DAY, {KEY: 1000}, mode=self.half().offline.boundary.mode), kind)

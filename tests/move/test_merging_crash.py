@@ -19,7 +19,8 @@ from hybrid.query.tail import NoTail
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import Boundary
 from tests.lent import ROOT, dying_at
-from tests.move.merge_worker import DAY, merging_spec
+from tests.move.clocked import DAY
+from tests.move.upkeep_worker import worker_spec
 from tests.query.halves import KEY, Halves, Row
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
@@ -32,7 +33,7 @@ def row(day: int, number: int) -> Row:
 
 def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_path: Path) -> None:
     """Two more days close each time."""
-    halves, days = Halves.create(tmp_path, merging_spec()), 2 * len(POSITIONS)
+    halves, days = Halves.create(tmp_path, worker_spec()), 2 * len(POSITIONS)
     rows = [row(day, number) for day in range(days) for number in range(2)]
     halves.commit_offline(rows, Boundary(days * DAY, {KEY: 1000}))
 
@@ -43,7 +44,7 @@ def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_pa
     before = shown()
     for closed, position in zip(range(2, days + 1, 2), POSITIONS, strict=True):
         environment = dying_at(f"merge.commit.{position}@2", workbench)
-        command = [sys.executable, "-m", "tests.move.merge_worker", str(tmp_path), str(closed * DAY)]
+        command = [sys.executable, "-m", "tests.move.upkeep_worker", "merges", str(tmp_path), str(closed * DAY)]
         killed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
         assert shown() == before, position

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from hybrid.move.explicit import Wish, change_boundary
 from hybrid.move.retention import run as retention_run
 from hybrid.move.retention.report import RetentionReport
 from hybrid.move.retention.run import run_retention
-from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.spec.connectors import JsonFlavor
@@ -26,11 +25,11 @@ from hybrid.spec.table_config import BoundaryMode, Half, MessageFormat, MoveConf
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import files_segment, rejected_segment
 from hybrid.table.state import Consuming
+from tests.move.clocked import DAY, Clocked
 from tests.query.halves import KEY, Halves, Row, orders_spec
 
 pytestmark = pytest.mark.spark
 
-DAY = 86_400_000
 OFFLINE, REALTIME = Half.OFFLINE, Half.REALTIME
 ALL = "select order_id from orders limit 1000"
 
@@ -47,24 +46,8 @@ def rt(number: int) -> str:
     return f"orders__0__{number}__20210924T0602Z"
 
 
-@dataclass
-class Aging(Silent):
-    """A table with its own clock: `now` in ms. `meanwhile` happens once, when something is said."""
-
-    halves: Halves
-    shared: Workbench
-    now: int
-    meanwhile: Callable[[], object] | None = None
-    said: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.bench = Workbench(lambda: self.shared.spark, lambda: self.now, self)
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-        happens, self.meanwhile = self.meanwhile, None
-        if happens is not None:
-            happens()
+class Aging(Clocked):
+    """A table whose rows expire."""
 
     def run(self, **options: bool) -> RetentionReport:
         return run_retention(self.bench, self.halves.spec, self.halves.layout, **options)

@@ -19,7 +19,8 @@ from hybrid.query.tail import NoTail
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import Boundary
 from tests.lent import ROOT, dying_at
-from tests.move.retention_worker import DAY, aging_spec
+from tests.move.clocked import DAY
+from tests.move.upkeep_worker import worker_spec
 from tests.query.halves import KEY, Halves, Row
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
@@ -31,7 +32,7 @@ def row(day: int, segment: str) -> Row:
 
 def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_path: Path) -> None:
     """One more day expires each time, so that every death finds both acts to do."""
-    halves, days = Halves.create(tmp_path, aging_spec()), range(8)
+    halves, days = Halves.create(tmp_path, worker_spec()), range(8)
     for day in days:
         halves.commit_realtime([row(day, f"orders__0__{day}__x")], offsets={KEY: day + 1})
     halves.commit_offline([row(day, f"o{day}") for day in days], Boundary(8 * DAY, {KEY: 8}))
@@ -47,7 +48,7 @@ def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_pa
     for number, position in enumerate([*POSITIONS, *(f"{one}@2" for one in POSITIONS)], start=1):
         now = (8 + number) * DAY
         environment = dying_at(f"retention.commit.{position}", workbench)
-        command = [sys.executable, "-m", "tests.move.retention_worker", str(tmp_path), str(now)]
+        command = [sys.executable, "-m", "tests.move.upkeep_worker", "retention", str(tmp_path), str(now)]
         killed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
         assert shown() in (list(days[number - 1 :]), list(days[number:])), position

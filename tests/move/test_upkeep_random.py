@@ -20,7 +20,8 @@ from hybrid.move.plan import Reach
 from hybrid.move.retention.run import run_retention
 from hybrid.replace.lineage import EntryState, list_replacements
 from hybrid.spec.table_config import CompactionConfig, Half, MergeLevel, MergeType, MoveConfig, UpsertConfig
-from tests.move.test_merging import DAY, Merging, row
+from tests.move.clocked import DAY
+from tests.move.test_merging import Merging, row
 from tests.query.halves import KEY, Halves, orders_spec
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from hybrid.lake import plans, pushes
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, texts
 from hybrid.move.segments import Aged
+from hybrid.plain import epoch_ms
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.lineage import MERGE
 from hybrid.table.plans import Span, span
@@ -78,7 +78,7 @@ def _to_correct(layout: TableLayout, plan_id: str, half: HalfSnapshot, now_ms: i
     """The buckets that a plan is to correct yet."""
     wanted = plans.wanted_of(layout, plan_id).wish
     plan = None if wanted in (plans.Wish.CANCEL, plans.Wish.ENDED) else plans.find_plan(layout, plan_id)
-    if plan is None or (wanted is plans.Wish.LOOK and now_ms - _ms(plan.created_at) > _LOOKED_AT_MS):
+    if plan is None or (wanted is plans.Wish.LOOK and now_ms - epoch_ms(plan.created_at) > _LOOKED_AT_MS):
         return []
     return [span(one) for unit in plan.left(plans.corrected_spans(half, plan_id)) for one in plan.buckets_of(unit)]
 
@@ -87,7 +87,3 @@ def _reaches(one: Aged, start: int | None, end: int | None) -> bool:
     if start is None or end is None or one.low is None or one.high is None:
         return True
     return one.low < end and start <= one.high
-
-
-def _ms(iso: str) -> float:
-    return datetime.fromisoformat(iso).timestamp() * 1000

@@ -5,7 +5,7 @@ The files of several groups are written at once, beside the half; then each grou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_files
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import HalfSnapshot, acts_between, open_half, texts
+from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_named_by
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merging.plan import Group
 from hybrid.move.merging.report import Merged
@@ -72,7 +72,7 @@ class Rewrite:
                 raise OvertakenError(f"Another act concerned segments of OFFLINE of '{self.spec.name}' first.")
             if not group.allows(written):
                 raise self._lacking(group, written)
-            taken = {file.segment for file in current.files} | self._names | _names_in(newer)
+            taken = {file.segment for file in current.files} | self._names | segments_named_by(newer)
             names = tuple(names_of(self.spec, parts, {group.start: group.times}, taken))
             act_id = new_act_id(MERGE)
             entry = Lineage(
@@ -94,7 +94,7 @@ class Rewrite:
             def put() -> Written:
                 return Written(put_files(folder, half, dict(zip(names, parts, strict=True)), act_id), state)
 
-            gone = {name: self._files[name] for name in group.names}
+            gone = {name: self.base.files_of(name) for name in group.names}
             version = commit_files(
                 self.bench.spark, FileAct(half, "merge", act_id, written_columns(self.spec), gone), put
             )
@@ -103,8 +103,7 @@ class Rewrite:
     def _is_as_planned(self, group: Group, current: HalfSnapshot) -> bool:
         if (self.base.table_id, self.base.columns) != (current.table_id, current.columns):
             return False
-        now = files_by_segment(current, group.names)
-        return all(now[name] == self._files[name] for name in group.names)
+        return all(current.files_of(name) == self.base.files_of(name) for name in group.names)
 
     def _lacking(self, group: Group, written: int) -> DataError:
         return DataError(
@@ -119,24 +118,6 @@ class Rewrite:
         return f"{what} ({self.how}){gone}."
 
     @cached_property
-    def _files(self) -> Mapping[str, tuple[str, ...]]:
-        return files_by_segment(self.base)
-
-    @cached_property
     def _names(self) -> set[str]:
         """Names that entries took away or put in: a revert may bring any of them back."""
-        return _names_in(self.lineage)
-
-
-def files_by_segment(half: HalfSnapshot, names: Sequence[str] | None = None) -> dict[str, tuple[str, ...]]:
-    """The data files of each segment, or of those named, as paths in the half."""
-    wanted = None if names is None else set(names)
-    found: dict[str, list[str]] = {name: [] for name in names or ()}
-    for file in half.files:
-        if wanted is None or file.segment in wanted:
-            found.setdefault(file.segment, []).append(file.path.removeprefix(f"{half.path}/"))
-    return {name: tuple(sorted(paths)) for name, paths in found.items()}
-
-
-def _names_in(acts: Sequence[Act]) -> set[str]:
-    return {name for act in acts for key in ("segments_from", "segments_to") for name in texts(act.detail.get(key))}
+        return segments_named_by(self.lineage)

@@ -1,0 +1,38 @@
+"""A process that does upkeep of a table, to be killed: `upkeep_worker.py retention|merges FOLDER NOW`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from hybrid.jvm.jars import spark_jars
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.spark import SparkSettings
+from hybrid.lake.workbench import Workbench
+from hybrid.move.merging.run import run_merges
+from hybrid.move.retention.run import run_retention
+from hybrid.progress import Silent
+from hybrid.spec.table_config import Half, MergeLevel, TableSpec
+from tests.lent import session_of_dying
+from tests.move.clocked import DAY
+from tests.query.halves import orders_spec
+
+RUNS = {"retention": run_retention, "merges": run_merges}
+
+
+def worker_spec() -> TableSpec:
+    """The orders table, which keeps eight days of each half, and whose days are merged."""
+    levels = (MergeLevel(bucket_ms=DAY, buffer_ms=0, name="1day"),)
+    return replace(orders_spec(), retention={half: 8 * DAY for half in Half}, merge_levels=levels)
+
+
+def main() -> None:
+    run, folder, now = RUNS[sys.argv[1]], Path(sys.argv[2]), int(sys.argv[3])
+    settings = SparkSettings(spark_jars(), folder / "logs", driver_memory="600m")
+    bench = Workbench(session_of_dying(settings), lambda: now, Silent(), lock_timeout_s=120.0)
+    sys.stdout.write(run(bench, worker_spec(), TableLayout(folder / "orders")).sentence)
+
+
+if __name__ == "__main__":
+    main()
