@@ -33,7 +33,7 @@ from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, nam
 from hybrid.sql.statement import Statement
 from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
 from hybrid.sql.times import Context
-from hybrid.sql.usage import only_shown
+from hybrid.sql.usage import named, only_shown
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import bookkeeping
 from hybrid.table.effective import EffectiveBoundary
@@ -197,7 +197,8 @@ class Rewritten:
 
     `sql` is the statement over relations, one for each of `refs`; `ctes` and `body` are its two parts. `rows_max` is
     the default LIMIT, or None; `stored` the types of result columns that are a table's columns; `shown` the columns
-    that are only shown, grouped and sorted by. `exact`: its tables are written as they are named, letter by letter.
+    that are only shown, grouped, counted and sorted by, `named` those that it can need (None: any). `exact`: its tables
+    are written as they are named, letter by letter.
     """
 
     statement: Statement
@@ -207,6 +208,7 @@ class Rewritten:
     rows_max: int | None
     stored: Mapping[str, DataType]
     shown: frozenset[str]
+    named: frozenset[str] | None
     exact: bool
     ctes: str
     body: str
@@ -331,7 +333,8 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     stored = stored_types(tree, fields)
     if rows_max is not None:
         tree = set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
-    return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, only_shown(tree), exact, *_Parts.of(tree))
+    shown, needed = only_shown(tree), named(tree)
+    return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, shown, needed, exact, *_Parts.of(tree))
 
 
 def _refuse_missing_halves(refs: Iterable[TableRef], opened: Mapping[str, QueryTable]) -> None:

@@ -29,4 +29,30 @@ def _is_shown(column: exp.Column) -> bool:
     around = column.parent
     if isinstance(around, exp.Alias):
         return isinstance(around.parent, exp.Select)
+    if isinstance(around, exp.Distinct):
+        around = around.parent
+    if isinstance(around, exp.Anonymous):
+        return around.name.lower() == "count"
     return isinstance(around, exp.Select | exp.Group | exp.Ordered)
+
+
+def named(tree: exp.Query) -> frozenset[str] | None:
+    """Lower-case names among which all columns are that a statement can need; None: it may need any.
+
+    DuckDB takes a table's name for all of its columns, too. Some go by the place of columns, or by those not named.
+    """
+    if any(_goes_by_all(node) for node in tree.find_all(exp.Star, exp.Join, exp.Table, exp.Pivot)):
+        return None
+    names = frozenset(one.name.lower() for one in tree.find_all(exp.Identifier))
+    columns = {column.name.lower() for column in tree.find_all(exp.Column)}
+    tables = {table.alias_or_name.lower() for table in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
+    calls = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
+    return None if columns & tables or "columns" in calls else names
+
+
+def _goes_by_all(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Star):
+        return not (isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == "count")
+    if isinstance(node, exp.Join):
+        return bool(node.method)  # NATURAL, for one
+    return isinstance(node, exp.Pivot) or bool(node.alias_column_names)

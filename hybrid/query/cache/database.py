@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _CATALOG = "cache"
 # A transaction sees a catalog as it is when it first reads from it.
 _PIN = f"BEGIN TRANSACTION READ ONLY; SELECT 1 FROM {_CATALOG}.main.moment LIMIT 0"
+# Groups by a column whose values span fewer than 2^16 numbers stand in an array: twice as fast as a hash table.
+# One that is wider costs a statement over few rows more than it saves.
+_ARRAY_BITS = 16
 Seen = TypeVar("Seen")
 
 
@@ -32,7 +35,10 @@ class CacheDatabase:
 
     def __init__(self, folder: Path, bytes_max: int | None = None, spill: Path | None = None) -> None:
         self.bytes_max = bytes_max
-        settings = [f"ATTACH ':memory:' AS {_CATALOG} (COMPRESS)"]
+        settings = [
+            f"ATTACH ':memory:' AS {_CATALOG} (COMPRESS)",
+            f"SET GLOBAL perfect_ht_threshold = {_ARRAY_BITS}",
+        ]
         if bytes_max is not None:
             settings.append(f"SET memory_limit = '{bytes_max} B'")
         settings.append(f"CREATE TABLE {_CATALOG}.main.moment (nothing BOOLEAN)")
