@@ -53,8 +53,8 @@ class Followed:
     table: QueryTable
     follower: Follower
 
-    def meet(self) -> None:
-        return None
+    def meet(self) -> int | None:
+        return self.follower.fresh_ms
 
 
 @dataclass

@@ -69,9 +69,7 @@ class CachedAnswers:
         tables = self._tables(rewritten)
         if tables is None:
             return None
-        for table in tables:
-            table.meet()
-        seen = [table.follower.fresh_ms for table in tables]  # before the rows are seen, never after
+        seen = [table.meet() for table in tables]  # before the rows are seen, never after
         if None in seen:
             return None
         asked = _Asked(template, values, tables, limits, running)

@@ -18,9 +18,11 @@ from hybrid.spec.table_config import Half
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import PURGE, RealtimeState
 
-# How old the moment may be up to which everything is in the rows. It is milliseconds but under a flood of rows; then
-# statements say how old, for reading so many from Kafka for each of them would only hold the flood up.
+# How old the moment is up to which everything is in the rows: milliseconds but under a flood of rows. Then statements
+# say how old, for reading what is missing from Kafka for each of them would only hold the flood up, and last longer.
 FRESH_S = 3.0
+# A follower that takes its steps comes after the flood; one that has not for so long may never do.
+_STEP_S_MAX = 10.0
 _LOGS_S = 1.0
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
 
@@ -34,6 +36,7 @@ class Follower:
         self._open_stream, self._now_ms = open_stream, now_ms
         self._stream: Stream | None = None
         self._seen_at, self._seen_ms = 0.0, 0
+        self._stepped_at = 0.0
         self._stepped = threading.Condition()
         self._logs_checked_at = 0.0
 
@@ -42,7 +45,7 @@ class Follower:
     def await_end(self, timeout_s: float) -> None:
         """Waits until the rows hold all that the stream holds now; not where they are not fresh anyway."""
         stream = self._stream
-        if stream is None or self.fresh_ms is None:
+        if stream is None or not self.is_fresh:
             return
         try:
             ends = stream.ends()
@@ -55,10 +58,25 @@ class Follower:
     def _is_past(self, ends: Mapping[PartitionKey, int]) -> bool:
         return all(self.rows.shown.get(key, 0) >= end for key, end in ends.items())
 
+    def await_commits(self, timeout_s: float) -> bool:
+        """Waits until the rows hold all that is committed to REALTIME by now; whether they do."""
+        with self._stepped:
+            return self._stepped.wait_for(self._has_commits, timeout_s)
+
+    def _has_commits(self) -> bool:
+        realtime = self.rows.versions[1]
+        return realtime is None or not is_followed(self._layout.half(Half.REALTIME), realtime)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether all that the stream held a moment ago is in the rows."""
+        return time.monotonic() - self._seen_at < FRESH_S
+
     @property
     def fresh_ms(self) -> int | None:
-        """An instant up to which everything is in the rows, epoch ms; None when that is too long ago."""
-        return self._seen_ms if time.monotonic() - self._seen_at < FRESH_S else None
+        """An instant up to which everything is in the rows, epoch ms; None when nobody knows, or nobody follows."""
+        is_behind = self._seen_at > 0 and time.monotonic() - self._stepped_at < _STEP_S_MAX
+        return self._seen_ms if self.is_fresh or is_behind else None
 
     @property
     def has_stream(self) -> bool:
@@ -92,9 +110,11 @@ class Follower:
             # What the stream held at that moment is in the rows now; the logs were followed further.
             self._seen_at = polled.complete_at
             self._seen_ms = self._now_ms() - round(1000 * (time.monotonic() - polled.complete_at))
+        self._stepped_at = time.monotonic()
         with self._stepped:
             self._stepped.notify_all()
-        self.rows.fold()
+        if polled.complete_at is not None:  # behind a flood there is no time for it
+            self.rows.fold()
         return True
 
     def _has_its_stream(self) -> bool:

@@ -1,0 +1,79 @@
+"""Under a flood of rows the cache is behind its stream: it answers, says how far, and holds all that is committed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hybrid.query.cache import cache as cache_module
+from hybrid.query.cache import follower as follower_module
+from hybrid.query.cache.cache import CachedTable
+from hybrid.query.execution import Limits
+from hybrid.query.tail import TailMessage
+from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
+from tests.query.stepped import SteppedCache
+
+NOW_MS = 1_632_700_000_000
+
+
+def message(offset: int) -> TailMessage:
+    value = b'{"order_id": %d, "customer": "a", "amount": 1.0, "ts": 1632463351000}' % offset
+    return TailMessage(KEY, offset, NOW_MS, value)
+
+
+def stored(offset: int) -> Row:
+    values = {"order_id": offset, "customer": "a", "amount": 1.0, "ts": 1_632_463_351_000}
+    return Row(values, 1_632_463_351_000, offset)
+
+
+@pytest.fixture
+def behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
+    """A cache that has seen two rows of its stream, long ago."""
+    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0), message(1)]))
+    cache.step()
+    cache.step()
+    monkeypatch.setattr(follower_module, "FRESH_S", 0.0)
+    return cache
+
+
+def counted(cache: SteppedCache) -> int | None:
+    found = cache.answers.answer("select count(*) from orders", NOW_MS, Limits(), lambda interrupt: None)
+    return None if found is None else int(found.rows[0][0])
+
+
+def test_it_answers_and_tells_how_old_its_rows_are(behind: SteppedCache) -> None:
+    found = behind.answers.answer("select count(*) from orders", NOW_MS, Limits(), lambda interrupt: None)
+    assert found is not None
+    assert found.rows == [(2,)]
+    assert NOW_MS - 1000 < found.stats.fresh_ms <= NOW_MS
+
+
+def test_who_takes_no_steps_any_more_does_not_answer(behind: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower_module, "_STEP_S_MAX", 0.0)
+    assert counted(behind) is None
+
+
+def test_nobody_answers_who_has_never_been_fresh(behind: SteppedCache) -> None:
+    behind.followed.follower.lose()
+    assert counted(behind) is None
+
+
+def test_what_is_committed_is_awaited(behind: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = CachedTable(behind.opened, 1, behind.followed.follower)
+    behind.source.commit_realtime([stored(number) for number in range(5)], offsets={KEY: 5})
+    monkeypatch.setattr(cache_module, "_MEET_S_MAX", 0.05)
+    assert table.meet() is None
+    monkeypatch.setattr(cache_module, "_MEET_S_MAX", 20.0)
+
+    def step_later() -> None:
+        time.sleep(0.2)
+        behind.step()
+
+    stepping = threading.Thread(target=step_later)
+    stepping.start()
+    assert table.meet() is not None
+    stepping.join()
+    assert counted(behind) == 5
