@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from hybrid.garbage import collect_rarely
 from hybrid.ingest.pieces import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
 from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
@@ -96,6 +97,7 @@ def _worker(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey
     """The function that Spark runs in its workers. It sees whole partitions, each in offset order."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        collect_rarely()
         decoder = Decoder(spec)
         for batch in batches:
             rows, _ = _convert_batch(batch, spec, decoder, assigners, topic)
@@ -112,6 +114,7 @@ def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey
 
         from hybrid.lake.files import RowsFile, path_in_half
 
+        collect_rarely()
         decoder, statistics = Decoder(spec), statistics_columns(spec, Half.REALTIME)
         rejected = columns.rejected_segment(spec.name)
         files: dict[str, RowsFile] = {}

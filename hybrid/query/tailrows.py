@@ -97,8 +97,9 @@ def tail_rows(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMess
         return None
     kept = [messages[batch.origins[place]] for place in good]
     segments = _segments(spec, state, kept, now_ms)
+    whole = len(good) == len(batch.reasons)
     user = {
-        field.name: [values[place] for place in good]
+        field.name: values if whole else [values[place] for place in good]
         for field, values in zip(spec.schema.fields, batch.columns, strict=True)
     }
     hidden: dict[str, list[Any]] = {

@@ -15,6 +15,7 @@ import uvicorn
 
 from hybrid.api import Hybrid
 from hybrid.errors import ConflictError
+from hybrid.garbage import collect_rarely
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.supervisor import (
@@ -48,6 +49,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     _ = home.catalog, home.definitions  # made before there are threads
     # A statement's few Python steps must not wait 5 ms each for a thread that decodes rows of a stream.
     sys.setswitchinterval(_SWITCH_S)
+    collect_rarely()
     if settings.cache_bytes:
         home.serve_from_memory(settings.cache_bytes)
     hosts = LOOPBACK if address.is_loopback else None
