@@ -21,6 +21,9 @@ from hybrid.table.columns import SEGMENT, TIME
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
 
+# The property that lists the columns with files of an older, narrower type among theirs.
+WIDENED = "hybrid.widened"
+
 
 @dataclass(frozen=True)
 class DataFile:
@@ -47,6 +50,11 @@ class DataFile:
         return self.times[0] < end and start <= self.times[1]
 
 
+def widened_columns(properties: Mapping[str, str]) -> list[str]:
+    """The columns that a half's properties tell of."""
+    return list(json.loads(properties.get(WIDENED, "[]")))
+
+
 class HalfSnapshot:
     """A half at one version of its log. Its files outlive every query that reads them (vacuum waits for days)."""
 
@@ -70,6 +78,11 @@ class HalfSnapshot:
         """The features of Delta that the table's protocol names."""
         protocol = self._table.protocol()
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
+
+    @cached_property
+    def widened(self) -> frozenset[str]:
+        """The columns whose type has become a wider one: older files hold them in the type that was."""
+        return frozenset(widened_columns(self.properties))
 
     @cached_property
     def columns(self) -> str:

@@ -242,7 +242,18 @@ class QueryPlan:
 
     def full_sql(self, *, evolved: bool = False) -> str:
         """What DuckDB runs."""
-        return self.rewritten.over(Relation(relation_sql(replace(plan.scan, evolved=evolved))) for plan in self.refs)
+        scans = (replace(plan.scan, evolved=evolved or plan.scan.evolved) for plan in self.refs)
+        return self.rewritten.over(map(Relation, map(relation_sql, scans)))
+
+    def is_behind(self, source: TableSource) -> bool:
+        """Whether the types of a table's columns became wider between the look at its definition and the pin.
+
+        Files of the pinned versions may hold values that the types of the plan do not.
+        """
+        return any(
+            pinned.halves.widened and source.open(pinned.table.spec.name).spec.schema != pinned.table.spec.schema
+            for pinned in self.tables
+        )
 
 
 def plan_query(
@@ -458,6 +469,7 @@ def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
         tail,
         boundary,
         ref.virtual,
+        evolved=bool(halves.widened or pinned.later.widened),
         nets=pinned.may_hold_deletes,
         later=later.read,
         ends=pinned.later.ends,

@@ -32,6 +32,11 @@ class PinnedHalves:
         """The boundary that the pinned OFFLINE version carries; one that covers nothing without that half."""
         return self.offline.offline.boundary if self.offline else Boundary()
 
+    @property
+    def widened(self) -> frozenset[str]:
+        """The columns that files of a half hold in different types."""
+        return frozenset().union(*(half.widened for half in (self.offline, self.realtime) if half is not None))
+
 
 @dataclass(frozen=True)
 class TableRevision:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from hybrid.lake.log import DataFile
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
+from hybrid.spec.evolution import WIDER
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
@@ -29,7 +30,8 @@ from hybrid.table.liveness import winning_order
 class Scan:
     """What one reference reads. `boundary` None: the rows as they are stored; `tail` names a relation.
 
-    `evolved`: some files may lack columns that were added to the table later. `nets`: there may be deletes among the
+    `evolved`: some files may lack columns that were added to the table later, or hold them in the narrower types that
+    they had. `nets`: there may be deletes among the
     rows, each of which takes an equal row away. `later` are files with rows of the tail, those below `ends` by
     partition.
     """
@@ -47,6 +49,7 @@ class Scan:
     ends: Offsets = field(default_factory=dict)
 
 
+_CAST = {DataType.TIMESTAMP, *(wider for found in WIDER.values() for wider in found)}
 # Which of `Scan.offline` a row is from, counted from 1; 0 for a realtime row.
 FILE = "_hy_file"
 
@@ -133,8 +136,8 @@ def _field_sql(field: FieldSpec, defaults: bool) -> str:
     if defaults and shown is not None:
         default = f"CAST({quoted(str(shown))} AS {duckdb_type(field)})"
         return f"coalesce(CAST({name} AS {duckdb_type(field)}), {default}) AS {name}"
-    # Files hold instants; inside of queries a timestamp has no zone, as all is UTC.
-    return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type is DataType.TIMESTAMP else name
+    # Files hold instants; inside of queries a timestamp has no zone, as all is UTC. Old files may hold narrower types.
+    return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type in _CAST else name
 
 
 def shown_default(field: FieldSpec) -> str | int | float | None:
