@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import ddl_of, fence_of
-from hybrid.lake.log import WIDENED, newest_version, state_at, widened_columns
+from hybrid.lake.log import ADDED, WIDENED, listed_columns, newest_version, state_at
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
@@ -170,7 +170,7 @@ def _begin(spark: SparkSession, act: FileAct) -> Any:
     there = {field.name: field.dataType.simpleString() for field in fields}
     other = [name for name, kind in act.columns if there.get(name) != kind.lower().replace(" ", "")]
     settings = dict(jvm.scala.jdk.javaapi.CollectionConverters.asJava(metadata.configuration()))
-    if other and set(other) <= set(widened_columns(settings)):
+    if other and set(other) <= set(listed_columns(settings, WIDENED)):
         if not act.takes_narrower:
             raise _other_columns(act.half)
         other = []
@@ -235,7 +235,7 @@ def _commit(
 
 
 def commit_columns(
-    spark: SparkSession, half: Path, state: HalfState, columns: Mapping[str, str], widened: Iterable[str]
+    spark: SparkSession, half: Path, state: HalfState, columns: Mapping[str, str], widened: Collection[str]
 ) -> int:
     """Gives a half columns that it has not, and wider types to those of `widened`, with its state; no row is written.
 
@@ -255,12 +255,11 @@ def commit_columns(
     kinds = {one["name"]: one["type"] for one in wanted}
     schema["fields"] = [{**one, "type": kinds.pop(one["name"], one["type"])} for one in schema["fields"]]
     schema["fields"] += [one for one in wanted if one["name"] in kinds]
-    names = sorted({*widened_columns(settings), *widened})
-    changed = {
-        **metadata,
-        "schemaString": json.dumps(schema),
-        "configuration": {**settings, **({WIDENED: json.dumps(names)} if names else {})},
+    lists = {
+        which: json.dumps(sorted({*listed_columns(settings, which), *names}))
+        for which, names in ((ADDED, kinds), (WIDENED, widened))
     }
+    changed = {**metadata, "schemaString": json.dumps(schema), "configuration": {**settings, **lists}}
     with failpoint_inside(act.kind, half):
         transaction.updateMetadata(delta.actions.Action.fromJson(json.dumps({"metaData": changed})), False)
         version = _commit(spark, half, state, transaction, [], None)

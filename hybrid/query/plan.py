@@ -100,6 +100,12 @@ class PinnedTable:
         return self.halves.offline.effective_boundary(self.table.spec.boundary_lag_ms)
 
     @property
+    def grown(self) -> frozenset[str] | None:
+        """As `PinnedHalves.grown`, the tail's rows included."""
+        found = [one for one in (self.halves.grown, self.later.grown) if one is not None]
+        return frozenset().union(*found) if found else None
+
+    @property
     def may_hold_deletes(self) -> bool:
         """Whether deletes have come that take equal rows away."""
         if not self.table.spec.nets_deletes or self.halves.realtime is None:
@@ -469,7 +475,8 @@ def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
         tail,
         boundary,
         ref.virtual,
-        evolved=bool(halves.widened or pinned.later.widened),
+        evolved=pinned.grown is not None,
+        added=pinned.grown,
         nets=pinned.may_hold_deletes,
         later=later.read,
         ends=pinned.later.ends,

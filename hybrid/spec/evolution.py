@@ -114,7 +114,7 @@ def _changed(before: FieldSpec, after: FieldSpec) -> Iterator[_Refused]:
             f"{where} has the format '{_format(before)}', not '{_format(after)}': stored times would become others.",
             keep,
         )
-    if before.default_null != after.default_null:
+    if before.default_null != after.default_null and before.sql_type is None:  # of a DDL it is stored nowhere
         yield _Refused(
             f"{where} has the {_DEFAULT} {before.default_null!s}, not {after.default_null!s}: rows that are there hold "
             "the one that was, and nobody could tell them from rows that have this value.",
@@ -173,6 +173,11 @@ def _added(field: FieldSpec, known: Sequence[str], null_handling: bool) -> Itera
             f"{where} cannot be added as NOT NULL: rows that are there have no value for it.",
             "Add it without NOT NULL.",
         )
+    elif not null_handling and field.data_type is DataType.BYTES and field.default_null:
+        yield _Refused(
+            f"{where} cannot be added with the {_DEFAULT} {field.default_null!r}: views in other engines cannot show it.",
+            f"Leave {_DEFAULT} out: it is empty then.",
+        )
     elif field.missing:
         yield _Refused(
             f"{where} cannot be added with a DEFAULT: rows that are there would give NULL for it.",
@@ -206,9 +211,11 @@ def with_kept_defaults(wanted: Mapping[str, Any], before: Schema) -> dict[str, A
 
     def kept(one: Mapping[str, Any], kind: FieldKind) -> Mapping[str, Any]:
         field, named = before.find(str(one.get("name"))), one.get("dataType")
-        if field is None or field.sql_type is not None or one.get(_DEFAULT) is not None or named not in set(DataType):
+        if field is None or field.sql_type is not None or one.get(_DEFAULT) is not None:
             return one
-        if field.default_null == default_null(DataType(str(named)), kind):
+        fitting = (field.data_type, *WIDER.get(field.data_type, ()))
+        fits = next((new for new in fitting if new == named), None)
+        if fits is None or field.default_null == default_null(fits, kind):
             return one
         return {**one, _DEFAULT: _written(field.default_null)}
 

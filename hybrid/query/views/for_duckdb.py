@@ -19,7 +19,7 @@ from hybrid.spec.types import DataType
 def duckdb_code(reads: ViewReads) -> str:
     """The code; `view` in it is a DuckDBPyRelation."""
     sources = [Source(part, _relation(reads, part), part.columns) for part in reads.parts.values()]
-    sql = statement(reads, Words(identifier, quoted, duckdb_type, partial(_shown, reads)), sources)
+    sql = statement(reads, Words(identifier, quoted, duckdb_type, partial(_shown, reads), "[{}]".format), sources)
     return f"""{commented([*reads.header, "Needs: pip install duckdb"])}
 import duckdb
 

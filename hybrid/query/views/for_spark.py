@@ -36,7 +36,11 @@ def spark_code(reads: ViewReads) -> str:
         sources.append(Source(part, f"{{{name}}}", stored_columns(half), conditions))
         loads.append((name, half))
     # What stands in braces are the names of the DataFrames.
-    sql = statement(reads, Words(_identifier, _text, lambda field: field.spark_type, partial(_shown, reads)), sources)
+    sql = statement(
+        reads,
+        Words(_identifier, _text, lambda field: field.spark_type, partial(_shown, reads), "array({})".format),
+        sources,
+    )
     lines = [f"{name} = {_load(half)}" for name, half in loads]
     given = "".join(f"\n    {name}={name}," for name, _ in loads)
     return f"""{commented([*reads.header, "Needs: pip install pyspark delta-spark (of versions that fit together)"])}

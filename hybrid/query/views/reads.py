@@ -42,8 +42,8 @@ class Part:
 class ViewReads:
     """A table at one revision. `parts` are OFFLINE, REALTIME and LATER (the tail's rows that are committed by now).
 
-    `evolved`: some file lacks a column that the table has. `widened`: columns that some file holds in a narrower type.
-    `now_ms` is the clock.
+    `evolved`: some file lacks a column that the table has. `added`: columns that rows may lack; `widened`: those that
+    some file holds in a narrower type. `now_ms` is the clock.
     """
 
     pinned: PinnedTable
@@ -51,6 +51,7 @@ class ViewReads:
     revision: str
     parts: Mapping[str, Part]
     evolved: bool
+    added: frozenset[str]
     widened: frozenset[str]
     now_ms: int
 
@@ -81,9 +82,9 @@ class ViewReads:
         reached = realtime.realtime.offsets if realtime is not None else {}
         return {key: reached.get(key, 0) for key in self.scan.ends}
 
-    def default_of(self, field: FieldSpec) -> str | int | float | None:
-        """What a null of the column is shown as; None where nulls are nulls."""
-        return shown_default(field) if self.evolved and not self.spec.null_handling else None
+    def default_of(self, field: FieldSpec) -> str | None:
+        """What a null of the column is shown as, as text; of a list, its one element. None where nulls are nulls."""
+        return shown_default(field) if field.name in self.added and not self.spec.null_handling else None
 
     @cached_property
     def header(self) -> list[str]:
@@ -120,12 +121,13 @@ def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None) -> View
         half: Part(half, [str(Path(file.path).absolute()) for file in files[half]], frozenset().union(*columns))
         for half, columns in there.items()
     }
-    evolved = any(wanted - one for columns in there.values() for one in columns)
     kinds = [one for columns in stored.values() for one in columns]
     widened = frozenset(
         field.name for field in table.spec.schema.fields if any(_is_narrower(one, field) for one in kinds)
     )
-    return ViewReads(ref.pinned, scan, str(plan.revision), parts, evolved, widened, now_ms)
+    lacked = frozenset().union(*(wanted - one for columns in there.values() for one in columns))
+    added = lacked | (ref.pinned.grown or frozenset())
+    return ViewReads(ref.pinned, scan, str(plan.revision), parts, bool(lacked), added, widened, now_ms)
 
 
 def stored_columns(half: HalfSnapshot) -> frozenset[str]:
