@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,13 +14,17 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid import change
+from hybrid.api import Hybrid, TableDocuments, _Source
+from hybrid.errors import ConflictError
+from hybrid.ingest.replay import replay_rejected
 from hybrid.jvm.topics import Record, produce
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
 from hybrid.query.cache.answers import CachedAnswers
 from hybrid.query.cache.cache import Cache
+from hybrid.query.execution import Limits
 from hybrid.spec.table_config import Half
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -30,18 +37,15 @@ WIDE = {"id": "LONG", "clicks": "LONG", "share": "DOUBLE", "total": "BIG_DECIMAL
 
 
 def schema_of(types: dict[str, str], *more: dict[str, Any], key: bool = False) -> dict[str, Any]:
-    metrics = ("clicks", "share", "total")
-    many = {"many": {"singleValueField": False}}
+    dimensions = [{"name": name, "dataType": types[name]} for name in ("id", "exact")]
+    many = {"name": "many", "dataType": types["many"], "singleValueField": False}
     return {
         "schemaName": "t",
         **({"primaryKeyColumns": ["id"]} if key else {}),
-        "dimensionFieldSpecs": [
-            *({"name": name, "dataType": kind, **many.get(name, {})} for name, kind in types.items() if name not in metrics),
-            *more,
-        ],
-        "metricFieldSpecs": [{"name": name, "dataType": types[name]} for name in metrics],
+        "dimensionFieldSpecs": [*dimensions, many, *more],
+        "metricFieldSpecs": [{"name": name, "dataType": types[name]} for name in ("clicks", "share", "total")],
         "dateTimeFieldSpecs": [TIME],
-    }  # fmt: skip
+    }
 
 
 class Place:
@@ -117,6 +121,15 @@ def plain(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [tuple(one(value) for value in row) for row in rows]
 
 
+ADDED = (
+    {"name": "shop", "dataType": "STRING", "defaultNullValue": "none"},
+    {"name": "price", "dataType": "BIG_DECIMAL"},
+    {"name": "seen", "dataType": "TIMESTAMP"},
+    {"name": "tags", "dataType": "STRING", "singleValueField": False, "defaultNullValue": "-"},
+)
+MORE = "select id, shop, price, seen, tags from t order by id limit 1000"
+
+
 def test_types_become_wider_while_rows_arrive(place: Place) -> None:
     here = place.here
     here.create_table(place.given(schema_of(NARROW)))
@@ -133,82 +146,133 @@ def test_types_become_wider_while_rows_arrive(place: Place) -> None:
     before, then = here.query(ALL), place.half(Half.REALTIME).version
     assert [row[0] for row in before.rows] == [1, 2, 3, 5] and before.column_types[1] == "INT"
 
-    wide = place.given(schema_of(WIDE, {"name": "shop", "dataType": "STRING", "defaultNullValue": "none"}))
+    wide = place.given(schema_of(WIDE, *ADDED))
     planned = here.apply_table(wide, dry_run=True)
     assert planned.sentence == f"Would change table 't': {len(planned.changes)} changes. Nothing was changed."
     assert "schema/metricFieldSpecs/clicks/dataType: INT -> LONG" in planned.changes
     assert place.half(Half.REALTIME).version == then
     changed = here.apply_table(wide)
     assert changed.changes == planned.changes and changed.sentence.startswith("Changed table 't'")
+    assert here.apply_table(wide).sentence.startswith("Nothing to change")
     for half in Half:
-        assert place.half(half).widened == set(WIDE)
+        assert (place.half(half).widened, place.half(half).added) == (set(WIDE), {one["name"] for one in ADDED})
         assert place.half(half).state.act.kind == "evolve"
 
     after = here.query(ALL)
     assert after.column_types[:6] == ["LONG", "LONG", "DOUBLE", "BIG_DECIMAL", "DOUBLE", "LONG_ARRAY"]
     assert plain(after.rows) == plain(before.rows)
-    assert place.rows("select distinct shop from t") == [("none",)]
+    defaults = ("none", Decimal(0), datetime(1970, 1, 1), ["-"])
+    assert place.rows(MORE) == [(number, *defaults) for number in (1, 2, 3, 5)]
     assert here.query(ALL, as_of=before.revision).rows == after.rows, "with its tail, by the types of now"
 
-    place.send(BIG, 9, total="12345678901234567890.5", exact=0.25, many=[BIG], shop="new")
+    new = {"shop": "new", "price": 1.5, "seen": 0, "tags": ["a"]}
+    place.send(BIG, 9, total="12345678901234567890.5", exact=0.25, many=[BIG], **new)
     assert place.rows(f"select id, exact from t where id > {BIG - 1}") == [(BIG, 0.25)], "in the tail"
     assert here.table("t").replay_rejected().replayed == 1
     place.ingest()
-    expected = [1, 2, 3, 4, 5, BIG]
-    assert [row[0] for row in here.query(ALL).rows] == expected
-    assert (
-        place.rows("select sum(clicks), max(clicks), max(total), min(exact) from t")
-        == [(float(1 + 2 + 3 + BIG + 5 + BIG), float(BIG), Decimal("12345678901234567890.5"), -5.0)]
-        or place.rows("select max(clicks) from t")[0][0] == BIG
-    )
     committed = here.query(ALL)
-    for name, value in (("id", BIG), ("clicks", BIG), ("id", 2), ("total", 20), ("exact", -3)):
-        assert len(place.rows(f"select id from t where {name} = {value}")) == (
-            2 if (name, value) == ("clicks", BIG) else 1
-        )
+    assert [row[0] for row in committed.rows] == [1, 2, 3, 4, 5, BIG]
+    assert here.query("select sum(clicks) from t").rows == [(float(1 + 2 + 3 + BIG + 5 + BIG),)]
+    assert here.query("select max(total) from t").rows == [(Decimal("12345678901234567890.5"),)]
+    for name, value, rows in (("id", BIG, 1), ("clicks", BIG, 2), ("id", 2, 1), ("total", 20, 1), ("exact", -3, 1)):
+        assert len(place.rows(f"select id from t where {name} = {value}")) == rows, (name, value)
     place.move()
     assert here.query(ALL).rows == committed.rows
+    assert place.rows(MORE)[:5] == [(number, *defaults) for number in (1, 2, 3, 4, 5)], "nulls that moved"
+    assert place.rows(MORE)[5] == (BIG, "new", Decimal("1.5"), datetime(1970, 1, 1), ["a"])
     assert here.query(ALL, as_of=before.revision).rows == after.rows
     assert here.query(ALL, as_of=committed.revision).rows == committed.rows
-    assert here.query(ALL, as_of=f"t[OFFLINE=1 REALTIME={then}]").rows[0][0] == 1
     for engine in ("duckdb", "polars", "spark"):
-        assert_view(here, engine, committed.rows)
+        assert_view(here, engine)
     assert_cached(here, committed.rows)
 
 
-def assert_view(here: Hybrid, engine: str, rows: list[Any]) -> None:
-    code = here.table("t").view(for_=engine).code
-    if engine == "spark":
-        code = code.replace("configure_spark_with_delta_pip(builder)", "builder")
+def test_winners_over_keys_that_became_wider(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what a death between the halves leaves, and what acts do that began before the change."""
+    here = place.here
+    here.create_table(place.given(schema_of(NARROW, key=True), upsert=True))
+    for number, hour in ((1, 1), (2, 1), (1, 2), (3, 8)):
+        place.send(number, hour)
+    place.ingest()
+    place.move()
+    place.send(1, 9, clicks=11)
+    place.ingest()
+    before = here.query(ALL)
+    assert [(row[0], row[1]) for row in before.rows] == [(1, 11), (2, 2), (3, 3)]
+
+    wide = place.given(schema_of(WIDE, *ADDED, key=True), upsert=True)
+    evolved = change.evolve_half
+
+    def dying(bench: Any, spec: Any, layout: Any, half: Half) -> None:
+        if half is Half.REALTIME:
+            raise KeyboardInterrupt
+        evolved(bench, spec, layout, half)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(change, "evolve_half", dying)
+        here.apply_table(wide)
+    assert (place.half(Half.OFFLINE).widened, place.half(Half.REALTIME).widened) == (set(WIDE), set())
+    assert here.query(ALL).rows == before.rows and here.query(ALL).column_types == before.column_types
+    place.send(2, 9, clicks=22)
+    place.ingest()
+    with pytest.raises(ConflictError, match="are being changed"):
+        place.move()
+    narrow = here.table("t")
+    here.apply_table(wide)
+    for half in Half:
+        assert place.half(half).widened == set(WIDE)
+
+    place.send(3, 9, clicks=33)
+    place.send(BIG, 9, clicks=44)
+    assert narrow.ingest_batch().rejected == 1, "a batch that began before the change"
+    with pytest.raises(ConflictError, match="are being changed"):
+        replay_rejected(
+            here.bench, replace(here.spec("t"), schema=narrow.spec.schema), narrow.layout, act_id="replay-1"
+        )
+    assert here.table("t").replay_rejected().replayed == 1
+    place.send(BIG, 9, clicks=BIG, ts=9 * HOUR + HOUR - 1)
+    place.send(2, 1, clicks=-1)
+    winners = [(1, 11), (2, 22), (3, 33), (BIG, BIG)]
+    assert [(row[0], row[1]) for row in here.query(ALL).rows] == winners
+    place.ingest()
+    assert [(row[0], row[1]) for row in here.query(ALL).rows] == winners
+    assert place.rows(f"select clicks from t where id in (2, {BIG}) order by id") == [(22,), (BIG,)]
+    place.move()
+    assert [(row[0], row[1]) for row in here.query(ALL).rows] == winners
+    for engine in ("duckdb", "spark"):
+        assert_view(here, engine)
+    assert_cached(here, here.query(ALL).rows)
+
+
+def assert_view(here: Hybrid, engine: str) -> None:
+    """What a view gives is what the product answers."""
+    code = here.table("t").view(for_=engine).code.replace("configure_spark_with_delta_pip(builder)", "builder")
     scope: dict[str, Any] = {"__name__": "view"}
     exec(code, scope)
     view = scope["view"]
-    table = (
-        view.to_arrow_table()
-        if engine == "duckdb"
-        else view.toArrow()
-        if engine == "spark"
-        else view.collect().to_arrow()
-    )
-    names = ("id", "clicks", "share", "total", "exact", "many", "ts")
-    found = sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True))
-    assert found == [tuple(row) for row in rows], engine
+    if engine == "duckdb":
+        table = view.to_arrow_table()
+    else:
+        table = view.toArrow() if engine == "spark" else view.collect().to_arrow()
+    names = table.column_names
+    found = sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True), key=str)
+    rows = sorted(here.query("select * from t limit 1000").rows, key=str)
+    assert [[_naive(value) for value in row] for row in found] == [list(row) for row in rows], engine
 
 
-def assert_cached(here: Hybrid, rows: list[Any]) -> None:
-    from hybrid.api import _Source
-    from hybrid.query.execution import Limits
+def _naive(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
+
+def assert_cached(here: Hybrid, rows: Sequence[Any]) -> None:
+    """What a server answers from memory is what the files say."""
     cache = Cache(_Source(here), here.settings.warehouse)
     try:
-        answers, found = CachedAnswers(cache), None
-        for _ in range(500):
-            found = answers.answer(ALL, here.now_ms(), Limits(None, None), lambda _: None)
-            if found is not None:
-                break
-            import time
-
+        answers, deadline = CachedAnswers(cache), time.monotonic() + 60
+        found = None
+        while found is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert found is not None and [tuple(row) for row in found.rows] == [tuple(row) for row in rows]
+            found = answers.answer(ALL, here.now_ms(), Limits(None, None), lambda _: None)
+        assert found is not None and list(found.rows) == list(rows)
     finally:
         cache.close()

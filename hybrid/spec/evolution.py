@@ -24,6 +24,7 @@ WIDER: Mapping[DataType, frozenset[DataType]] = {
     DataType.LONG: frozenset({DataType.BIG_DECIMAL}),
     DataType.FLOAT: frozenset({DataType.DOUBLE}),
 }
+_NUMBERS = {DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE, DataType.BIG_DECIMAL}
 # The SQL types of a DDL that WIDER says nothing of, because one data type stores both.
 _SQL_WIDER: Mapping[str, frozenset[str]] = {
     "TINYINT": frozenset({"SMALLINT", "INTEGER"}),
@@ -175,7 +176,7 @@ def _added(field: FieldSpec, known: Sequence[str], null_handling: bool) -> Itera
         )
     elif not null_handling and field.data_type is DataType.BYTES and field.default_null:
         yield _Refused(
-            f"{where} cannot be added with the {_DEFAULT} {field.default_null!r}: views in other engines cannot show it.",
+            f"{where} cannot be added with the {_DEFAULT} {field.default_null!r}: not every engine could show it.",
             f"Leave {_DEFAULT} out: it is empty then.",
         )
     elif field.missing:
@@ -188,10 +189,8 @@ def _added(field: FieldSpec, known: Sequence[str], null_handling: bool) -> Itera
 def _why(old: DataType, new: DataType) -> str:
     if new is DataType.STRING:
         return "it would sort and compare as texts do, '10' before '9'."
-    if is_wider(new, old):
-        return f"values that only {old} holds would be lost."
-    if old in WIDER and new in (DataType.FLOAT, DataType.DOUBLE, DataType.BIG_DECIMAL):
-        return "large values would be rounded."
+    if old in _NUMBERS and new in _NUMBERS:
+        return f"not every value of {old} is one of {new}, exactly."
     return "the values that are stored have another meaning."
 
 

@@ -58,9 +58,9 @@ def test_every_pair_of_types_is_exact_or_refused() -> None:
 
 def test_why_a_type_is_refused() -> None:
     for old, new, why in (
-        ("LONG", "INT", "values that only LONG holds would be lost"),
-        ("LONG", "DOUBLE", "large values would be rounded"),
-        ("INT", "FLOAT", "large values would be rounded"),
+        ("LONG", "INT", "not every value of LONG is one of INT, exactly"),
+        ("LONG", "DOUBLE", "not every value of LONG is one of DOUBLE, exactly"),
+        ("INT", "FLOAT", "not every value of INT is one of FLOAT, exactly"),
         ("INT", "STRING", "sort and compare as texts do"),
         ("LONG", "TIMESTAMP", "another meaning"),
     ):
