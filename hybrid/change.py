@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.catalog.definitions import Definition
 from hybrid.creation import creation_lock, lay_halves, settle_boundary_mode
 from hybrid.errors import SpecError
-from hybrid.lake.evolve import evolve_half
+from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
 from hybrid.spec.evolution import column_change, with_kept_defaults
 from hybrid.spec.table_config import Half, TableSpec
@@ -46,17 +46,18 @@ def _applied(home: Hybrid, known: Definition, wanted: TableSpec, dry_run: bool) 
     ]
     if definition.brokers != known.brokers:
         changes.append(f"broker address: {known.brokers} -> {definition.brokers}")
-    if not changes:
-        return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
     after = home.spec_of(definition)
     _check_kept(before, after)
+    behind = _behind(home, after, before.halves)
+    changes = changes or [f"columns of {half}: an earlier change of them did not end" for half in behind]
+    if not changes:
+        return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
     _check_boundary_mode(home, before, after)
     count = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
     if dry_run:
         sentence = f"Would change table '{known.name}': {count}. Nothing was changed."
         return Creation(known.name, changes, {}, wanted.warnings, sentence)
-    if column_change(known.name, before.schema, after.schema):
-        evolve_halves(home, after, before.halves)
+    evolve_halves(home, after, behind)
     added = after.halves - before.halves
     if added == {Half.REALTIME}:
         settle_boundary_mode(home.layout(known.name), after, home.now_ms())
@@ -73,12 +74,17 @@ def evolve_halves(home: Hybrid, spec: TableSpec, halves: Collection[Half] = tupl
             evolve_half(home.bench, spec, home.layout(spec.name), half)
 
 
+def _behind(home: Hybrid, spec: TableSpec, halves: Collection[Half]) -> list[Half]:
+    """The halves that have not all columns of a definition, each as wide; also one that a death has left so."""
+    return [half for half in Half if half in halves and is_behind(spec, home.layout(spec.name), half)]
+
+
 def check_change(home: Hybrid, known: Definition, wanted: TableSpec) -> bool:
-    """Whether `wanted` changes the table's columns. SpecError when it would change what the table's rows stand on."""
+    """Whether `wanted` changes columns of the halves. SpecError when it would change what the table's rows stand on."""
     before = home.spec_of(known)
     after = home.spec_of(_changed(known, wanted, before))
     _check_kept(before, after)
-    return bool(column_change(known.name, before.schema, after.schema))
+    return bool(_behind(home, after, before.halves))
 
 
 def _changed(known: Definition, wanted: TableSpec, before: TableSpec) -> Definition:

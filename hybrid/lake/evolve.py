@@ -34,11 +34,11 @@ def evolve_half(bench: Workbench, spec: TableSpec, layout: TableLayout, half: Ha
     Rows that are there hold nulls in a new column. SpecError when a column is there in a type that does not fit.
     """
     path = layout.half(half)
+    if not is_behind(spec, layout, half):
+        return
     with bench.lock(layout, half):
         current = open_half(path)
-        there = _types(current)
-        new = [name for name, _ in physical_columns(spec, half) if name.lower() not in there]
-        widened = [field.name for field in spec.schema.fields if _becomes_wider(spec, half, field, there)]
+        new, widened = _missing(spec, half, current)
         if not new and not widened:
             return
         # The documents go with the data, as at the creation.
@@ -48,6 +48,18 @@ def evolve_half(bench: Workbench, spec: TableSpec, layout: TableLayout, half: Ha
         act = next_act(current.state, new_act_id("evolve"), "evolve", bench.now_iso(), detail)
         columns = {name: kind for name, kind in physical_columns(spec, half) if name in {*new, *widened}}
         commit_columns(bench.spark, path, replace(current.state, act=act), columns, widened)
+
+
+def is_behind(spec: TableSpec, layout: TableLayout, half: Half) -> bool:
+    """Whether a half has not all columns of `spec`, each as wide. SpecError when it has one in a type that differs."""
+    return any(_missing(spec, half, open_half(layout.half(half))))
+
+
+def _missing(spec: TableSpec, half: Half, current: HalfSnapshot) -> tuple[list[str], list[str]]:
+    """The columns that a half has not, and those that it has in a narrower type."""
+    there = _types(current)
+    new = [name for name, _ in physical_columns(spec, half) if name.lower() not in there]
+    return new, [field.name for field in spec.schema.fields if _becomes_wider(spec, half, field, there)]
 
 
 def _types(half: HalfSnapshot) -> Mapping[str, str]:
