@@ -249,13 +249,15 @@ class Hybrid:
         sentence = f"Created table '{spec.name}' ({halves}){_start_words(spec, starts)}."
         return Creation(spec.name, (), starts, spec.warnings, sentence)
 
-    def apply_table(self, given: TableDocuments) -> Creation:
+    def apply_table(self, given: TableDocuments, *, dry_run: bool = False) -> Creation:
         """Creates a table, or changes the one there is to what the documents say, and tells the difference."""
         from hybrid.change import apply_change
 
         spec = self.validate(given)
         known = self.definitions.find(spec.name)
-        return self.create_table(given) if known is None else apply_change(self, known, spec)
+        if known is None and dry_run:
+            return Creation(spec.name, (), {}, spec.warnings, f"Would create table '{spec.name}'. Nothing was changed.")
+        return self.create_table(given) if known is None else apply_change(self, known, spec, dry_run=dry_run)
 
     def add_table(self, given: TableDocuments, *, update: bool = False) -> Creation:
         """Creates a table or adds a half, as Pinot does; ConflictError for a half that is there, unless `update`."""

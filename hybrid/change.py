@@ -1,19 +1,22 @@
-"""Changes a table that exists: adds a half, or takes over other settings. Part of the API's layer.
+"""Changes a table that exists: adds a half or columns, widens types, takes over other settings. Part of the API.
 
-What rows already stand on cannot be changed here: columns, primary key, time column, topic, upsert; and the boundary's
-mode is fixed from the moment that the table has both halves.
+What would lose rows or values, or give them another meaning, is refused: `hybrid.spec.evolution` says it of columns.
+Primary key, time column, topic and upsert cannot be changed; and the boundary's mode is fixed from the moment that the
+table has both halves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.catalog.definitions import Definition
-from hybrid.creation import lay_halves, settle_boundary_mode
+from hybrid.creation import creation_lock, lay_halves, settle_boundary_mode
 from hybrid.errors import SpecError
+from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
+from hybrid.spec.evolution import column_change, with_kept_defaults
 from hybrid.spec.table_config import Half, TableSpec
 
 if TYPE_CHECKING:
@@ -22,11 +25,20 @@ if TYPE_CHECKING:
 _DOCUMENTS = {"schema": "schema_doc", "REALTIME": "realtime_doc", "OFFLINE": "offline_doc"}
 
 
-def apply_change(home: Hybrid, known: Definition, wanted: TableSpec) -> Creation:
-    """Brings the table `known` to what `wanted` says. A document that `wanted` does not give stays as it is."""
+def apply_change(home: Hybrid, known: Definition, wanted: TableSpec, *, dry_run: bool = False) -> Creation:
+    """Brings the table `known` to what `wanted` says. A document that `wanted` does not give stays as it is.
+
+    SpecError for what is refused; nothing was changed then. New columns and wider types take Spark.
+    """
+    with creation_lock(home.layout(known.name), home.settings.lock_timeout_s, home.progress):
+        return _applied(home, home.definitions.find(known.name) or known, wanted, dry_run)
+
+
+def _applied(home: Hybrid, known: Definition, wanted: TableSpec, dry_run: bool) -> Creation:
     from hybrid.api import Creation
 
-    before, definition = home.spec(known.name), _changed(known, wanted)
+    before = home.spec_of(known)
+    definition = _changed(known, wanted, before)
     changes = [
         change
         for noun, name in _DOCUMENTS.items()
@@ -34,35 +46,58 @@ def apply_change(home: Hybrid, known: Definition, wanted: TableSpec) -> Creation
     ]
     if definition.brokers != known.brokers:
         changes.append(f"broker address: {known.brokers} -> {definition.brokers}")
-    if not changes:
-        return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
     after = home.spec_of(definition)
     _check_kept(before, after)
+    behind = _behind(home, after, before.halves)
+    changes = changes or [f"columns of {half}: an earlier change of them did not end" for half in behind]
+    if not changes:
+        return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
     _check_boundary_mode(home, before, after)
+    count = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
+    if dry_run:
+        sentence = f"Would change table '{known.name}': {count}. Nothing was changed."
+        return Creation(known.name, changes, {}, wanted.warnings, sentence)
+    evolve_halves(home, after, behind)
     added = after.halves - before.halves
     if added == {Half.REALTIME}:
         settle_boundary_mode(home.layout(known.name), after, home.now_ms())
     # The definition comes last: a half that it names is there.
     starts = lay_halves(home.layout(known.name), after, home.now_ms(), added) if added else {}
     home.definitions.replace(definition)
-    count = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
     return Creation(known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {count}.")
 
 
-def check_change(home: Hybrid, known: Definition, wanted: TableSpec) -> None:
-    """SpecError when `wanted` would change what the table's rows stand on."""
-    _check_kept(home.spec(known.name), home.spec_of(_changed(known, wanted)))
+def evolve_halves(home: Hybrid, spec: TableSpec, halves: Collection[Half] = tuple(Half)) -> None:
+    """Brings the columns of the halves to those of `spec`, whose definition is to follow. Under the creation lock."""
+    for half in (Half.OFFLINE, Half.REALTIME):
+        if half in halves:
+            evolve_half(home.bench, spec, home.layout(spec.name), half)
 
 
-def _changed(known: Definition, wanted: TableSpec) -> Definition:
+def _behind(home: Hybrid, spec: TableSpec, halves: Collection[Half]) -> list[Half]:
+    """The halves that have not all columns of a definition, each as wide; also one that a death has left so."""
+    return [half for half in Half if half in halves and is_behind(spec, home.layout(spec.name), half)]
+
+
+def check_change(home: Hybrid, known: Definition, wanted: TableSpec) -> bool:
+    """Whether `wanted` changes columns of the halves. SpecError when it would change what the table's rows stand on."""
+    before = home.spec_of(known)
+    after = home.spec_of(_changed(known, wanted, before))
+    _check_kept(before, after)
+    return bool(_behind(home, after, before.halves))
+
+
+def _changed(known: Definition, wanted: TableSpec, before: TableSpec) -> Definition:
     documents = {name: getattr(wanted, name) or getattr(known, name) for name in _DOCUMENTS.values()}
+    documents["schema_doc"] = with_kept_defaults(documents["schema_doc"], before.schema)
     return replace(known, **documents, brokers=wanted.stream.brokers if wanted.stream else known.brokers)
 
 
 def _check_kept(before: TableSpec, after: TableSpec) -> None:
     topic = before.stream.topic if before.stream else None
+    column_change(before.name, before.schema, after.schema)
     kept = {
-        "its columns": before.schema.fields == after.schema.fields,
+        "its way of keeping nulls": before.null_handling == after.null_handling,
         "its primary key": before.schema.primary_key == after.schema.primary_key,
         "its time column": before.time_column == after.time_column,
         "its upsert settings": before.upsert == after.upsert,
@@ -102,12 +137,18 @@ def _check_boundary_mode(home: Hybrid, before: TableSpec, after: TableSpec) -> N
 
 
 def _difference(path: str, before: Any, after: Any) -> Iterator[str]:
-    """`path: before -> after` for every leaf that differs."""
+    """`path: before -> after` for every leaf that differs. Of lists of things with names, each by its name."""
+    if _is_named(before) and _is_named(after):
+        before, after = ({one["name"]: one for one in several} for several in (before, after))
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
             yield from _difference(f"{path}/{key}", before.get(key), after.get(key))
     elif before != after:
         yield f"{path}: {_short(before)} -> {_short(after)}"
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) and "name" in one for one in value)
 
 
 def _short(value: Any) -> str:

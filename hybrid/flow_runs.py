@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.api import TableDocuments
+from hybrid.change import evolve_halves
 from hybrid.creation import creation_lock
 from hybrid.errors import ConflictError, HybridError, NotFoundError, UsageError
 from hybrid.flow.declared.convert import ColumnType
@@ -18,7 +19,6 @@ from hybrid.flow.declared.model import Declaration, Flow
 from hybrid.flow.declared.progress import ONCE, FlowState, all_progress, flow_state
 from hybrid.flow.declared.runner import FlowReport, FlowRun, failed, refuse_other_kind
 from hybrid.flow.declared.session import FlowSession
-from hybrid.lake.evolve import add_columns
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.spec.table_config import Half, TableSpec
@@ -76,8 +76,7 @@ class FlowKeeper:
             changed = replace(definition, schema_doc=with_columns(definition.schema_doc, left))
             after = home.spec_of(changed)
             if left:
-                for half in (Half.REALTIME, Half.OFFLINE):
-                    add_columns(home.bench, after, layout, half)
+                evolve_halves(home, after)
                 home.definitions.replace(changed)
         return after
 

@@ -135,7 +135,11 @@ class Table:
 
         bench = self._home.bench
         done = self._run_due(stop)
-        options: dict[str, Any] = {"batch_offsets_max": self._batch_max(), "stop_at": self.connectors.stop_at}
+        options: dict[str, Any] = {
+            "batch_offsets_max": self._batch_max(),
+            "stop_at": self.connectors.stop_at,
+            "newest": lambda: self._home.spec(self.name),
+        }
         with self._home.recorded(self.name, "ingest") as run:
             waits = self.connectors.waits()
             if waits is not None or (self.spec.connectors and self.spec.stream is None):

@@ -1,7 +1,7 @@
 """Schemas on their own, as Pinot has them: given before the tables that use them. Part of the API's layer.
 
 A table has a copy of its schema. Where one is used by tables, theirs is the one that counts, and an update goes to them
-too; what would change their columns is refused, and then nothing is changed.
+too; what one of them cannot take over is refused, and then nothing is changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def schema_names(home: Hybrid) -> list[str]:
 
 def find_schema(home: Hybrid, name: str) -> dict[str, Any]:
     """A schema as it was given; NotFoundError, with a suggestion, when there is none of that name."""
-    users = _users(home, name)
+    users = users_of(home, name)
     found = dict(users[0].schema_doc) if users else _stored(home).find(name)
     if found is None:
         raise NotFoundError.named("Schema", name[:100], schema_names(home))
@@ -46,15 +46,15 @@ def find_schema(home: Hybrid, name: str) -> dict[str, Any]:
 def put_schema(home: Hybrid, document: dict[str, object], source: str, *, override: bool = True) -> SchemaChange:
     """Stores a schema, and brings the tables that use it to it.
 
-    ConflictError when there is one and `override` is false; SpecError when it is wrong or would change a table's
-    columns. Nothing was changed then.
+    ConflictError when there is one and `override` is false; SpecError when it is wrong or would lose what a table
+    holds. Nothing was changed then.
     """
     schema = parse_schema(document, source)
     if not is_schema_name(schema.name):
         raise SpecError.at(source, "schemaName", "a name has letters, digits, '_', '-' and '.', at most 100.")
     if not override and schema.name in schema_names(home):
         raise ConflictError(f"Schema '{schema.name}' exists already. Nothing was changed.")
-    users = _users(home, schema.name)
+    users = users_of(home, schema.name)
     wanted = [home.validate(_documents(user, document, source)) for user in users]
     for user, spec in zip(users, wanted, strict=True):
         check_change(home, user, spec)
@@ -63,17 +63,26 @@ def put_schema(home: Hybrid, document: dict[str, object], source: str, *, overri
     return SchemaChange(schema.name, tuple(one.table for one in changed if one.changes), schema.warnings)
 
 
+def changes_columns(home: Hybrid, document: Mapping[str, object], source: str) -> bool:
+    """Whether `put_schema` would change a table's columns, which takes Spark. SpecError as there."""
+    schema = parse_schema(dict(document), source)
+    users = users_of(home, schema.name)
+    wanted = [home.validate(_documents(user, document, source)) for user in users]
+    return any([check_change(home, user, spec) for user, spec in zip(users, wanted, strict=True)])
+
+
 def drop_schema(home: Hybrid, name: str) -> None:
     """Removes a schema; NotFoundError when there is none, ConflictError while a table uses it."""
     find_schema(home, name)
-    users = _users(home, name)
+    users = users_of(home, name)
     if users:
         tables = ", ".join(f"'{user.name}'" for user in users)
         raise ConflictError(f"Schema '{name}' is used by table {tables}. Nothing was changed.")
     _stored(home).remove(name)
 
 
-def _users(home: Hybrid, name: str) -> list[Definition]:
+def users_of(home: Hybrid, name: str) -> list[Definition]:
+    """The tables that use a schema."""
     return [one for one in _definitions(home) if one.schema_doc["schemaName"] == name]
 
 

@@ -21,16 +21,24 @@ if TYPE_CHECKING:
 
 Json = Any
 INGEST, JOB, REVERT, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "revert", "seal", "boundary", "backfill"
-REPLACE, REPLAY, PURGE = "replace", "replay", "purge"
+REPLACE, REPLAY, PURGE, EVOLVE = "replace", "replay", "purge", "evolve"
 
 
 @dataclass(frozen=True)
 class Verb:
-    """`call(home, **arguments)` gives a JSON value. `run_type` None: answered at once, without a JVM."""
+    """`call(home, **arguments)` gives a JSON value. `run_type` None: answered at once, without a JVM.
+
+    `when` says of a home and arguments whether they need one, where not all do.
+    """
 
     call: Callable[..., Json]
     run_type: str | None = None
     only_one: bool = False
+    when: Callable[[Hybrid, Mapping[str, Any]], bool] | None = None
+
+    def is_heavy(self, home: Hybrid, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments needs a JVM."""
+        return self.run_type is not None and (self.when is None or self.when(home, arguments))
 
     def type_of(self, arguments: Mapping[str, Any]) -> str | None:
         """The type of a run with these arguments: that of the task, where one is run by its type."""
@@ -46,14 +54,35 @@ def table_create(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
     return views.creation_view(home.create_table(_documents(documents)))
 
 
-def table_apply(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
+def table_apply(home: Hybrid, *, documents: Mapping[str, Any], dry_run: bool = False) -> Json:
     """Creates a table, or changes the one there is."""
-    return views.creation_view(home.apply_table(_documents(documents)))
+    return views.creation_view(home.apply_table(_documents(documents), dry_run=dry_run))
 
 
 def table_add(home: Hybrid, *, documents: Mapping[str, Any], update: bool = False) -> Json:
     """Creates a table, or adds a half to it; with `update`, changes one that is there."""
     return views.creation_view(home.add_table(_documents(documents), update=update))
+
+
+def schema_put(home: Hybrid, *, schema: Mapping[str, Any], source: str, override: bool = True) -> Json:
+    """Stores a schema, and brings the tables that use it to it."""
+    from hybrid.schemas import put_schema
+
+    done = put_schema(home, dict(schema), source, override=override)
+    told = f"Stored schema '{done.name}'{''.join(f'; changed table {name!r}' for name in done.tables)}."
+    return {"name": done.name, "tables": list(done.tables), "warnings": list(done.warnings), "sentence": told}
+
+
+def _changes_columns(home: Hybrid, arguments: Mapping[str, Any]) -> bool:
+    """Whether documents change the columns of a table that is there. SpecError for what is refused."""
+    from hybrid.change import check_change
+    from hybrid.schemas import changes_columns
+
+    if "schema" in arguments:
+        return changes_columns(home, arguments["schema"], arguments["source"])
+    spec = home.validate(_documents(arguments["documents"]))
+    known = home.definitions.find(spec.name)
+    return known is not None and not arguments.get("dry_run") and check_change(home, known, spec)
 
 
 def table_validate(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
@@ -390,8 +419,9 @@ def replacement_end(
 
 VERBS: Mapping[str, Verb] = {
     "table_create": Verb(table_create),
-    "table_apply": Verb(table_apply),
-    "table_add": Verb(table_add),
+    "table_apply": Verb(table_apply, EVOLVE, when=_changes_columns),
+    "table_add": Verb(table_add, EVOLVE, when=_changes_columns),
+    "schema_put": Verb(schema_put, EVOLVE, when=_changes_columns),
     "table_validate": Verb(table_validate),
     "table_list": Verb(table_list),
     "table_show": Verb(table_show),

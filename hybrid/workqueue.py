@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.api import ServerTask
+from hybrid.api import ServerTask, TableDocuments
 from hybrid.catalog.runs import RunOutcome, RunRecord, RunRequest, Runs
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError, error_document
 from hybrid.lake.log import open_half, own_states
 from hybrid.logs import log_context
+from hybrid.schemas import users_of
 from hybrid.spec.table_config import Half
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table.state import Act
@@ -145,6 +146,10 @@ def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any]) -> str:
             home.now_ms(),
         )
         return home.spec(job.table_name).name
+    if "documents" in arguments:
+        return home.validate(TableDocuments.from_json(arguments["documents"])).name
+    if "schema" in arguments:
+        return users_of(home, str(arguments["schema"]["schemaName"]))[0].name
     if "backfill" in arguments:
         return home.backfills.show(arguments["backfill"]).table
     return home.spec(arguments["table"]).name

@@ -214,7 +214,7 @@ def write_wrong_files(folder: Path) -> None:
         "integer.json": changed("dimensionFieldSpecs", {**dimension, "dataType": "INTEGER"}),
         "reserved.json": changed("dimensionFieldSpecs", {**dimension, "name": "_hy_id"}),
         "format.json": changed("dateTimeFieldSpecs", {**time, "format": "1:MILLIS:EPOCH"}),
-        "double.json": changed("metricFieldSpecs", {**metric, "dataType": "DOUBLE"}),
+        "whole.json": changed("metricFieldSpecs", {**metric, "dataType": "LONG"}),
         "broken.yml": "jobType: SegmentCreation\ninputDirURI: [\n",
         "other_table.yml": job("ordrs"),
         "no_offline.yml": job("expired"),

@@ -43,11 +43,12 @@ def create(cli: Cli, /, **given: Any) -> None:
 
 @table.command()
 @_file_options
+@click.option("--dry-run", is_flag=True, help="Show the difference; change nothing.")
 @pass_cli
-def apply(cli: Cli, /, **given: Any) -> None:
+def apply(cli: Cli, /, dry_run: bool, **given: Any) -> None:
     """Create a table, or change the one there is; shows the difference."""
     for documents in _documents(cli, given):
-        tell_creation(cli, ask(cli, "table_apply", documents=documents))
+        tell_creation(cli, ask(cli, "table_apply", documents=documents, dry_run=dry_run))
 
 
 @table.command()

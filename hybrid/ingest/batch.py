@@ -99,7 +99,7 @@ def _commit_batch(
     state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
     assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
     topic, half, wanted = plan.ranges[0].key, layout.half(Half.REALTIME), physical_columns(spec, Half.REALTIME)
-    act = FileAct(half, "ingest", new_act_id("ingest"), wanted)
+    act = FileAct(half, "ingest", new_act_id("ingest"), wanted, takes_narrower=True)
     found = _Found({}, spec)
 
     def write() -> Written:

@@ -62,10 +62,13 @@ def _ingest(
     spec: TableSpec,
     layout: TableLayout,
     finished: Callable[[BatchReport | None], bool],
+    newest: Callable[[], TableSpec] | None = None,
     **options: Any,
 ) -> IngestReport:
+    """`newest` gives the table's definition of the moment: columns may come and become wider between batches."""
     rows = rejected = batches = sealed = filtered = 0
     while True:
+        spec = newest() if newest is not None else spec
         report = run_batch(bench, spec, layout, **options)
         if report is not None:
             rows, rejected, batches = rows + report.rows, rejected + report.rejected, batches + 1

@@ -12,13 +12,13 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.failpoints import failpoint, failpoint_inside
-from hybrid.lake.layout import fence_of
-from hybrid.lake.log import newest_version, state_at
+from hybrid.lake.layout import ddl_of, fence_of
+from hybrid.lake.log import ADDED, WIDENED, listed_columns, newest_version, state_at
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
@@ -29,6 +29,7 @@ _CONFLICTS = (
     *("ConcurrentTransactionException", "ConcurrentAppend", "ConcurrentDelete", "DELTA_CONCURRENT"),
     *("MetadataChanged", "DELTA_METADATA_CHANGED", "ProtocolChanged", "DELTA_PROTOCOL_CHANGED"),
 )
+_OTHER_COLUMNS = ("DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE")
 
 
 def commit_act(
@@ -38,24 +39,23 @@ def commit_act(
     *,
     planned: int,
     replacing: Sequence[str] = (),
-    evolve: bool = False,
 ) -> int:
     """Appends `frame`, or puts it in place of the segments `replacing`, and makes `state` the half's state.
 
-    Call it under the half's lock. `planned` is the Delta version that the act was planned on. With `evolve` the half
-    takes over columns that it has not. Returns the version of the commit. OvertakenError when another act came first:
+    Call it under the half's lock. `planned` is the Delta version that the act was planned on. Returns the version of
+    the commit. OvertakenError when another act came first, ConflictError when the half has other columns by now:
     nothing was changed.
     """
     act = state.act
     failpoint(act.kind, "before")
     with failpoint_inside(act.kind, half):
-        _write(frame, half, state, replacing, evolve)
+        _write(frame, half, state, replacing)
     version = _committed_as(half, act.id, planned)
     failpoint(act.kind, "after")
     return version
 
 
-def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[str], evolve: bool) -> None:
+def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[str]) -> None:
     writer = (
         frame.write.format("delta")
         .mode("overwrite" if replacing else "append")
@@ -63,8 +63,6 @@ def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[s
         .option("txnVersion", state.act.number)
         .option("userMetadata", to_user_metadata(state))
     )
-    if evolve:
-        writer = writer.option("mergeSchema", "true")
     if replacing:
         writer = writer.option("replaceWhere", _in_segments(replacing))
     try:
@@ -72,7 +70,16 @@ def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[s
     except Exception as error:  # pyspark maps Delta's conflicts to several classes; their names stand in the text
         if _is_conflict(error):
             raise _overtaken(half) from error
+        if any(name in str(error) for name in _OTHER_COLUMNS):  # Delta takes no narrower values into a wider column
+            raise _other_columns(half) from error
         raise
+
+
+def _other_columns(half: Path) -> ConflictError:
+    return ConflictError(
+        f"The columns of {half} are not as this act knows them: they are being changed. Nothing was written.",
+        hint="Run it again; if that does not help, `hybrid table apply` again what changed them: it did not end.",
+    )
 
 
 def _overtaken(half: Path) -> OvertakenError:
@@ -97,7 +104,8 @@ class FileAct:
     """An act whose workers write files themselves: its half, kind and id, and the columns that the files have.
 
     `columns` are (name, Spark type); names of its files begin with `part-<act id>-`. `replacing` are segments whose
-    files go, with the paths of these in the half.
+    files go, with the paths of these in the half. `takes_narrower`: its rows come from outside, so that they may have
+    the types that a half's columns had before they became wider, as the files that are there have.
     """
 
     half: Path
@@ -105,6 +113,7 @@ class FileAct:
     id: str
     columns: Sequence[tuple[str, str]]
     replacing: Mapping[str, Collection[str]] = field(default_factory=dict)
+    takes_narrower: bool = False
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,10 @@ def _begin(spark: SparkSession, act: FileAct) -> Any:
     there = {field.name: field.dataType.simpleString() for field in fields}
     other = [name for name, kind in act.columns if there.get(name) != kind.lower().replace(" ", "")]
     settings = dict(jvm.scala.jdk.javaapi.CollectionConverters.asJava(metadata.configuration()))
+    if other and set(other) <= set(listed_columns(settings, WIDENED)):
+        if not act.takes_narrower:
+            raise _other_columns(act.half)
+        other = []
     foreign = [name for name in settings if name.startswith(("delta.constraints.", "delta.columnMapping."))]
     if other or foreign:
         what = f"column '{other[0]}' is not as the table's definition has it" if other else f"it has {foreign[0]}"
@@ -192,24 +205,66 @@ def _in_segments(names: Iterable[str]) -> str:
 
 def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: Written, gone: Sequence[Any]) -> int:
     jvm: Any = spark._jvm
+    actions = [jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(entry)) for entry in written.files]
+    replaced = _in_segments(act.replacing) if gone else None
+    return _commit(spark, act.half, written.state, transaction, [*actions, *gone], replaced)
+
+
+def _commit(
+    spark: SparkSession, half: Path, state: HalfState, transaction: Any, actions: Sequence[Any], replaced: str | None
+) -> int:
+    """Ends a transaction of Delta's with `actions` and our state, behind the fence; the version."""
+    jvm: Any = spark._jvm
     delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
-    fence, number = fence_of(act.half), written.state.act.number
+    fence, number = fence_of(half), state.act.number
     if transaction.txnVersion(fence) >= number:
-        raise _overtaken(act.half)
+        raise _overtaken(half)
     transaction.updateSetTransaction(fence, number, nothing)
-    actions = [delta.actions.Action.fromJson(json.dumps(entry)) for entry in written.files]
     # What Spark's own writer of Delta says of a write to a table that is there: the mode, the predicate and our state.
-    told = some(to_user_metadata(written.state))
+    told = some(to_user_metadata(state))
     by = some(jvm.PythonUtils.toSeq([]))
     modes = jvm.org.apache.spark.sql.SaveMode
-    mode, where = (modes.Overwrite, some(_in_segments(act.replacing))) if gone else (modes.Append, nothing)
+    mode, where = (modes.Append, nothing) if replaced is None else (modes.Overwrite, some(replaced))
     operation = getattr(delta, "DeltaOperations$Write")(mode, by, where, told, *(nothing,) * 5)
     try:
-        return int(transaction.commit(jvm.PythonUtils.toSeq([*actions, *gone]), operation))
+        return int(transaction.commit(jvm.PythonUtils.toSeq(list(actions)), operation))
     except Exception as error:
         if _is_conflict(error):
-            raise _overtaken(act.half) from error
+            raise _overtaken(half) from error
         raise
+
+
+def commit_columns(
+    spark: SparkSession, half: Path, state: HalfState, columns: Mapping[str, str], widened: Collection[str]
+) -> int:
+    """Gives a half columns that it has not, and wider types to those of `widened`, with its state; no row is written.
+
+    `columns` are Spark types by name. Files keep the types that they were written with: what reads them takes the
+    half's (ADR 19). Call it under the half's lock. Returns the version of the commit. OvertakenError when another act
+    came first: nothing was changed.
+    """
+    from pyspark.sql.types import StructType
+
+    act, jvm = state.act, cast("Any", spark._jvm)
+    delta = jvm.org.apache.spark.sql.delta
+    failpoint(act.kind, "before")
+    transaction = delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
+    metadata = json.loads(transaction.metadata().json())["metaData"]
+    schema, settings = json.loads(metadata["schemaString"]), metadata.get("configuration", {})
+    wanted: list[dict[str, Any]] = cast("Any", StructType.fromDDL(ddl_of(columns.items())).jsonValue())["fields"]
+    kinds = {one["name"]: one["type"] for one in wanted}
+    schema["fields"] = [{**one, "type": kinds.pop(one["name"], one["type"])} for one in schema["fields"]]
+    schema["fields"] += [one for one in wanted if one["name"] in kinds]
+    lists = {
+        which: json.dumps(sorted({*listed_columns(settings, which), *names}))
+        for which, names in ((ADDED, kinds), (WIDENED, widened))
+    }
+    changed = {**metadata, "schemaString": json.dumps(schema), "configuration": {**settings, **lists}}
+    with failpoint_inside(act.kind, half):
+        transaction.updateMetadata(delta.actions.Action.fromJson(json.dumps({"metaData": changed})), False)
+        version = _commit(spark, half, state, transaction, [], None)
+    failpoint(act.kind, "after")
+    return version
 
 
 def rewrite_files(

@@ -1,51 +1,89 @@
-"""Adds columns to a half: an act without rows, which comes before the definition that names them.
+"""Brings the columns of a half to those of a definition: an act without rows, which comes before the definition.
 
-A death between the two leaves columns that nobody names; who adds them again finds them there.
+Both halves cannot change in one commit, nor with the definition. What a death in between leaves:
+
+    OFFLINE changed           columns that nobody names, and types wider than their values: queries answer as before
+    OFFLINE and REALTIME      and ingestion goes on; acts that write rows anew are refused until the change ends
+    the definition too        done
+
+Who makes the change again does the rest. So a definition never names a column, or values, that a half cannot hold.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
-
-from deltalake import DeltaTable, Schema
+from typing import Any
 
 from hybrid.errors import SpecError
-from hybrid.lake.commit import commit_act
-from hybrid.lake.create import arrow_schema
-from hybrid.lake.layout import TableLayout, ddl_of, physical_columns
-from hybrid.lake.log import open_half
+from hybrid.lake.commit import commit_columns
+from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.spec.evolution import is_wider
+from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.types import DataType
 from hybrid.table.state import next_act
 
 
-def add_columns(bench: Workbench, spec: TableSpec, layout: TableLayout, half: Half) -> None:
-    """Gives a half the columns of `spec` that it has not yet. Rows that are there hold nulls in them."""
+def evolve_half(bench: Workbench, spec: TableSpec, layout: TableLayout, half: Half) -> None:
+    """Gives a half the columns of `spec` that it has not yet, and its wider types. Nothing, when it has them.
+
+    Rows that are there hold nulls in a new column. SpecError when a column is there in a type that does not fit.
+    """
     path = layout.half(half)
+    if not is_behind(spec, layout, half):
+        return
     with bench.lock(layout, half):
         current = open_half(path)
-        there = {field.name.lower(): field.type for field in DeltaTable(str(path)).schema().fields}
-        wanted = physical_columns(spec, half)
-        new = [name for name, _ in wanted if name.lower() not in there]
-        _refuse_other_types(spec, half, there)
-        if not new:
+        new, widened = _missing(spec, half, current)
+        if not new and not widened:
             return
         # The documents go with the data, as at the creation.
         documents = {"schema": spec.schema_doc, "realtime": spec.realtime_doc, "offline": spec.offline_doc}
-        detail = {"columns": new, **documents, "brokers": spec.stream.brokers if spec.stream else None}
+        brokers = spec.stream.brokers if spec.stream else None
+        detail = {"columns": new, "widened": widened, **documents, "brokers": brokers}
         act = next_act(current.state, new_act_id("evolve"), "evolve", bench.now_iso(), detail)
-        nothing = bench.spark.createDataFrame([], ddl_of(wanted))
-        commit_act(nothing, path, replace(current.state, act=act), planned=current.version, evolve=True)
+        columns = {name: kind for name, kind in physical_columns(spec, half) if name in {*new, *widened}}
+        commit_columns(bench.spark, path, replace(current.state, act=act), columns, widened)
 
 
-def _refuse_other_types(spec: TableSpec, half: Half, there: Mapping[str, object]) -> None:
-    """SpecError when a half has a column of that name in another type: one that was added, and never named."""
-    wanted = arrow_schema(spec, half)
-    stored = {name.lower(): Schema.from_arrow(wanted).fields[at].type for at, name in enumerate(wanted.names)}
-    for name, kind in stored.items():
-        if name in there and there[name] != kind:
-            raise SpecError(
-                f"Table '{spec.name}' holds column '{name}' as {there[name]} in {half}, and it comes as {kind} now.",
-                hint="Bring it in that type, by a cast or a schema hint, or under another name.",
-            )
+def is_behind(spec: TableSpec, layout: TableLayout, half: Half) -> bool:
+    """Whether a half has not all columns of `spec`, each as wide. SpecError when it has one in a type that differs."""
+    return any(_missing(spec, half, open_half(layout.half(half))))
+
+
+def _missing(spec: TableSpec, half: Half, current: HalfSnapshot) -> tuple[list[str], list[str]]:
+    """The columns that a half has not, and those that it has in a narrower type."""
+    there = _types(current)
+    new = [name for name, _ in physical_columns(spec, half) if name.lower() not in there]
+    return new, [field.name for field in spec.schema.fields if _becomes_wider(spec, half, field, there)]
+
+
+def _types(half: HalfSnapshot) -> Mapping[str, str]:
+    """The Spark types of a half's columns by names in lower case."""
+    return {str(one["name"]).lower(): _spark_type(one["type"]) for one in json.loads(half.columns)["fields"]}
+
+
+def _spark_type(kind: Any) -> str:
+    """The Spark type that a Delta schema tells."""
+    if isinstance(kind, dict):
+        return f"array<{_spark_type(kind.get('elementType'))}>" if kind.get("type") == "array" else json.dumps(kind)
+    return {"integer": "int", "long": "bigint"}.get(kind, str(kind))
+
+
+def _becomes_wider(spec: TableSpec, half: Half, field: FieldSpec, there: Mapping[str, str]) -> bool:
+    """Whether a half has a column in a narrower type. SpecError when it has it in another one: nobody named that."""
+    stored = there.get(field.name.lower(), field.spark_type)
+    if stored == field.spark_type:
+        return False
+    narrower = [replace(field, data_type=kind) for kind in DataType if is_wider(kind, field.data_type)]
+    if any(stored == one.spark_type for one in narrower):
+        return True
+    raise SpecError(
+        f"Table '{spec.name}' holds column '{field.name}' as {stored} in {half}, and it comes as {field.spark_type} "
+        "now. Nothing was changed.",
+        hint="Bring it in that type, by a cast or a schema hint, or under another name.",
+    )

@@ -21,6 +21,9 @@ from hybrid.table.columns import SEGMENT, TIME
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
 
+# The properties that list columns which rows may lack, and columns that files may hold in a narrower type.
+ADDED, WIDENED = "hybrid.added", "hybrid.widened"
+
 
 @dataclass(frozen=True)
 class DataFile:
@@ -47,6 +50,11 @@ class DataFile:
         return self.times[0] < end and start <= self.times[1]
 
 
+def listed_columns(properties: Mapping[str, str], which: str) -> list[str]:
+    """The columns that one of a half's properties lists."""
+    return list(json.loads(properties.get(which, "[]")))
+
+
 class HalfSnapshot:
     """A half at one version of its log. Its files outlive every query that reads them (vacuum waits for days)."""
 
@@ -70,6 +78,21 @@ class HalfSnapshot:
         """The features of Delta that the table's protocol names."""
         protocol = self._table.protocol()
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
+
+    @cached_property
+    def added(self) -> frozenset[str]:
+        """The columns that were added: rows from before them hold nulls there, also after a move."""
+        return frozenset(listed_columns(self.properties, ADDED))
+
+    @cached_property
+    def widened(self) -> frozenset[str]:
+        """The columns whose type has become a wider one: older files hold them in the type that was."""
+        return frozenset(listed_columns(self.properties, WIDENED))
+
+    @property
+    def grown(self) -> frozenset[str] | None:
+        """The columns that rows may lack; None when no column was added or became wider."""
+        return self.added if self.added or self.widened else None
 
     @cached_property
     def columns(self) -> str:

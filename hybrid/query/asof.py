@@ -85,13 +85,15 @@ class AsOf:
 class LaterRows:
     """The tail's rows as later commits brought them: those in `files` below `ends`, by partition.
 
-    `version` is the last of these commits, and `deletes` counts delete markers up to it.
+    `version` is the last of these commits, and `deletes` counts delete markers up to it. `grown` as in
+    `PinnedHalves`, of the version that brought the last of them.
     """
 
     files: tuple[DataFile, ...] = ()
     ends: Offsets = field(default_factory=dict)
     deletes: int = 0
     version: int | None = None
+    grown: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ class PastTable:
                 raise _gone(f"The rows of the revision's tail were committed later, and {missing} is not in the log.")
             messages, warnings = self._still_in_tail(brought, source)
             if messages is not None:
-                later = LaterRows(brought.files, ends, brought.state.deletes, brought.newest)
+                later = LaterRows(brought.files, ends, brought.state.deletes, brought.newest, newest.grown)
                 return Past(halves, later, Tail(messages, ends), brought.state)
             if time.monotonic() >= deadline:
                 raise self._not_there(brought.left, warnings)

@@ -76,6 +76,8 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
     """The answer as of what is asked for, by default at the newest revision."""
     statement = _without_default_limit(parse_statement(sql)) if options.whole else parse_statement(sql)
     plan = plan_query(statement, tables, options.tail, now_ms, load_duckdb, options.as_of)
+    if plan.is_behind(tables):
+        return _from_files(sql, tables, options, started, now_ms)
     if plan.rewritten.statement.explain:
         return _explained(plan)
     with _open(plan, options) as connection:

@@ -100,6 +100,12 @@ class PinnedTable:
         return self.halves.offline.effective_boundary(self.table.spec.boundary_lag_ms)
 
     @property
+    def grown(self) -> frozenset[str] | None:
+        """As `PinnedHalves.grown`, the tail's rows included."""
+        found = [one for one in (self.halves.grown, self.later.grown) if one is not None]
+        return frozenset().union(*found) if found else None
+
+    @property
     def may_hold_deletes(self) -> bool:
         """Whether deletes have come that take equal rows away."""
         if not self.table.spec.nets_deletes or self.halves.realtime is None:
@@ -244,7 +250,18 @@ class QueryPlan:
 
     def full_sql(self, *, evolved: bool = False) -> str:
         """What DuckDB runs."""
-        return self.rewritten.over(Relation(relation_sql(replace(plan.scan, evolved=evolved))) for plan in self.refs)
+        scans = (replace(plan.scan, evolved=evolved or plan.scan.evolved) for plan in self.refs)
+        return self.rewritten.over(map(Relation, map(relation_sql, scans)))
+
+    def is_behind(self, source: TableSource) -> bool:
+        """Whether the types of a table's columns became wider between the look at its definition and the pin.
+
+        Files of the pinned versions may hold values that the types of the plan do not.
+        """
+        return any(
+            pinned.halves.widened and source.open(pinned.table.spec.name).spec.schema != pinned.table.spec.schema
+            for pinned in self.tables
+        )
 
 
 def plan_query(
@@ -461,6 +478,8 @@ def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
         tail,
         boundary,
         ref.virtual,
+        evolved=pinned.grown is not None,
+        added=pinned.grown,
         nets=pinned.may_hold_deletes,
         later=later.read,
         ends=pinned.later.ends,

@@ -32,6 +32,17 @@ class PinnedHalves:
         """The boundary that the pinned OFFLINE version carries; one that covers nothing without that half."""
         return self.offline.offline.boundary if self.offline else Boundary()
 
+    @property
+    def widened(self) -> frozenset[str]:
+        """The columns that files of a half hold in different types."""
+        return frozenset().union(*(half.widened for half in (self.offline, self.realtime) if half is not None))
+
+    @property
+    def grown(self) -> frozenset[str] | None:
+        """The columns that rows may lack; None when all files hold all columns, each in one type."""
+        found = [half.grown for half in (self.offline, self.realtime) if half is not None and half.grown is not None]
+        return frozenset().union(*found) if found else None
+
 
 @dataclass(frozen=True)
 class TableRevision:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from hybrid.lake.log import DataFile
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
+from hybrid.spec.evolution import WIDER
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
@@ -29,7 +31,8 @@ from hybrid.table.liveness import winning_order
 class Scan:
     """What one reference reads. `boundary` None: the rows as they are stored; `tail` names a relation.
 
-    `evolved`: some files may lack columns that were added to the table later. `nets`: there may be deletes among the
+    `evolved`: some files may lack columns that were added to the table later, or hold them in the narrower types that
+    they had. `added` are the former; None: any may be. `nets`: there may be deletes among the
     rows, each of which takes an equal row away. `later` are files with rows of the tail, those below `ends` by
     partition.
     """
@@ -42,11 +45,13 @@ class Scan:
     boundary: EffectiveBoundary | None
     virtual: Collection[str]
     evolved: bool = False
+    added: frozenset[str] | None = None
     nets: bool = False
     later: Sequence[DataFile] = ()
     ends: Offsets = field(default_factory=dict)
 
 
+_CAST = {DataType.TIMESTAMP, *(wider for found in WIDER.values() for wider in found)}
 # Which of `Scan.offline` a row is from, counted from 1; 0 for a realtime row.
 FILE = "_hy_file"
 
@@ -124,23 +129,29 @@ def _parts(scan: Scan, *, numbered: bool = False) -> list[str]:
 def _columns(scan: Scan) -> str:
     """Every column, each by name and with one type, so that the parts of the union fit."""
     defaults = scan.evolved and not scan.spec.null_handling
-    fields = [_field_sql(field, defaults) for field in scan.spec.schema.fields]
+    fields = [
+        _field_sql(field, defaults and (scan.added is None or field.name in scan.added))
+        for field in scan.spec.schema.fields
+    ]
     return ", ".join([*fields, *HIDDEN_TYPES])
 
 
 def _field_sql(field: FieldSpec, defaults: bool) -> str:
-    name, shown = identifier(field.name), shown_default(field)
-    if defaults and shown is not None:
-        default = f"CAST({quoted(str(shown))} AS {duckdb_type(field)})"
+    name = identifier(field.name)
+    if defaults:
+        one = f"CAST({quoted(shown_default(field))} AS {duckdb_type(replace(field, single_value=True))})"
+        default = one if field.single_value else f"[{one}]"
         return f"coalesce(CAST({name} AS {duckdb_type(field)}), {default}) AS {name}"
-    # Files hold instants; inside of queries a timestamp has no zone, as all is UTC.
-    return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type is DataType.TIMESTAMP else name
+    # Files hold instants; inside of queries a timestamp has no zone, as all is UTC. Old files may hold narrower types.
+    return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type in _CAST else name
 
 
-def shown_default(field: FieldSpec) -> str | int | float | None:
-    """What stands for a null of a column that was added to the table later; None where nulls are shown."""
+def shown_default(field: FieldSpec) -> str:
+    """What stands for a null of a column that was added to the table later, as text; of a list, its one element."""
     default = field.default_null
-    return default if field.single_value and isinstance(default, str | int | float) else None
+    if isinstance(default, bytes):
+        return "".join(f"\\x{byte:02X}" for byte in default)
+    return default.strftime("%Y-%m-%d %H:%M:%S.%f") if isinstance(default, datetime) else str(default)
 
 
 def _read(scan: Scan, files: Sequence[DataFile], named: bool = False) -> str:

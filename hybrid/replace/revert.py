@@ -254,10 +254,10 @@ def _old_rows(bench: Workbench, spec: TableSpec, path: Path, taken: _Taken) -> D
         raise _expired(taken, f"data file {missing[0]} has been removed")
     try:
         rows = _of(rows_as_of(bench, old), names)
-        held = set(rows.columns)  # a column may have been added since
+        held = set(rows.columns)  # a column may have been added since, or have become wider
         return rows.select(
             *(
-                quoted(name) if name in held else F.lit(None).cast(kind).alias(name)
+                (quoted(name) if name in held else F.lit(None)).cast(kind).alias(name)
                 for name, kind in physical_columns(spec, Half.OFFLINE)
             )
         )

@@ -12,6 +12,7 @@ from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.overtaken import is_overtaken
+from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.coverage_sql import covered_sql
@@ -119,11 +120,12 @@ def with_defaults(spec: TableSpec) -> dict[str, Column]:
 
     if spec.null_handling:
         return {}
-    return {
-        one.name: F.coalesce(quoted(one.name), F.lit(one.default_null).cast(one.spark_type))
-        for one in spec.schema.fields
-        if one.single_value and isinstance(one.default_null, str | int | float)
-    }
+
+    def default(field: FieldSpec) -> Column:
+        one = F.lit(field.default_null)
+        return (one if field.single_value else F.array(one)).cast(field.spark_type)
+
+    return {field.name: F.coalesce(quoted(field.name), default(field)) for field in spec.schema.fields}
 
 
 def good_realtime_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:

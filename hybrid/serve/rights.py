@@ -64,7 +64,7 @@ VERB_RIGHTS: Mapping[str, Right] = {
     **dict.fromkeys(("pause", "resume", "ingest", "move", "task_run", "job_run", "revert", "seal"), OPERATE),
     **dict.fromkeys(("replacement_end", "rejected_replay", "backfill_release"), OPERATE),
     **dict.fromkeys(("boundary_set", "boundary_clear", "connector_start", "connector_pause"), OPERATE),
-    **dict.fromkeys(("table_create", "table_apply", "table_add", "table_drop", "table_undrop"), ADMIN),
+    **dict.fromkeys(("table_create", "table_apply", "table_add", "table_drop", "table_undrop", "schema_put"), ADMIN),
 }
 _VERBS = "/verbs/"
 

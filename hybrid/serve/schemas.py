@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
+from starlette.concurrency import run_in_threadpool
 
 from hybrid import schemas
 from hybrid.errors import SpecError
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import Done, json_body, shown
+from hybrid.verbs import VERBS, schema_put
 
 router = APIRouter(tags=["schemas"])
 EXAMPLE: dict[str, Any] = {
@@ -27,12 +30,12 @@ Override = Annotated[bool, Query(description="Whether a schema of that name may 
 
 
 @router.post("/schemas", summary="Add a schema", responses=_ADDED, openapi_extra=json_body(EXAMPLE, form=True))
-def add_schema(request: Request, text: BodyText, override: Override = True) -> Any:
+async def add_schema(request: Request, text: BodyText, override: Override = True) -> Any:
     """Stores a schema, before the tables that use it; the body is the schema, or a form with its file.
 
-    A schema of tables that exist may change in all but its columns.
+    Columns of tables that exist may come, and become wider; what would lose values is refused.
     """
-    return _put(request, document(text), override)
+    return await _put(request, document(text), override)
 
 
 @router.get("/schemas", summary="List the schemas", responses=shown(["events", "orders"]))
@@ -50,13 +53,13 @@ def show_schema(request: Request, schema: SchemaName) -> Any:
 @router.put(
     "/schemas/{schema}", summary="Update a schema", responses=_ADDED, openapi_extra=json_body(EXAMPLE, form=True)
 )
-def update_schema(request: Request, schema: SchemaName, text: BodyText) -> Any:
-    """Puts another document in place of a schema; the columns of tables that exist stay."""
-    schemas.find_schema(context_of(request).home, schema)
+async def update_schema(request: Request, schema: SchemaName, text: BodyText) -> Any:
+    """Puts another document in place of a schema; tables that use it get its new columns and wider types."""
+    await run_in_threadpool(schemas.find_schema, context_of(request).home, schema)
     given = document(text)
     if given.get("schemaName") != schema:
         raise SpecError.at(SOURCE, "schemaName", f"it is not the schema of the path, '{schema}'.")
-    return _put(request, given, True)
+    return await _put(request, given, True)
 
 
 @router.delete("/schemas/{schema}", summary="Delete a schema", response_model=Done)
@@ -66,10 +69,16 @@ def delete_schema(request: Request, schema: SchemaName) -> Any:
     return {"status": f"Schema {schema} deleted"}
 
 
-def _put(request: Request, given: dict[str, object], override: bool) -> Any:
-    done = schemas.put_schema(context_of(request).home, given, SOURCE, override=override)
+async def _put(request: Request, given: dict[str, object], override: bool) -> Any:
+    """Columns of tables are changed by the pipeline process, which has Spark; all else here."""
+    context = context_of(request)
+    arguments: dict[str, Any] = {"schema": given, "source": SOURCE, "override": override}
+    if await run_in_threadpool(VERBS["schema_put"].is_heavy, context.home, arguments):
+        done = await context.carried_out("schema_put", arguments)
+    else:
+        done = await run_in_threadpool(partial(schema_put, context.home, **arguments))
     return {
-        "unrecognizedProperties": unrecognized(given, done.warnings),
-        "status": f"{done.name} successfully added",
-        "warnings": list(done.warnings),
+        "unrecognizedProperties": unrecognized(given, done["warnings"]),
+        "status": f"{done['name']} successfully added",
+        "warnings": list(done["warnings"]),
     }

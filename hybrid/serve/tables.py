@@ -104,7 +104,7 @@ def update_table(
     text: BodyText,
     skipped: Annotated[Skipped, Query(alias="validationTypesToSkip")] = None,
 ) -> Any:
-    """Settings may change; what rows stand on (columns, key, time column, topic, upsert) stays."""
+    """Settings may change; what rows stand on (key, time column, topic, upsert) stays. Columns change by the schema."""
     context = context_of(request)
     found, given = named(context, table), document(text)
     made = configs.update_config(context.home, found.table.name, given, SOURCE)

@@ -30,7 +30,7 @@ def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
     if found is None:
         raise NotFoundError.named("Verb", verb, VERBS)
     checked = _checked(found.call, arguments)
-    if found.run_type is not None:
+    if found.is_heavy(context.home, checked):
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
     if found.call is segments:
         context.await_commits(context.home.table(checked["table"]))

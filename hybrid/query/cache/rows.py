@@ -109,6 +109,7 @@ class CachedRows:
         self._files: dict[str, int] = {}
         self._segments: set[str] = set()
         self._docs = 0
+        self._grown: frozenset[str] | None = None
 
     # Readers
 
@@ -258,6 +259,7 @@ class CachedRows:
 
     def _pin(self, halves: PinnedHalves) -> None:
         self._boundary, self._effective = None, None
+        self._grown = halves.grown
         if halves.offline is not None and halves.realtime is not None:
             self._boundary = halves.boundary
             self._effective = halves.offline.effective_boundary(self._spec.boundary_lag_ms)
@@ -310,7 +312,9 @@ class CachedRows:
         """Puts visible rows of files aside, outside of any transaction: reading them takes long."""
         import duckdb
 
-        scan = Scan(self._spec, None, offline, realtime, None, self._effective, ())
+        scan = Scan(
+            self._spec, None, offline, realtime, None, self._effective, (), self._grown is not None, self._grown
+        )
         number = f"CASE WHEN {FILE} = 0 THEN 0 ELSE {FILE} + {first - 1} END AS {FILE}"
 
         def staged(scan: Scan) -> str:

@@ -5,6 +5,8 @@ DuckDB without its delta extension cannot read a version, and a folder's Parquet
 
 from __future__ import annotations
 
+from functools import partial
+
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.types import duckdb_type
 from hybrid.query.views.python import commented, long_text
@@ -17,7 +19,7 @@ from hybrid.spec.types import DataType
 def duckdb_code(reads: ViewReads) -> str:
     """The code; `view` in it is a DuckDBPyRelation."""
     sources = [Source(part, _relation(reads, part), part.columns) for part in reads.parts.values()]
-    sql = statement(reads, Words(identifier, quoted, duckdb_type, _shown), sources)
+    sql = statement(reads, Words(identifier, quoted, duckdb_type, partial(_shown, reads), "[{}]".format), sources)
     return f"""{commented([*reads.header, "Needs: pip install duckdb"])}
 import duckdb
 
@@ -34,10 +36,10 @@ if __name__ == "__main__":
 
 def _relation(reads: ViewReads, part: Part) -> str:
     files = ",\n    ".join(quoted(path) for path in part.files)
-    by_name = ", union_by_name = true" if reads.evolved else ""
+    by_name = ", union_by_name = true" if reads.evolved or reads.widened else ""
     return f"read_parquet([\n    {files}\n  ], hive_partitioning = false{by_name})"
 
 
-def _shown(field: FieldSpec) -> str:
-    name = identifier(field.name)
-    return f"CAST({name} AS {duckdb_type(field)})" if field.data_type is DataType.TIMESTAMP else name
+def _shown(reads: ViewReads, field: FieldSpec) -> str:
+    name, is_cast = identifier(field.name), field.data_type is DataType.TIMESTAMP or field.name in reads.widened
+    return f"CAST({name} AS {duckdb_type(field)})" if is_cast else name

@@ -5,11 +5,15 @@ Files rather than `scan_delta`, which would need a second package, and reads no 
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from decimal import Decimal
+
 from hybrid.errors import QueryError
 from hybrid.query.views.python import commented
 from hybrid.query.views.reads import ViewReads
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.types import DataType
+from hybrid.spec.values import EPOCH
 from hybrid.table import columns
 from hybrid.table.boundary import Offsets, PartitionKey
 from hybrid.table.columns import ARRIVAL, OP, OP_DELETE
@@ -136,16 +140,24 @@ def _is_partition(key: PartitionKey) -> str:
 
 def _defaults(reads: ViewReads) -> str:
     """Columns that came to the table later show their defaults."""
-    given = [(field.name, reads.default_of(field)) for field in reads.fields]
     filled = [
-        f"    pl.col({name!r}).fill_null(pl.lit({_literal(default)}, TYPES[{name!r}])),\n"
-        for name, default in given
-        if default is not None
+        f"    pl.col({field.name!r}).fill_null({_default(field)}),\n"
+        for field in reads.fields
+        if reads.default_of(field) is not None
     ]
     return f"stored = stored.with_columns(\n{''.join(filled)})\n" if filled else ""
 
 
-def _literal(default: str | int | float) -> str:
+def _default(field: FieldSpec) -> str:
+    one = f"pl.lit({_literal(field.default_null)}).cast({_TYPES[field.data_type]})"
+    return one if field.single_value else f"pl.concat_list({one})"
+
+
+def _literal(default: object) -> str:
+    if isinstance(default, Decimal):
+        return repr(f"{default:f}")
+    if isinstance(default, datetime):
+        return str((default - EPOCH) // timedelta(microseconds=1))
     return f'float("{default}")' if isinstance(default, float) else repr(default)
 
 

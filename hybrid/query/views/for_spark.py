@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from hybrid.errors import QueryError
@@ -35,7 +36,11 @@ def spark_code(reads: ViewReads) -> str:
         sources.append(Source(part, f"{{{name}}}", stored_columns(half), conditions))
         loads.append((name, half))
     # What stands in braces are the names of the DataFrames.
-    sql = statement(reads, Words(_identifier, _text, lambda field: field.spark_type, _shown), sources)
+    sql = statement(
+        reads,
+        Words(_identifier, _text, lambda field: field.spark_type, partial(_shown, reads), "array({})".format),
+        sources,
+    )
     lines = [f"{name} = {_load(half)}" for name, half in loads]
     given = "".join(f"\n    {name}={name}," for name, _ in loads)
     return f"""{commented([*reads.header, "Needs: pip install pyspark delta-spark (of versions that fit together)"])}
@@ -89,5 +94,6 @@ def _text(text: str) -> str:
     return "'" + escaped.replace("{", "{{").replace("}", "}}") + "'"
 
 
-def _shown(field: FieldSpec) -> str:
-    return _identifier(field.name)
+def _shown(reads: ViewReads, field: FieldSpec) -> str:
+    name = _identifier(field.name)
+    return f"CAST({name} AS {field.spark_type})" if field.name in reads.widened else name

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hybrid.errors import QueryError
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -14,11 +15,16 @@ from hybrid.query.asof import refuse_missing
 from hybrid.query.plan import PinnedTable, QueryTable, plan_query
 from hybrid.query.scan import Scan, shown_default
 from hybrid.query.tail import KafkaTail, NoTail
+from hybrid.spec.evolution import is_wider
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import TableSpec
+from hybrid.spec.types import DataType
 from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import Offsets
 from hybrid.table.columns import ARRIVAL, OP
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _DAY_MS = 86_400_000
 
@@ -36,7 +42,8 @@ class Part:
 class ViewReads:
     """A table at one revision. `parts` are OFFLINE, REALTIME and LATER (the tail's rows that are committed by now).
 
-    `evolved`: some file lacks a column that the table has. `now_ms` is the clock.
+    `evolved`: some file lacks a column that the table has. `added`: columns that rows may lack; `widened`: those that
+    some file holds in a narrower type. `now_ms` is the clock.
     """
 
     pinned: PinnedTable
@@ -44,6 +51,8 @@ class ViewReads:
     revision: str
     parts: Mapping[str, Part]
     evolved: bool
+    added: frozenset[str]
+    widened: frozenset[str]
     now_ms: int
 
     @property
@@ -73,9 +82,9 @@ class ViewReads:
         reached = realtime.realtime.offsets if realtime is not None else {}
         return {key: reached.get(key, 0) for key in self.scan.ends}
 
-    def default_of(self, field: FieldSpec) -> str | int | float | None:
-        """What a null of the column is shown as; None where nulls are nulls."""
-        return shown_default(field) if self.evolved and not self.spec.null_handling else None
+    def default_of(self, field: FieldSpec) -> str | None:
+        """What a null of the column is shown as, as text; of a list, its one element. None where nulls are nulls."""
+        return shown_default(field) if field.name in self.added and not self.spec.null_handling else None
 
     @cached_property
     def header(self) -> list[str]:
@@ -105,14 +114,20 @@ def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None) -> View
     scan = ref.scan
     files = {"OFFLINE": scan.offline, "REALTIME": scan.realtime, "LATER": scan.later}
     refuse_missing(name, [file for group in files.values() for file in group])
-    there = {half: [_columns(file.path) for file in group] for half, group in files.items() if group}
+    stored = {half: [_columns(file.path) for file in group] for half, group in files.items() if group}
+    there = {half: [frozenset(one) for one in columns] for half, columns in stored.items()}
     wanted = frozenset(table.spec.schema.column_names)
     parts = {
         half: Part(half, [str(Path(file.path).absolute()) for file in files[half]], frozenset().union(*columns))
         for half, columns in there.items()
     }
-    evolved = any(wanted - one for columns in there.values() for one in columns)
-    return ViewReads(ref.pinned, scan, str(plan.revision), parts, evolved, now_ms)
+    kinds = [one for columns in stored.values() for one in columns]
+    widened = frozenset(
+        field.name for field in table.spec.schema.fields if any(_is_narrower(one, field) for one in kinds)
+    )
+    lacked = frozenset().union(*(wanted - one for columns in there.values() for one in columns))
+    added = lacked | (ref.pinned.grown or frozenset())
+    return ViewReads(ref.pinned, scan, str(plan.revision), parts, bool(lacked), added, widened, now_ms)
 
 
 def stored_columns(half: HalfSnapshot) -> frozenset[str]:
@@ -148,7 +163,16 @@ class _One:
         return self._table
 
 
-def _columns(path: str) -> frozenset[str]:
+def _columns(path: str) -> Mapping[str, pa.DataType]:
     import pyarrow.parquet as pq
 
-    return frozenset(pq.read_schema(path).names)
+    return {field.name: field.type for field in pq.read_schema(path)}
+
+
+def _is_narrower(stored: Mapping[str, pa.DataType], field: FieldSpec) -> bool:
+    """Whether a file holds a column in a narrower type than the table's."""
+    kind = stored.get(field.name)
+    if kind is None:
+        return False
+    one = kind.value_type if not field.single_value else kind
+    return any(is_wider(narrow, field.data_type) and one == narrow.arrow_type() for narrow in DataType)

@@ -6,7 +6,7 @@ It keeps to what both have: no QUALIFY, and no FILTER in windows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hybrid.query.views.reads import Part, ViewReads
 from hybrid.spec.schema import FieldSpec
@@ -17,12 +17,15 @@ from hybrid.table.liveness import winning_order
 
 @dataclass(frozen=True)
 class Words:
-    """An engine's words: a quoted name, a quoted text, the type of a column, and a stored column as it is shown."""
+    """An engine's words: a quoted name, a quoted text, the type of a column, a stored column as it is shown, and a list
+    of one value.
+    """
 
     identifier: Callable[[str], str]
     text: Callable[[str], str]
     type_of: Callable[[FieldSpec], str]
     shown: Callable[[FieldSpec], str]
+    listed: Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -84,5 +87,6 @@ def _column(reads: ViewReads, words: Words, field: FieldSpec, *, is_there: bool)
     name, kind, default = words.identifier(field.name), words.type_of(field), reads.default_of(field)
     value = words.shown(field) if is_there else f"CAST(NULL AS {kind})"
     if default is not None:
-        value = f"coalesce({value}, CAST({words.text(str(default))} AS {kind}))"
+        one = f"CAST({words.text(default)} AS {words.type_of(replace(field, single_value=True))})"
+        value = f"coalesce({value}, {one if field.single_value else words.listed(one)})"
     return name if value == name else f"{value} AS {name}"

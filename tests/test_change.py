@@ -1,0 +1,65 @@
+"""What `table apply` says of a change before it does anything: no JVM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hybrid
+from hybrid.api import Hybrid, TableDocuments
+from hybrid.errors import SpecError
+from hybrid.verbs import VERBS
+from tests.serve.app import OFFLINE, SCHEMA
+
+
+def given(kind: str, **more: Any) -> TableDocuments:
+    first = {**SCHEMA["dimensionFieldSpecs"][0], "dataType": kind}
+    schema = {**SCHEMA, "dimensionFieldSpecs": [first, *SCHEMA["dimensionFieldSpecs"][1:]], **more}
+    return TableDocuments((schema, "schema"), [(OFFLINE, "config")])
+
+
+@pytest.fixture
+def here(home: Path) -> Hybrid:
+    found = hybrid.connect(home)
+    found.create_table(given("INT"))
+    return found
+
+
+def test_the_difference_is_shown_and_nothing_done(here: Hybrid) -> None:
+    told = here.apply_table(given("LONG"), dry_run=True)
+    assert told.sentence == "Would change table 'orders': 2 changes. Nothing was changed."
+    assert list(told.changes) == [
+        "schema/dimensionFieldSpecs/order_id/dataType: INT -> LONG",
+        "schema/dimensionFieldSpecs/order_id/defaultNullValue: (none) -> -2147483648",
+    ]
+    assert here.spec("orders").schema.fields[0].data_type == "INT"
+    assert here.apply_table(given("INT")).sentence == "Nothing to change: table 'orders' is as given."
+
+
+def test_what_is_refused_is_refused_in_a_dry_run_too(here: Hybrid) -> None:
+    for documents in (given("FLOAT"), given("INT", metricFieldSpecs=[])):
+        with pytest.raises(SpecError, match=r"Table 'orders': column '.*Nothing was changed"):
+            here.apply_table(documents, dry_run=True)
+    with pytest.raises(SpecError, match="its way of keeping nulls, which cannot be changed"):
+        here.apply_table(given("INT", enableColumnBasedNullHandling=True))
+
+
+def test_a_change_that_did_not_end_is_found(here: Hybrid) -> None:
+    definition = here.definitions.find("orders")
+    assert definition is not None
+    here.definitions.replace(replace(definition, schema_doc=given("LONG").schema[0]))
+    told = here.apply_table(given("LONG"), dry_run=True)
+    assert list(told.changes) == ["columns of OFFLINE: an earlier change of them did not end"]
+
+
+def test_only_a_change_of_columns_is_heavy(here: Hybrid) -> None:
+    verb = VERBS["table_apply"]
+    assert verb.is_heavy(here, {"documents": given("LONG").to_json()})
+    assert not verb.is_heavy(here, {"documents": given("LONG").to_json(), "dry_run": True})
+    assert not verb.is_heavy(here, {"documents": given("INT", description="of the shop").to_json()})
+    put = VERBS["schema_put"]
+    assert put.is_heavy(here, {"schema": given("LONG").schema[0], "source": "body"})
+    assert not put.is_heavy(here, {"schema": given("INT").schema[0], "source": "body"})
