@@ -14,7 +14,8 @@ from math import ceil
 
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import DataFile
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.rounding import rounded_down
+from hybrid.spec.table_config import BucketConfig, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of
 from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
@@ -159,9 +160,13 @@ def rows_per_task(rows_max: int) -> int:
 
 
 def names_of(
-    spec: TableSpec, parts: Sequence[Part], times: Mapping[int, tuple[int, int]], taken: Collection[str]
+    spec: TableSpec,
+    config: BucketConfig,
+    parts: Sequence[Part],
+    times: Mapping[int, tuple[int, int]],
+    taken: Collection[str],
 ) -> list[str]:
-    """A name for every segment, none of `taken`: the first and last time of the rows read into it.
+    """A name for every segment, none of `taken`: the first and last time of the rows read into it, rounded.
 
     `times` are those of each bucket by its start: of one that makes several segments, rows that were merged away count
     with the first and the last one.
@@ -169,11 +174,13 @@ def names_of(
     names, held = [], set(taken)
     for place, part in enumerate(parts):
         low, high = part.times or (None, None)
-        first, last = (low, high) if part.bucket is None else times.get(part.bucket, (low, high))
+        read = times.get(part.bucket) if part.bucket is not None else None
+        first, last = (low, high) if read is None else (rounded_down(time, config.step_ms) for time in read)
         if place and parts[place - 1].bucket == part.bucket:
             first = low
         if place + 1 < len(parts) and parts[place + 1].bucket == part.bucket:
             last = high
-        names.append(offline_segment(spec.name, time_value(spec, first), time_value(spec, last), held))
+        shown = time_value(spec, first), time_value(spec, last)
+        names.append(offline_segment(config.name_prefix or spec.name, *shown, held, config.name_postfix))
         held.add(names[-1])
     return names

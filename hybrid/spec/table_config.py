@@ -29,11 +29,30 @@ class BoundaryMode(StrEnum):
 
 
 class MergeType(StrEnum):
-    """How the move merges the rows of one bucket. LATEST keeps the winning row of each primary key."""
+    """How the move merges the rows of one bucket. LATEST keeps the winning row of each primary key.
+
+    ROLLUP makes one row of those that are equal but for their metrics.
+    """
 
     CONCAT = "concat"
     DEDUP = "dedup"
     LATEST = "latest"
+    ROLLUP = "rollup"
+
+
+class Aggregation(StrEnum):
+    """What a rollup makes of the values of a metric. AVG divides two other metrics, which keep its sum and count."""
+
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    COUNT = "count"
+    AVG = "avg"
+
+
+def kept_for_average(metric: str) -> tuple[str, str]:
+    """The metrics that hold the sum and the count of one that is averaged."""
+    return f"{metric}_sum", f"{metric}_count"
 
 
 # The comparison column of a table whose rows are newer when they arrive later: Kafka's timestamp, which every row has.
@@ -82,13 +101,32 @@ class StreamConfig:
 
 @dataclass(frozen=True)
 class BucketConfig:
-    """How the rows of closed buckets of time are merged into segments of OFFLINE; times in milliseconds."""
+    """How the rows of closed buckets of time are merged into segments of OFFLINE; times in milliseconds.
+
+    Times are rounded down to multiples of `round_ms`, of which a bucket has a whole number (None: they stay as they
+    are). `aggregations` names every metric of a rollup. Names of segments begin with `name_prefix` (None: the table's
+    name), and have `name_postfix` before their number.
+    """
 
     bucket_ms: int = 86_400_000
     buffer_ms: int = 172_800_000
     merge_type: MergeType = MergeType.CONCAT
     max_records_per_segment: int = 5_000_000
     max_records_per_task: int = 50_000_000
+    round_ms: int | None = None
+    aggregations: tuple[tuple[str, Aggregation], ...] = ()
+    name_prefix: str | None = None
+    name_postfix: str | None = None
+
+    @property
+    def step_ms(self) -> int:
+        """Times in OFFLINE are multiples of it."""
+        return self.round_ms or 1
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether every row comes out as it went in."""
+        return self.merge_type is MergeType.CONCAT and self.round_ms is None
 
 
 @dataclass(frozen=True)
@@ -196,6 +234,11 @@ class TableSpec:
     def nets_deletes(self) -> bool:
         """Whether each delete takes one equal row away: rows without a key, from a stream of inserts and deletes."""
         return self.stream is not None and self.stream.message is not MessageFormat.RECORD and not self.primary_key
+
+    @property
+    def step_ms(self) -> int:
+        """The longest stretch of time that a task makes one time of."""
+        return max((one.step_ms for one in (self.move, *self.merge_levels) if one is not None), default=1)
 
     @property
     def first_boundary_mode(self) -> BoundaryMode:

@@ -108,10 +108,10 @@ def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
 
 def _require_as_read(spec: TableSpec) -> None:
     """SpecError where OFFLINE does not hold rows as they are read from the stream, or shows them beside REALTIME."""
-    if spec.move is not None and spec.move.merge_type is not MergeType.CONCAT:
+    if spec.move is not None and not spec.move.keeps_rows:
+        done = "round times" if spec.move.merge_type is MergeType.CONCAT else f"merge rows ({spec.move.merge_type})"
         raise SpecError(
-            f"Moves of table '{spec.name}' merge rows ({spec.move.merge_type.value}): what Kafka holds is not what "
-            "OFFLINE holds.",
+            f"Moves of table '{spec.name}' {done}: what Kafka holds is not what OFFLINE holds.",
             hint="hybrid backfill plan ... --input or --sql",
         )
     if spec.boundary_mode is BoundaryMode.PINOT:
