@@ -39,7 +39,8 @@ class TableRows:
 
 def parse_move(section: Section, rows: TableRows) -> MoveConfig:
     """The settings of the realtime-to-offline task."""
-    found = parse_buckets(section, rows, parse_aggregations(section, rows.schema))
+    rolls_up = section.has("mergeType") and section.text("mergeType").lower() == MergeType.ROLLUP
+    found = parse_buckets(section, rows, parse_aggregations(section, rows.schema) if rolls_up else {})
     return MoveConfig(**vars(found), schedule=parse_schedule(section))
 
 

@@ -99,6 +99,25 @@ class StreamConfig:
     flavor: JsonFlavor = JsonFlavor.DEFAULT
 
 
+class PartitionFunction(StrEnum):
+    """Pinot's functions that say which partition a value belongs to."""
+
+    MURMUR = "Murmur"
+    MODULO = "Modulo"
+    HASH_CODE = "HashCode"
+    BYTE_ARRAY = "ByteArray"
+
+
+@dataclass(frozen=True)
+class PartitionedColumn:
+    """A column by whose values rows are divided into `count` partitions; a null goes where the text `null` does."""
+
+    name: str
+    function: PartitionFunction
+    count: int
+    null: str
+
+
 @dataclass(frozen=True)
 class BucketConfig:
     """How the rows of closed buckets of time are merged into segments of OFFLINE; times in milliseconds.
@@ -179,7 +198,8 @@ class TableSpec:
     `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
     `expectations` must hold of the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed when
     a half is laid. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is not in it.
-    `merge_levels` say how segments of OFFLINE are merged, shortest buckets first.
+    `merge_levels` say how segments of OFFLINE are merged, shortest buckets first. A segment that a move or a merge
+    writes holds one partition of each of `partitions`.
     Schedules are of tasks that no config names; None: they run when they are asked to.
     """
 
@@ -201,6 +221,7 @@ class TableSpec:
     retention_schedule: Cron | None = None
     merge_levels: tuple[MergeLevel, ...] = ()
     merge_schedule: Cron | None = None
+    partitions: tuple[PartitionedColumn, ...] = ()
     compaction: CompactionConfig | None = None
     vacuum_schedule: Cron | None = None
     optimize_schedule: Cron | None = None

@@ -22,6 +22,7 @@ from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.merge_json import MERGE_TASK, merge_warnings, parse_merge_schedule, parse_merges
+from hybrid.spec.partition_json import parse_partitions, partition_warnings
 from hybrid.spec.period import parse_period
 from hybrid.spec.retention_json import (
     RETENTION_SCHEDULE,
@@ -98,6 +99,7 @@ def parse_table(
         retention_schedule=parse_retention_schedule(halves, retention),
         merge_levels=parse_merges(offline, rows, move),
         merge_schedule=parse_merge_schedule(offline),
+        partitions=parse_partitions(offline, schema),
         compaction=parse_compaction({half: tasks_of(top) for half, top in halves.items()}, upsert is not None),
         vacuum_schedule=parse_upkeep_schedule(halves, VACUUM_SCHEDULE, VACUUM_DEFAULT),
         optimize_schedule=parse_upkeep_schedule(halves, OPTIMIZE_SCHEDULE, OPTIMIZE_DEFAULT) if realtime else None,
@@ -111,7 +113,7 @@ def parse_table(
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
         offline_doc=offline.doc if offline else None,
-        warnings=(*schema.warnings, *_warnings(halves, time_column)),
+        warnings=(*schema.warnings, *_warnings(halves, time_column), *partition_warnings(offline, schema)),
     )
     _check_deletes(spec, halves)
     if realtime:

@@ -23,10 +23,21 @@ from hybrid.move.rounding import with_rounded_times
 from hybrid.replace.revert import revert
 from hybrid.spec.rounding import why_not_rounded
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import Aggregation, BoundaryMode, Half, MergeLevel, MergeType, MoveConfig, TableSpec
+from hybrid.spec.table_config import (
+    Aggregation,
+    BoundaryMode,
+    Half,
+    MergeLevel,
+    MergeType,
+    MoveConfig,
+    PartitionedColumn,
+    PartitionFunction,
+    TableSpec,
+)
 from hybrid.spec.timeformat import TimeFormat
 from hybrid.spec.types import DataType
 from hybrid.table.boundary import INFINITE, Boundary
+from hybrid.table.partitions import partition_of
 from tests.move.clocked import DAY
 from tests.move.test_merging import Merging
 from tests.query.halves import KEY, MILLIS, Halves, Row, orders_spec
@@ -351,3 +362,37 @@ def test_the_stored_time_is_rounded_in_its_own_format(workbench: Workbench) -> N
         assert found.schema.names == rows.columns
         (value, time, other) = (column[0].as_py() for column in found.columns)
         assert (value, time, other) == (rounded, time_format.to_millis(rounded), "x"), form
+
+
+def test_a_segment_holds_one_partition_of_values(make: Callable[..., Rolling]) -> None:
+    by_shop = PartitionedColumn("shop", PartitionFunction.MURMUR, 3, "null")
+    by_long = PartitionedColumn("long", PartitionFunction.MODULO, 2, "0")
+    level = MergeLevel(DAY, DAY, name="1day")
+    table = make(sales_spec(MoveConfig(DAY, DAY), level, partitions=(by_shop, by_long)))
+    shops = [None, "a", "b", "c", "d", "é"]
+    rows = [sale(shops[at % 6], at % 2 * DAY + at, at, long=None if at == 7 else at % 5 - 2) for at in range(24)]
+    table.live(*rows[:18])
+    before = table.ask("select count(*), sum(long) from orders")
+
+    def check() -> int:
+        found: dict[str, set[tuple[int, int]]] = {}
+        sql = "select $segmentName, shop, long from orders_OFFLINE limit 100"
+        for name, shop, value in table.ask(f"SET enableNullHandling = true; {sql}"):
+            place = (
+                partition_of(by_shop.function, "null" if shop is None else shop, 3),
+                partition_of(by_long.function, str(value or 0), 2),
+            )
+            found.setdefault(name, set()).add(place)
+        assert all(len(places) == 1 for places in found.values()), found
+        return len(found)
+
+    assert table.move().rows_written == 18
+    first = check()
+    assert first > 4 and table.ask("select count(*), sum(long) from orders") == before
+    table.live(*rows[18:])
+    table.move()
+    before = table.ask("select count(*), sum(long) from orders")
+    assert check() > first
+    assert table.merge().committed
+    assert check() <= 12 and table.ask("select count(*), sum(long) from orders") == before
+    assert not table.merge().committed

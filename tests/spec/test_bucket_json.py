@@ -100,7 +100,7 @@ def test_what_cannot_be_had_is_refused_where_it_stands(
     task: dict[str, Any], metrics: dict[str, str], place: str, words: str
 ) -> None:
     with pytest.raises(SpecError) as caught:
-        parsed(task, metrics)
+        parsed({**ROLLUP, **task}, metrics)
     message = str(caught.value)
     assert f"r.json: task.taskTypeConfigsMap.{MOVE_TASK}.{place}: " in message and words in message
 
