@@ -95,11 +95,8 @@ def plan_merges(
         Group(start, tuple(found), sum(one.rows for one in found) if level.merge_type is MergeType.CONCAT else None)
         for start, mine in sorted(buckets.items())
         for found in _within(_joining(mine, made), level.max_records_per_task)
-        if alone
-        or (
-            len(found) > ceil(sum(one.rows for one in found) / level.max_records_per_segment)
-            and not all(one.name in made for one in found)
-        )
+        if (alone or len(found) > ceil(sum(one.rows for one in found) / level.max_records_per_segment))
+        and not all(one.name in made for one in found)
     ]
     return MergePlan(tuple(groups), {why: tuple(sorted(names)) for why, names in kept.items()})
 
