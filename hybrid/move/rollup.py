@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _LAST = "_hy_last"  # of the row that arrived last: its hidden columns
-_TOO_MUCH = "is more than its column holds"
-_RAISED = re.compile(rf"the sum of .*? {_TOO_MUCH}", re.DOTALL)
+_TOO_MUCH, _NOT_COUNTED = "is more than its column holds", "has values, and none is counted"
+_RAISED = re.compile(rf"the (?:sum|average) of .*? (?:{_TOO_MUCH}|{_NOT_COUNTED})", re.DOTALL)
+_HINTS = {
+    _TOO_MUCH: "Give the column a longer type, such as LONG or DOUBLE, or another aggregationType.",
+    _NOT_COUNTED: "Fill the metrics with its sum and its count by transforms, and replay or load these rows anew.",
+}
 _WHOLE = {DataType.INT: 31, DataType.LONG: 63}
 _FLOAT_MAX = 3.4028234663852886e38
 
@@ -51,7 +55,7 @@ def rolled_up(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFra
 
 @contextmanager
 def sums_that_fit(spec: TableSpec) -> Iterator[None]:
-    """DataError where Spark, inside, came upon a sum that its column cannot hold."""
+    """DataError where Spark, inside, came upon a sum that its column cannot hold, or an average of nothing."""
     from pyspark.errors import PySparkException
 
     try:
@@ -62,7 +66,7 @@ def sums_that_fit(spec: TableSpec) -> Iterator[None]:
             raise
         raise DataError(
             f"Rows of '{spec.name}' cannot be rolled up: {found[0]}. Nothing was changed.",
-            hint="Give the column a longer type, such as LONG or DOUBLE, or another aggregationType.",
+            hint=next(hint for words, hint in _HINTS.items() if found[0].endswith(words)),
         ) from error
 
 
@@ -78,7 +82,7 @@ def _combined(field: FieldSpec, aggregation: Aggregation) -> Column:
         case Aggregation.COUNT:
             return F.count(value).cast(field.spark_type)
         case Aggregation.AVG:
-            return F.max(value)  # takes its place: see `_average`
+            return _nothing_counted(field, value)
         case Aggregation.SUM:
             return _sum(field, value)
 
@@ -104,8 +108,18 @@ def _sum(field: FieldSpec, value: Column) -> Column:
     return F.when(F.coalesce(fits, F.lit(True)), total.cast(field.spark_type)).otherwise(raised)
 
 
+def _nothing_counted(field: FieldSpec, value: Column) -> Column:
+    """What stands for the average of no value. Values that nobody counted must not become none."""
+    from pyspark.sql import functions as F
+
+    count = F.coalesce(F.sum(quoted(kept_for_average(field.name)[1])), F.lit(0))
+    lost = F.count_if(value.isNotNull() & (value != F.lit(field.default_null))) > 0
+    told = F.raise_error(F.lit(f"the average of '{field.name}' {_NOT_COUNTED}"))
+    return F.when((count == 0) & lost, told.cast(field.spark_type)).otherwise(F.max(value))
+
+
 def _average(field: FieldSpec) -> Column:
-    """Of the sum and the count that stand beside it; nothing counted, no average."""
+    """Of the sum and the count that stand beside it."""
     from pyspark.sql import functions as F
 
     total, count = (quoted(name) for name in kept_for_average(field.name))

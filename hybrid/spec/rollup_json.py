@@ -72,7 +72,8 @@ def _check_kept(section: Section, schema: Schema, field: FieldSpec | None, given
                 key,
                 f"'avg' needs the sum and the count of '{field.name}', or averages of averages come out: the schema "
                 f"has no metric '{name}' of numbers{' that are whole' if kinds is _WHOLE else ''}.",
-                hint=f"Add the metrics {sum_name} and {count_name} (LONG), with the transforms '{field.name}' and '1'.",
+                hint=f"Add the metrics {sum_name} and {count_name} (LONG), with the transforms '{field.name}' and "
+                f"'CASE WHEN {field.name} IS NULL THEN 0 ELSE 1 END'.",
             )
         if given.get(name, Aggregation.SUM) is not Aggregation.SUM:
             section.fail(f"{name}{AGGREGATION_SUFFIX}", f"'{name}' is kept for the average '{key}': it is a sum.")

@@ -58,6 +58,9 @@ METRICS = {
     "price_sum": (DataType.DOUBLE, Aggregation.SUM),
     "price_count": (DataType.LONG, Aggregation.SUM),
 }
+NULLS: dict[DataType, object] = {
+    DataType.INT: 0, DataType.LONG: 0, DataType.FLOAT: 0.0, DataType.DOUBLE: 0.0, DataType.BIG_DECIMAL: Decimal(0),
+}  # fmt: skip
 MOVED = tuple((name, how) for name, (_, how) in METRICS.items())
 MERGED = tuple((name, Aggregation.SUM if how is Aggregation.COUNT else how) for name, how in MOVED)
 
@@ -68,7 +71,7 @@ def sales_spec(move: MoveConfig, *levels: MergeLevel, time: FieldSpec | None = N
         FieldSpec("shop", DataType.STRING, FieldKind.DIMENSION),
         FieldSpec("weight", DataType.DOUBLE, FieldKind.DIMENSION),
         FieldSpec("labels", DataType.STRING, FieldKind.DIMENSION, single_value=False),
-        *(FieldSpec(name, kind, FieldKind.METRIC) for name, (kind, _) in METRICS.items()),
+        *(FieldSpec(name, kind, FieldKind.METRIC, default_null=NULLS[kind]) for name, (kind, _) in METRICS.items()),
         time or FieldSpec("ts", DataType.LONG, FieldKind.DATE_TIME, time_format=MILLIS),
     ]
     spec = replace(orders_spec(), schema=Schema("orders", tuple(fields)), move=move, merge_levels=levels)
@@ -190,16 +193,18 @@ def test_late_rows_come_beside_and_a_merge_rolls_them_up_until_it_is_reverted(ma
         ("long", [2**63 - 1, 2**63 - 1], "the sum of 'long' (LONG), 18446744073709551614,"),
         ("half", [3e38, 3e38], "the sum of 'half' (FLOAT)"),
         ("exact", [Decimal("9e19"), Decimal("9e19")], "the sum of 'exact' (BIG_DECIMAL) is more"),
+        ("price", [0.0, 5.0], "the average of 'price' has values, and none is counted"),
     ],
 )
 def test_a_sum_that_does_not_fit_is_refused_and_nothing_is_lost(
     make: Callable[..., Rolling], column: str, values: list[Any], words: str
 ) -> None:
     table = make(sales_spec(rolling()))
-    table.live(*(sale("a", at, at, **{column: value}) for at, value in enumerate(values)))
+    table.live(*(sale("a", at, at, price_count=0, **{column: value}) for at, value in enumerate(values)))
     with pytest.raises(DataError, match=r"Rows of 'orders' cannot be rolled up") as caught:
         table.move()
-    assert words in str(caught.value) and "LONG or DOUBLE" in str(caught.value.hint)
+    assert words in str(caught.value)
+    assert ("Fill the metrics" if column == "price" else "LONG or DOUBLE") in str(caught.value.hint)
     assert len(table.rows("orders")) == 2
     assert table.half().offline.boundary.time_ms is None
 
