@@ -35,7 +35,7 @@ _FLOAT_MAX = 3.4028234663852886e38
 def rolled_up(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFrame:
     """One row of each group, with the hidden columns of its last arrival, so that it stays known where it is from.
 
-    Rows of different flows stay apart where a refresh takes those of one away.
+    Rows of different flows, and refreshes of them, stay apart: a refresh takes those of one away.
     """
     from pyspark.sql import functions as F
 
@@ -43,7 +43,7 @@ def rolled_up(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFra
     keys = [name for name, field in fields.items() if field.kind is not FieldKind.METRIC]
     metrics = [(fields[name], aggregation) for name, aggregation in config.aggregations]
     last = F.max(F.struct(*(quoted(name) for name in (*columns.ARRIVAL, columns.OP, columns.TIME)))).alias(_LAST)
-    same = [*keys, *([columns.CONNECTOR] if spec.by_flows else [])]
+    same = [*keys, *([columns.CONNECTOR, columns.EPOCH] if spec.by_flows else [])]
     combined = (_combined(field, aggregation).alias(field.name) for field, aggregation in metrics)
     grouped = rows.groupBy(*(quoted(name) for name in same)).agg(last, *combined)
     hidden = (F.col(_LAST)[name].alias(name) for name in (*columns.ARRIVAL, columns.OP, columns.TIME))

@@ -20,6 +20,7 @@ from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
 from hybrid.move.rounding import with_rounded_times
+from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert
 from hybrid.spec.rounding import why_not_rounded
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
@@ -174,8 +175,13 @@ def test_late_rows_come_beside_and_a_merge_rolls_them_up_until_it_is_reverted(ma
     assert table.sums() == before
     found = [(row["ts"], row["rows"], row["price"]) for row in table.rows()]
     assert sorted(found, key=str) == [(0, 2, 10.0), (0, 4, 1.5), (DAY, 1, None)]
+    dry = table.merge(dry_run=True)
+    assert dry.sentence == "Would merge 2 segments of 1 bucket with 2 rows of 'orders', 2 rows to be rolled up."
     report = table.merge()
-    assert report.sentence == "Merged 2 segments of 1 bucket with 2 rows of 'orders' into 1, 1 row left out."
+    assert report.sentence == "Merged 2 segments of 1 bucket with 2 rows of 'orders' into 1, 2 rows rolled up to 1."
+    assert list_replacements(table.halves.layout)[0].result == (
+        "Merged 2 segments with 2 rows into 1 (1day, rollup), 2 rows rolled up to 1."
+    )
     (rolled, _) = table.rows()
     assert (rolled["rows"], rolled["long"], rolled["price"]) == (6, 6, 26 / 6)
     assert table.sums() == before
@@ -307,9 +313,11 @@ def test_a_level_that_rounds_more_waits_for_the_boundary_and_takes_single_segmen
 def test_flows_keep_rows_of_their_own(make: Callable[..., Rolling]) -> None:
     table = make(sales_spec(MoveConfig(), daily(), by_flows=True))
     other = KEY._replace(connector="other")
-    table.add(sale("a", 5, 0), sale("a", 6, 1), replace(sale("a", 7, 0), key=other))
-    assert table.merge().rows_written == 2
-    assert [row["long"] for row in table.rows()] in ([2, 1], [1, 2])
+    refreshed = KEY._replace(epoch=1)
+    more = [replace(sale("a", 7 + at, 0), key=key) for at, key in enumerate((other, refreshed))]
+    table.add(sale("a", 5, 0), sale("a", 6, 1), *more)
+    assert table.merge().rows_written == 3
+    assert sorted(row["long"] for row in table.rows()) == [1, 1, 2]
 
 
 def test_without_a_rounding_rows_of_one_instant_are_rolled_up(make: Callable[..., Rolling]) -> None:

@@ -17,12 +17,12 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_named_by
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merging.plan import Group
-from hybrid.move.merging.report import Merged
+from hybrid.move.merging.report import Merged, left_out
 from hybrid.move.parts import Part, borders, names_of, parts_of, rows_per_task, stretches
 from hybrid.move.rollup import sums_that_fit
 from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.progress import counted
-from hybrid.spec.table_config import BucketConfig, Half, TableSpec
+from hybrid.spec.table_config import BucketConfig, Half, MergeType, TableSpec
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE, Lineage, with_entry
 from hybrid.table.state import Act, next_act
@@ -119,7 +119,7 @@ class Rewrite:
 
     def _sentence(self, group: Group, names: Sequence[str], written: int) -> str:
         what = f"Merged {counted(len(group.segments), 'segment')} with {counted(group.rows, 'row')} into {len(names)}"
-        gone = f", {counted(group.rows - written, 'row')} left out" if written != group.rows else ""
+        gone = left_out(group.rows, written, rolled_up=self.config.merge_type is MergeType.ROLLUP)
         return f"{what} ({self.how}){gone}."
 
     @cached_property

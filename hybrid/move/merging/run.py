@@ -22,7 +22,7 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import merge
 from hybrid.move.merging.apart import claims_on, hidden_from, kept_apart
 from hybrid.move.merging.plan import LONGER, Group, MergePlan, first_batch, plan_merges
-from hybrid.move.merging.report import Merged, MergeReport, Told
+from hybrid.move.merging.report import Merged, MergeReport, Told, left_out
 from hybrid.move.merging.rewrite import Rewrite
 from hybrid.move.parts import TASK_ROWS
 from hybrid.move.segments import by_age
@@ -171,12 +171,22 @@ def _said(spec: TableSpec, merged: Sequence[Merged], dry_run: bool) -> str:
         levels = " or ".join(f"'{level.name}'" for level in spec.merge_levels)
         return f"Nothing to merge in '{spec.name}': no closed bucket of {levels} holds segments to merge"
     before, buckets = sum(len(one.segments) for one in merged), len({(one.task, one.start) for one in merged})
-    read, written = (sum(getattr(one, key) for one in merged) for key in ("rows_read", "rows_written"))
-    what = f"{counted(before, 'segment')} of {counted(buckets, 'bucket')} with {counted(read, 'row')}"
+    what = f"{counted(before, 'segment')} of {counted(buckets, 'bucket')} with {counted(_read(merged), 'row')}"
+    rolling = {_source(level) for level in spec.merge_levels if level.merge_type is MergeType.ROLLUP}
+    rolled, others = ([one for one in merged if (one.task in rolling) is rolls] for rolls in (True, False))
     if dry_run:
-        return f"Would merge {what} of '{spec.name}'"
-    gone = f", {counted(read - written, 'row')} left out" if read != written else ""
+        to_roll = f", {counted(_read(rolled), 'row')} to be rolled up" if rolled else ""
+        return f"Would merge {what} of '{spec.name}'{to_roll}"
+    gone = left_out(_read(others), _written(others)) + left_out(_read(rolled), _written(rolled), rolled_up=True)
     return f"Merged {what} of '{spec.name}' into {sum(len(one.into) for one in merged)}{gone}"
+
+
+def _read(merged: Sequence[Merged]) -> int:
+    return sum(one.rows_read for one in merged)
+
+
+def _written(merged: Sequence[Merged]) -> int:
+    return sum(one.rows_written for one in merged)
 
 
 def _lineage(half: HalfSnapshot) -> list[Act]:

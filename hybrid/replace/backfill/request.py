@@ -12,7 +12,7 @@ from hybrid.files.inputs import InputFile
 from hybrid.lake.held import HeldRows
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeType, TableSpec
-from hybrid.table.window import Window
+from hybrid.table.window import Window, refuse_divided
 
 BUCKETS_MAX = 100_000
 _DAY_MS = 86_400_000
@@ -64,6 +64,7 @@ def window_of(spec: TableSpec, start: int | None, end: int | None) -> Window | N
         )
     if start >= end:
         raise UsageError(f"--from {start} does not lie before --to {end} (epoch milliseconds).")
+    refuse_divided(spec, "--from, --to", start, end)
     window = Window(start, end, spec.move.bucket_ms if spec.move else _DAY_MS)
     if window.bucket_count > BUCKETS_MAX:
         raise UsageError(f"From --from to --to are {window.bucket_count} buckets; {BUCKETS_MAX} are the most.")
