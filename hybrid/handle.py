@@ -13,9 +13,9 @@ from hybrid.errors import HybridError, NotFoundError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.plain import json_value
-from hybrid.spec.bucket_json import MOVE_TASK
 from hybrid.spec.connectors import live_connector
 from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid import views
 from hybrid.errors import NotFoundError
-from hybrid.spec.bucket_json import MOVE_TASK
 from hybrid.spec.compaction_json import COMPACTION_TASK
 from hybrid.spec.cron import Cron
 from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
+from hybrid.spec.upsert_json import MOVE_TASK
 
 if TYPE_CHECKING:
     from hybrid.handle import Table

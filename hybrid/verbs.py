@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid import views
 from hybrid.plain import json_value
-from hybrid.spec.bucket_json import MOVE_TASK
+from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.tasks import TASK_TYPES, task_type
 
 if TYPE_CHECKING:

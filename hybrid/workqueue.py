@@ -24,8 +24,8 @@ from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError, error_document
 from hybrid.lake.log import open_half, own_states
 from hybrid.logs import log_context
-from hybrid.spec.bucket_json import MOVE_TASK
 from hybrid.spec.table_config import Half
+from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table.state import Act
 from hybrid.tasks import TASK_TYPES
 from hybrid.verbs import JOB, VERBS

@@ -13,8 +13,8 @@ from hybrid.errors import ConflictError, SpecError
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
-from hybrid.spec.bucket_json import MOVE_TASK
 from hybrid.spec.table_keys import TASKS
+from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.tasks import TASK_TYPES, TaskType, task_type
 from hybrid.verbs import VERBS
 

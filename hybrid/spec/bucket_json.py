@@ -14,7 +14,6 @@ from hybrid.spec.schema import Schema
 from hybrid.spec.table_config import Aggregation, BucketConfig, MergeType, MoveConfig
 from hybrid.spec.upsert_json import parse_schedule
 
-MOVE_TASK = "RealtimeToOfflineSegmentsTask"
 ROUNDING = "roundBucketTimePeriod"
 _PREFIX, _POSTFIX = "segmentNamePrefix", "segmentNamePostfix"
 _MOVE_KEYS = {

@@ -7,11 +7,11 @@ import json
 from dataclasses import dataclass
 
 from hybrid.errors import suggestion
-from hybrid.spec.bucket_json import MOVE_TASK
 from hybrid.spec.ddl_columns import Column, Elements
 from hybrid.spec.ddl_options import BOUNDARY, BUCKET, COMPARISON, Options
 from hybrid.spec.ddl_time import TimeColumn
 from hybrid.spec.types import DataType
+from hybrid.spec.upsert_json import MOVE_TASK
 
 # By which rows of one key are told apart when no column is named: the time of the message that brought them.
 ARRIVAL_COLUMN = "_hy_timestamp"

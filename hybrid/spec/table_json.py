@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from hybrid.errors import SpecError
 from hybrid.spec.batch_ingestion import BatchIngestion, parse_batch_ingestion
-from hybrid.spec.bucket_json import MOVE_TASK, ROUNDING, TableRows, move_warnings, parse_move
+from hybrid.spec.bucket_json import ROUNDING, TableRows, move_warnings, parse_move
 from hybrid.spec.compaction_json import COMPACTION_TASK, compaction_warnings, parse_compaction
 from hybrid.spec.connector_datagen import check_datagen
 from hybrid.spec.connector_stream import stream_of
@@ -43,7 +43,7 @@ from hybrid.spec.task_schedules import (
     parse_upkeep_schedule,
 )
 from hybrid.spec.types import DataType
-from hybrid.spec.upsert_json import column, parse_upsert, tasks_of, upsert_warnings
+from hybrid.spec.upsert_json import MOVE_TASK, column, parse_upsert, tasks_of, upsert_warnings
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}

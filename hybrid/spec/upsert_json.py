@@ -11,6 +11,8 @@ from hybrid.spec.schema import FieldSpec, Schema
 from hybrid.spec.table_config import ARRIVED, UpsertConfig
 from hybrid.spec.types import DataType
 
+MOVE_TASK = "RealtimeToOfflineSegmentsTask"
+
 _UPSERT_KEYS = {
     "mode", "comparisonColumn", "comparisonColumns", "deleteRecordColumn",
     # How Pinot's servers keep their key maps; the answer is the same without.

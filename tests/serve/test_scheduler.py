@@ -13,12 +13,12 @@ import pytest
 from hybrid.api import Hybrid, TableDocuments
 from hybrid.progress import Silent
 from hybrid.serve.scheduler import Scheduler
-from hybrid.spec.bucket_json import MOVE_TASK
 from hybrid.spec.cron import Cron
 from hybrid.spec.retention_json import RETENTION_TASK
 from hybrid.spec.settings import load_settings
 from hybrid.spec.table_config import Half
 from hybrid.spec.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
+from hybrid.spec.upsert_json import MOVE_TASK
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 MINUTE_MS = 60_000

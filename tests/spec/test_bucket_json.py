@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from hybrid.errors import SpecError
-from hybrid.spec.bucket_json import MOVE_TASK
 from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.spec.rounding import rounded_down, why_not_rounded
 from hybrid.spec.table_config import Aggregation, MergeType, TableSpec
 from hybrid.spec.table_json import parse_table
 from hybrid.spec.timeformat import MIN_MS, TimeFormat
 from hybrid.spec.types import DataType
+from hybrid.spec.upsert_json import MOVE_TASK
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 SCHEMA, REALTIME, OFFLINE = (

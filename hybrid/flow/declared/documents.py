@@ -8,9 +8,9 @@ from typing import Any
 from hybrid.errors import SpecError, suggestion
 from hybrid.flow.declared.convert import ColumnType
 from hybrid.flow.declared.model import FlowTable
-from hybrid.spec.bucket_json import MOVE_TASK
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
+from hybrid.spec.upsert_json import MOVE_TASK
 
 _TASK_KEYS = (
     "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "maxNumRecordsPerTask", "schedule",
