@@ -19,6 +19,7 @@ from hybrid.move.merging.apart import DIVIDED
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
+from hybrid.move.retention.run import run_retention
 from hybrid.move.rounding import with_rounded_times
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert
@@ -318,6 +319,16 @@ def test_flows_keep_rows_of_their_own(make: Callable[..., Rolling]) -> None:
     table.add(sale("a", 5, 0), sale("a", 6, 1), *more)
     assert table.merge().rows_written == 3
     assert sorted(row["long"] for row in table.rows()) == [1, 1, 2]
+
+
+def test_retention_waits_for_the_end_of_what_became_one_time(make: Callable[..., Rolling]) -> None:
+    table = make(sales_spec(rolling(round_ms=DAY), retention={Half.OFFLINE: 5 * DAY}))
+    table.live(sale("a", DAY - 1, 0), sale("a", DAY, 1))
+    table.move()
+    for now, left in ((6 * DAY - 1, 2), (6 * DAY, 1)):
+        table.now = now
+        run_retention(table.bench, table.spec, table.halves.layout)
+        assert len(table.rows("orders")) == left
 
 
 def test_without_a_rounding_rows_of_one_instant_are_rolled_up(make: Callable[..., Rolling]) -> None:
