@@ -158,3 +158,28 @@ def test_a_column_that_cannot_hold_them_is_named() -> None:
 def test_rounded_down() -> None:
     assert [rounded_down(time, 10) for time in (-11, -10, -1, 0, 9, 10)] == [-20, -10, -10, 0, 0, 10]
     assert rounded_down(MIN_MS + 1, 7 * DAY) == MIN_MS
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (ROLLUP, "mergeType: 'rollup' would change what deletes leave"),
+        ({"mergeType": "dedup"}, "mergeType: 'dedup' would change what deletes leave"),
+        ({"roundBucketTimePeriod": "1m"}, "roundBucketTimePeriod: '1m' would change what deletes leave"),
+    ],
+)
+def test_where_deletes_take_equal_rows_away_rows_stay_as_they_came(changes: dict[str, Any], words: str) -> None:
+    for half in ("r", "o"):
+        schema, realtime, offline = copy.deepcopy([SCHEMA, REALTIME, OFFLINE])
+        del realtime["tableIndexConfig"]["streamConfigs"]
+        config = {"bootstrap.servers": "k:9092", "topic": "orders", "start_from": "earliest"}
+        form = {"name": "json", "config": {"update_format": "insert_delete"}}
+        realtime["connectors"] = [{"transport": {"name": "kafka_input", "config": config}, "format": form}]
+        if half == "r":
+            realtime["task"]["taskTypeConfigsMap"][MOVE_TASK].update(changes)
+        else:
+            level = {**DAILY, "1day.mergeType": "concat", **{f"1day.{key}": value for key, value in changes.items()}}
+            offline["task"] = {"taskTypeConfigsMap": {MERGE_TASK: level}}
+        with pytest.raises(SpecError) as caught:
+            parse_table(schema, "s.json", [(realtime, "r.json"), (offline, "o.json")])
+        assert str(caught.value).startswith(f"{half}.json: ") and words in str(caught.value)
