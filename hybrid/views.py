@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hybrid.query.engine import QueryResult
     from hybrid.query.views.view import TableView
     from hybrid.schedules import Schedule
-    from hybrid.spec.table_config import TableSpec
+    from hybrid.spec.table_config import BucketConfig, TableSpec
     from hybrid.status import TableStatus
     from hybrid.table.plans import Plan
 
@@ -52,15 +52,22 @@ def table_details(spec: TableSpec) -> Json:
     """One table: its columns and settings."""
     columns = {field.name: f"{field.data_type}{'' if field.single_value else '[]'}" for field in spec.schema.fields}
     move = spec.move
-    task = {"bucket_ms": move.bucket_ms, "buffer_ms": move.buffer_ms, "merge": move.merge_type.value} if move else None
+    task = _bucket_view(move) if move else None
     window = {"revert_window_ms": spec.revert_window_ms if Half.OFFLINE in spec.halves else None}
     retention = {half.value: spec.retention[half] for half in sorted(spec.retention)}
-    levels = [
-        {"level": one.name, "bucket_ms": one.bucket_ms, "buffer_ms": one.buffer_ms, "merge": one.merge_type.value}
-        for one in spec.merge_levels
-    ]
+    levels = [{"level": one.name, **_bucket_view(one)} for one in spec.merge_levels]
     more = {**window, "retention_ms": retention, "merge_levels": levels}
     return {**table_view(spec), "columns": columns, "move": task, **more}
+
+
+def _bucket_view(config: BucketConfig) -> Json:
+    return {
+        "bucket_ms": config.bucket_ms,
+        "buffer_ms": config.buffer_ms,
+        "merge": config.merge_type.value,
+        "round_ms": config.round_ms,
+        "aggregations": {name: how.value for name, how in config.aggregations},
+    }
 
 
 def connector_views(found: Iterable[ConnectorStatus]) -> list[Json]:

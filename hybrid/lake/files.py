@@ -29,13 +29,17 @@ _TEXT_MAX, _HIGHEST = 32, "\U0010ffff"
 
 @dataclass(frozen=True)
 class LaidFile:
-    """A whole Parquet file: its name, rows, bytes, when it was written (epoch ms), and Delta's statistics as JSON."""
+    """A whole Parquet file: its name, rows, bytes, when it was written (epoch ms), and Delta's statistics as JSON.
+
+    `partition` numbers the partition of values that all of its rows belong to, where rows are divided so.
+    """
 
     name: str
     rows: int
     bytes: int
     modified_ms: int
     statistics: str
+    partition: int | None = None
 
     def entry(self, segment: str) -> dict[str, object]:
         """What the log says of it as a file of a segment: it lies at `path_in_half(segment, name)` then."""

@@ -18,7 +18,7 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.plain import utc
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table.boundary import Boundary
-from hybrid.table.effective import covered_until
+from hybrid.table.effective import covered_until, end_of_step
 from hybrid.table.state import next_act
 
 
@@ -87,7 +87,8 @@ def decide(spec: TableSpec, offline: HalfSnapshot, wish: Wish) -> Decision:
         return Decision(None, f"Nothing to set for '{spec.name}': {why}{_standing(boundary)}.")
     if offline.last_ms is None:
         raise NotFoundError(f"Table '{spec.name}' has no offline rows, so there is no last offline time to set.")
-    return _set(spec, boundary, offline.last_ms, offline.last_ms + 1)
+    last_ms = covered_until(boundary, offline.last_ms) or 0
+    return _set(spec, boundary, offline.last_ms, last_ms // boundary.step_ms * boundary.step_ms)
 
 
 def _set(spec: TableSpec, boundary: Boundary, last_ms: int | None, limit_ms: int) -> Decision:
@@ -107,6 +108,13 @@ def _set(spec: TableSpec, boundary: Boundary, last_ms: int | None, limit_ms: int
             f"removed rows before {utc(boundary.floor_ms)}, and REALTIME cannot answer for that time any more. Nothing "
             "was changed.",
             hint=f"hybrid boundary show {spec.name}",
+        )
+    if limit_ms % boundary.step_ms:
+        end_ms = end_of_step(limit_ms, boundary)
+        raise ConflictError(
+            f"The boundary of '{spec.name}' cannot be set to {utc(limit_ms)}: times of its OFFLINE half are rounded, "
+            f"and rows from {utc(end_ms - boundary.step_ms)} to {utc(end_ms)} may stand at one. Nothing was changed.",
+            hint=f"Set it to {utc(end_ms - boundary.step_ms)} or {utc(end_ms)}.",
         )
     sentence = (
         f"Set the boundary of '{spec.name}' to {utc(limit_ms)} until it is cleared: offline rows before it are "

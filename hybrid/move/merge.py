@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
+from hybrid.move.rollup import rolled_up
+from hybrid.move.rounding import with_rounded_times
 from hybrid.spec.table_config import BucketConfig, MergeType, TableSpec
 from hybrid.spec.types import DataType
 from hybrid.table import columns
@@ -27,11 +29,14 @@ def with_bucket(rows: DataFrame, config: BucketConfig) -> DataFrame:
 def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int) -> DataFrame:
     """The rows that are kept. So many tasks share the work.
 
-    Rows are merged inside their bucket only. A delete marker is a row like any other: when it is the latest of its key
-    it is kept, because older versions may stand elsewhere.
+    Their times are rounded first. Rows are merged inside their bucket only. A delete marker is a row like any other:
+    when it is the latest of its key it is kept, because older versions may stand elsewhere.
     """
+    rows = with_rounded_times(rows, spec, config)
     if config.merge_type is MergeType.CONCAT:
         return rows
+    if config.merge_type is MergeType.ROLLUP:
+        return rolled_up(rows, spec, config)
     if config.merge_type is MergeType.DEDUP:
         # Of equal rows the last that arrived stays: on an upsert table an earlier one may lose a tie that it wins.
         keys, deciding = spec.schema.column_names, tuple(columns.ARRIVAL)

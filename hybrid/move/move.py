@@ -32,9 +32,11 @@ from hybrid.move.parts import (
     waiting_files,
 )
 from hybrid.move.plan import MovePlan, Reach, Slots, Waiting, count_until, plan_move, reason_for_nothing, until
+from hybrid.move.rollup import sums_that_fit
 from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.plain import utc
 from hybrid.progress import counted
+from hybrid.spec.rounding import rounded_down
 from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary
@@ -138,7 +140,9 @@ def _attempt(
     if len(plan.buckets) == 1 and plan.rows + plan.late_rows > config.max_records_per_task and reach.until_ms is None:
         plan = _part_of_bucket(rows, config, plan, before, realtime)
     if dry_run:
-        sentence = f"Would move {_what(plan)} of '{spec.name}'{_boundary_words(plan.boundary, before)}{_rest(plan)}."
+        rolled = ", to be rolled up" if config.merge_type is MergeType.ROLLUP else ""
+        what = f"{_what(plan)} of '{spec.name}'{rolled}"
+        sentence = f"Would move {what}{_boundary_words(plan.boundary, before)}{_rest(plan)}."
         return MoveReport(plan.rows + plan.late_rows, 0, plan.late_rows, (), plan.boundary, None, sentence, True)
     covered = rows.where(covered_sql(plan.boundary))
     if plan.boundary.time_ms not in (None, INFINITE):
@@ -153,14 +157,16 @@ def _part_of_bucket(
     """Of a bucket with more rows than one task may take, the part that begins it."""
     from pyspark.sql import functions as F
 
-    time = F.col(columns.TIME)
-    found: Slots | int = Slots(plan.buckets[0].start, plan.buckets[0].end)
+    time, bucket = F.col(columns.TIME), plan.buckets[0]
+    # Its start may be a boundary of other settings: what lies before it is late.
+    fresh = rows.where(time >= bucket.start)
+    found: Slots | int = Slots(rounded_down(bucket.start, config.step_ms), bucket.end, config.step_ms)
     while not isinstance(found, int):
-        mine = rows.where((time >= found.start) & (time < found.end))
+        mine = fresh.where((time >= found.start) & (time < found.end))
         slot = F.floor((time - found.start) / found.width)
         counts = {row[0]: row[1] for row in mine.groupBy(slot).count().collect()}
         found = found.divide(counts, config.max_records_per_task - plan.late_rows)
-    part = rows.where((time >= plan.buckets[0].start) & (time < found))
+    part = fresh.where(time < found)
     waiting = [piece for piece in _waiting(part, config, before) if not piece.late]
     return until(plan, found, waiting[0], before, realtime.realtime.offsets)
 
@@ -218,7 +224,8 @@ def _stage_and_commit(
     with bench.staging(layout, act_id) as staging:
         bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
         merged = merge(covered, spec, config, ceil(read / TASK_ROWS))
-        laid = write_files(merged, spec, config, staging, cuts)
+        with sums_that_fit(spec):
+            laid = write_files(merged, spec, config, staging, cuts)
         parts = parts_of(laid, config.bucket_ms, config.max_records_per_segment)
         written = sum(part.rows for part in parts)
         _check_count(spec, config, read, written)
@@ -227,7 +234,7 @@ def _stage_and_commit(
             _refuse_overtaken(spec, offline, current)
             # Not a name that a replacement took away either: its revert would meet our rows there.
             taken = {file.segment for file in current.files} | segments_in_lineage(current)
-            names = names_of(spec, parts, plan.times_of_buckets, taken)
+            names = names_of(spec, config, parts, plan.times_of_buckets, taken)
             detail = {
                 "rows_read": read,
                 "rows_written": written,
@@ -235,7 +242,7 @@ def _stage_and_commit(
                 "segments": names,
             }
             act = next_act(current.offline, act_id, "move", bench.now_iso(), detail)
-            state = replace(current.offline, act=act, boundary=plan.boundary)
+            state = replace(current.offline, act=act, boundary=plan.boundary.with_step(config.step_ms))
 
             def put() -> Written:
                 return Written(put_files(staging, half, dict(zip(names, parts, strict=True)), token), state)

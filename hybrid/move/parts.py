@@ -14,7 +14,8 @@ from math import ceil
 
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import DataFile
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.rounding import rounded_down
+from hybrid.spec.table_config import BucketConfig, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of
 from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
@@ -109,10 +110,18 @@ def _inside(bucket: Bucket, parts: int, lying: Sequence[Stretch]) -> list[int]:
 
 @dataclass(frozen=True)
 class Part:
-    """Files of one bucket (its start; None without a time column) that become one segment, in the order of time."""
+    """Files of one bucket (its start; None without a time column) that become one segment, in the order of time.
+
+    Where rows are divided by their values, of one partition.
+    """
 
     bucket: int | None
     files: tuple[LaidFile, ...]
+
+    @property
+    def partition(self) -> int | None:
+        """The number of the partition."""
+        return self.files[0].partition
 
     @property
     def rows(self) -> int:
@@ -129,7 +138,14 @@ class Part:
 def parts_of(files: Sequence[LaidFile], period_ms: int, rows_max: int) -> list[Part]:
     """The segments that files make, bucket by bucket in the order of time: none has more than `rows_max` rows."""
     found: list[Part] = []
-    for bucket, mine in groupby(sorted(files, key=_place), key=lambda file: _bucket(file, period_ms)):
+
+    def of_segment(file: LaidFile) -> tuple[int, int]:
+        return _bucket(file, period_ms) or 0, file.partition or 0
+
+    ordered = sorted(sorted(files, key=_place), key=of_segment)
+    for _, group in groupby(ordered, key=of_segment):
+        mine = list(group)
+        bucket = _bucket(mine[0], period_ms)
         open_part: list[LaidFile] = []
         for file in mine:
             if open_part and sum(one.rows for one in open_part) + file.rows > rows_max:
@@ -159,21 +175,27 @@ def rows_per_task(rows_max: int) -> int:
 
 
 def names_of(
-    spec: TableSpec, parts: Sequence[Part], times: Mapping[int, tuple[int, int]], taken: Collection[str]
+    spec: TableSpec,
+    config: BucketConfig,
+    parts: Sequence[Part],
+    times: Mapping[int, tuple[int, int]],
+    taken: Collection[str],
 ) -> list[str]:
-    """A name for every segment, none of `taken`: the first and last time of the rows read into it.
+    """A name for every segment, none of `taken`: the first and last time of the rows read into it, rounded.
 
     `times` are those of each bucket by its start: of one that makes several segments, rows that were merged away count
-    with the first and the last one.
+    with the first and the last one. Of a partition only its own count.
     """
     names, held = [], set(taken)
     for place, part in enumerate(parts):
         low, high = part.times or (None, None)
-        first, last = (low, high) if part.bucket is None else times.get(part.bucket, (low, high))
+        read = times.get(part.bucket) if part.bucket is not None and part.partition is None else None
+        first, last = (low, high) if read is None else (rounded_down(time, config.step_ms) for time in read)
         if place and parts[place - 1].bucket == part.bucket:
             first = low
         if place + 1 < len(parts) and parts[place + 1].bucket == part.bucket:
             last = high
-        names.append(offline_segment(spec.name, time_value(spec, first), time_value(spec, last), held))
+        shown = time_value(spec, first), time_value(spec, last)
+        names.append(offline_segment(config.name_prefix or spec.name, *shown, held, config.name_postfix))
         held.add(names[-1])
     return names

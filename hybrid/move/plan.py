@@ -135,20 +135,24 @@ def until(plan: MovePlan, end_ms: int, piece: Waiting, before: Boundary, committ
 
 @dataclass(frozen=True)
 class Slots:
-    """A stretch of time [`start`, `end`) in at most 1,024 slots of equal length."""
+    """A stretch of time [`start`, `end`) in at most 1,024 slots of equal length.
+
+    They begin at multiples of `step`, as `start` does: what lies between two is rounded to one time, and not divided.
+    """
 
     start: int
     end: int
+    step: int = 1
 
     @property
     def width(self) -> int:
         """The length of one, ms."""
-        return -(-(self.end - self.start) // 1024)
+        return -(-(self.end - self.start) // (1024 * self.step)) * self.step
 
     def divide(self, counts: Mapping[int, int], rows_max: int) -> Slots | int:
         """Where at most `rows_max` rows lie before, given those of each slot; or a slot that must be looked into.
 
-        When one instant alone holds more than `rows_max`, it is its end: an instant cannot be divided.
+        When one step alone holds more than `rows_max`, it is its end: a step cannot be divided.
         """
         rows = 0
         for slot, count in sorted(counts.items()):
@@ -156,9 +160,12 @@ class Slots:
             if rows + count > rows_max:
                 if rows:
                     return at
-                return at + 1 if self.width == 1 else Slots(at, min(at + self.width, self.end))
+                return min(at + self.step, self.end) if self.width == self.step else self._slot(at)
             rows += count
         return self.end
+
+    def _slot(self, at: int) -> Slots:
+        return Slots(at, min(at + self.width, self.end), self.step)
 
 
 def count_until(config: MoveConfig, before: Boundary, lows: Sequence[int], now_ms: int, reach: Reach) -> int | None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.files import LaidFile, RowsFile, file_name, path_in_half
 from hybrid.lake.layout import physical_columns, quoted, statistics_columns
 from hybrid.lake.workers import Worker, map_in_arrow
+from hybrid.move.dividing import divided_by
 from hybrid.move.parts import Part
 from hybrid.spec.table_config import BucketConfig, Half, TableSpec
 from hybrid.table import columns
@@ -38,6 +40,8 @@ def write_files(
     rows: DataFrame, spec: TableSpec, config: BucketConfig, folder: Path, cuts: Sequence[int]
 ) -> list[LaidFile]:
     """Writes `rows` into `folder`, in files of one bucket and at most `max_records_per_segment` rows each.
+
+    Where the table divides rows by their values, a file is of one partition, too.
 
     `cuts` are the times at which a task ends; without a time column, Kafka's timestamps.
     """
@@ -75,12 +79,12 @@ def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
         whole = arrow_schema(spec, Half.OFFLINE)
         schema = pa.schema([whole.field(name) for name, _ in written_columns(spec)])
         files: list[LaidFile] = []
-        for pieces in _files_of(batches, config):
+        for partition, pieces in _files_of(batches, spec, config):
             file = RowsFile(folder, "staged", statistics_columns(spec, Half.OFFLINE))
             typed = (_as_schema(piece, schema) for piece in pieces)
             for piece in typed if by_time else _sorted_by(typed, spec.sort_columns):
                 file.write(piece)
-            files.append(file.close())
+            files.append(replace(file.close(), partition=partition))
         told = [json.dumps(asdict(file)) for file in files]
         yield pa.RecordBatch.from_arrays([pa.array(told, pa.string())], names=["file"])
 
@@ -96,25 +100,44 @@ def _is_time_alone(spec: TableSpec) -> bool:
     )
 
 
-def _files_of(batches: Iterable[pa.RecordBatch], config: BucketConfig) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The pieces of each file. Take all of one before you ask for the next."""
+def _files_of(
+    batches: Iterable[pa.RecordBatch], spec: TableSpec, config: BucketConfig
+) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
+    """The partition and the pieces of each file. Take all of one before you ask for the next."""
     rows_max = min(_FILE_ROWS, config.max_records_per_segment)
-    waiting = _by_bucket(batches, config.bucket_ms)
+    waiting = _by_partition(_by_bucket(batches, config.bucket_ms), spec)
     following = next(waiting, None)
 
     def pieces() -> Iterator[pa.RecordBatch]:
         nonlocal following
         assert following is not None
-        bucket, rows, size = following[0], 0, 0
-        while following is not None and following[0] == bucket and rows < rows_max and size < _FILE_BYTES:
+        place, rows, size = following[0], 0, 0
+        while following is not None and following[0] == place and rows < rows_max and size < _FILE_BYTES:
             piece = following[1].slice(0, rows_max - rows)
             rest = following[1].slice(piece.num_rows)
-            following = (bucket, rest) if rest.num_rows else next(waiting, None)
+            following = (place, rest) if rest.num_rows else next(waiting, None)
             rows, size = rows + piece.num_rows, size + piece.nbytes
             yield piece
 
     while following is not None:
-        yield pieces()
+        yield following[0][1], pieces()
+
+
+_Placed = tuple[tuple[int | None, int | None], "pa.RecordBatch"]
+
+
+def _by_partition(buckets: Iterable[tuple[int | None, pa.RecordBatch]], spec: TableSpec) -> Iterator[_Placed]:
+    """Rows by bucket and partition, in their order; those that a task has of a bucket are in memory meanwhile."""
+    if not spec.partitions:
+        yield from (((bucket, None), batch) for bucket, batch in buckets)
+        return
+    for bucket, batches in groupby(buckets, key=lambda one: one[0]):
+        divided: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+        for _, batch in batches:
+            for partition, rows in divided_by(batch, spec.partitions):
+                divided[partition].append(rows)
+        for partition, pieces in sorted(divided.items()):
+            yield from (((bucket, partition), piece) for piece in pieces)
 
 
 def _by_bucket(batches: Iterable[pa.RecordBatch], period_ms: int) -> Iterator[tuple[int | None, pa.RecordBatch]]:

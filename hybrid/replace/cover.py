@@ -16,6 +16,7 @@ from hybrid.spec.job_spec import COVERS_ALL, COVERS_DAY, JobSpec
 from hybrid.spec.moment import parse_moment
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.names import time_value
+from hybrid.table.window import refuse_divided
 
 _DAY_MS = 86_400_000
 _HOW = "Write FROM/TO, 'day' or 'all'."
@@ -32,6 +33,11 @@ class Stretch:
     def is_all(self) -> bool:
         """Whether it is the whole half."""
         return self.start_ms is None and self.end_ms is None
+
+    @property
+    def edges(self) -> tuple[int, ...]:
+        """The times where it begins and ends."""
+        return tuple(one for one in (self.start_ms, self.end_ms) if one is not None)
 
     def holds(self, low_ms: int, high_ms: int) -> bool:
         """Whether both times, and what lies between them, are in it."""
@@ -56,6 +62,7 @@ def covered_stretch(spec: TableSpec, job: JobSpec, staged: Staged) -> Stretch | 
     if spec.time_field is None:
         raise SpecError(f"{job.source}: '{spec.name}' has no time column, so a job can only cover 'all' of it.")
     stretch = _day(job, staged) if job.covers == COVERS_DAY else _interval(spec, job.covers)
+    refuse_divided(spec, f"hybrid.covers {job.covers}", *stretch.edges)
     _check_rows(spec, stretch, staged)
     return stretch
 

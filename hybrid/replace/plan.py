@@ -109,7 +109,7 @@ def _going(
     """ConflictError when the job's rows would stand beside others of their times. It reads no rows."""
     covered = covered_names(spec, stretch, files, {target.name for target in targets})
     if not append:
-        refuse_overlap(targets, files, going=covered)
+        refuse_overlap(targets, files, going=covered, step_ms=spec.step_ms)
     return _Going((*replaced_names(targets, files), *covered), covered)
 
 

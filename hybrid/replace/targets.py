@@ -10,6 +10,7 @@ from hybrid.lake.log import DataFile
 from hybrid.replace.naming import segment_names
 from hybrid.replace.stage import Staged, StagedFile
 from hybrid.spec.job_spec import JobSpec
+from hybrid.spec.rounding import rounded_down
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.names import is_segment_name, time_value, times_in_name
 
@@ -50,8 +51,13 @@ def replaced_names(targets: Sequence[Target], existing: Iterable[DataFile]) -> t
     return tuple(target.name for target in targets if target.name in held)
 
 
-def refuse_overlap(targets: Sequence[Target], existing: Sequence[DataFile], going: Collection[str] = ()) -> None:
-    """ConflictError when a new name's times overlap a segment that stays: a misspelt name would double its rows."""
+def refuse_overlap(
+    targets: Sequence[Target], existing: Sequence[DataFile], going: Collection[str] = (), step_ms: int = 1
+) -> None:
+    """ConflictError when a new name's times overlap a segment that stays: a misspelt name would double its rows.
+
+    A time of that segment may stand for all that were rounded down to it, to multiples of `step_ms`.
+    """
     replaced = {*replaced_names(targets, existing), *going}
     for target in targets:
         if target.name in replaced or target.low is None or target.high is None:
@@ -60,7 +66,7 @@ def refuse_overlap(targets: Sequence[Target], existing: Sequence[DataFile], goin
             {
                 file.segment
                 for file in existing
-                if file.segment not in replaced and _overlaps(file, target.low, target.high)
+                if file.segment not in replaced and _overlaps(file, rounded_down(target.low, step_ms), target.high)
             }
         )
         if beside:
@@ -81,7 +87,7 @@ def refuse_times_outside_name(spec: TableSpec, name: str, staged: Staged) -> Non
         return
     for file in staged.files:
         for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
-            if time is not None and not named[0] <= time <= named[1]:
+            if time is not None and not (named[0] <= time and rounded_down(time, spec.step_ms) <= named[1]):
                 first, last = (time_value(spec, one) for one in named)
                 raise DataError(
                     f"{file.path}{at}: time {time_value(spec, time)} lies outside of the times in the name of segment "

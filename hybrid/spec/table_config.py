@@ -29,11 +29,30 @@ class BoundaryMode(StrEnum):
 
 
 class MergeType(StrEnum):
-    """How the move merges the rows of one bucket. LATEST keeps the winning row of each primary key."""
+    """How the move merges the rows of one bucket. LATEST keeps the winning row of each primary key.
+
+    ROLLUP makes one row of those that are equal but for their metrics.
+    """
 
     CONCAT = "concat"
     DEDUP = "dedup"
     LATEST = "latest"
+    ROLLUP = "rollup"
+
+
+class Aggregation(StrEnum):
+    """What a rollup makes of the values of a metric. AVG divides two other metrics, which keep its sum and count."""
+
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    COUNT = "count"
+    AVG = "avg"
+
+
+def kept_for_average(metric: str) -> tuple[str, str]:
+    """The metrics that hold the sum and the count of one that is averaged."""
+    return f"{metric}_sum", f"{metric}_count"
 
 
 # The comparison column of a table whose rows are newer when they arrive later: Kafka's timestamp, which every row has.
@@ -80,15 +99,53 @@ class StreamConfig:
     flavor: JsonFlavor = JsonFlavor.DEFAULT
 
 
+class PartitionFunction(StrEnum):
+    """Pinot's functions that say which partition a value belongs to."""
+
+    MURMUR = "Murmur"
+    MODULO = "Modulo"
+    HASH_CODE = "HashCode"
+    BYTE_ARRAY = "ByteArray"
+
+
+@dataclass(frozen=True)
+class PartitionedColumn:
+    """A column by whose values rows are divided into `count` partitions; a null goes where the text `null` does."""
+
+    name: str
+    function: PartitionFunction
+    count: int
+    null: str
+
+
 @dataclass(frozen=True)
 class BucketConfig:
-    """How the rows of closed buckets of time are merged into segments of OFFLINE; times in milliseconds."""
+    """How the rows of closed buckets of time are merged into segments of OFFLINE; times in milliseconds.
+
+    Times are rounded down to multiples of `round_ms`, of which a bucket has a whole number (None: they stay as they
+    are). `aggregations` names every metric of a rollup. Names of segments begin with `name_prefix` (None: the table's
+    name), and have `name_postfix` before their number.
+    """
 
     bucket_ms: int = 86_400_000
     buffer_ms: int = 172_800_000
     merge_type: MergeType = MergeType.CONCAT
     max_records_per_segment: int = 5_000_000
     max_records_per_task: int = 50_000_000
+    round_ms: int | None = None
+    aggregations: tuple[tuple[str, Aggregation], ...] = ()
+    name_prefix: str | None = None
+    name_postfix: str | None = None
+
+    @property
+    def step_ms(self) -> int:
+        """Times in OFFLINE are multiples of it."""
+        return self.round_ms or 1
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether every row comes out as it went in."""
+        return self.merge_type is MergeType.CONCAT and self.round_ms is None
 
 
 @dataclass(frozen=True)
@@ -141,7 +198,8 @@ class TableSpec:
     `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
     `expectations` must hold of the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed when
     a half is laid. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is not in it.
-    `merge_levels` say how segments of OFFLINE are merged, shortest buckets first.
+    `merge_levels` say how segments of OFFLINE are merged, shortest buckets first. A segment that a move or a merge
+    writes holds one partition of each of `partitions`.
     Schedules are of tasks that no config names; None: they run when they are asked to.
     """
 
@@ -163,6 +221,7 @@ class TableSpec:
     retention_schedule: Cron | None = None
     merge_levels: tuple[MergeLevel, ...] = ()
     merge_schedule: Cron | None = None
+    partitions: tuple[PartitionedColumn, ...] = ()
     compaction: CompactionConfig | None = None
     vacuum_schedule: Cron | None = None
     optimize_schedule: Cron | None = None
@@ -196,6 +255,11 @@ class TableSpec:
     def nets_deletes(self) -> bool:
         """Whether each delete takes one equal row away: rows without a key, from a stream of inserts and deletes."""
         return self.stream is not None and self.stream.message is not MessageFormat.RECORD and not self.primary_key
+
+    @property
+    def step_ms(self) -> int:
+        """The longest stretch of time that a task makes one time of."""
+        return max((one.step_ms for one in (self.move, *self.merge_levels) if one is not None), default=1)
 
     @property
     def first_boundary_mode(self) -> BoundaryMode:

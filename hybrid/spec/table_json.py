@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from hybrid.errors import SpecError
 from hybrid.spec.batch_ingestion import BatchIngestion, parse_batch_ingestion
+from hybrid.spec.bucket_json import ROUNDING, TableRows, move_warnings, parse_move
 from hybrid.spec.compaction_json import COMPACTION_TASK, compaction_warnings, parse_compaction
 from hybrid.spec.connector_datagen import check_datagen
 from hybrid.spec.connector_stream import stream_of
@@ -21,6 +22,7 @@ from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.merge_json import MERGE_TASK, merge_warnings, parse_merge_schedule, parse_merges
+from hybrid.spec.partition_json import parse_partitions, partition_warnings
 from hybrid.spec.period import parse_period
 from hybrid.spec.retention_json import (
     RETENTION_SCHEDULE,
@@ -31,7 +33,7 @@ from hybrid.spec.retention_json import (
 from hybrid.spec.schema import FieldKind, Schema
 from hybrid.spec.schema_json import parse_schema
 from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
-from hybrid.spec.table_config import BoundaryMode, Half, MergeType, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.table_config import BoundaryMode, BucketConfig, Half, MergeType, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
 from hybrid.spec.task_schedules import (
     OPTIMIZE_DEFAULT,
@@ -41,15 +43,7 @@ from hybrid.spec.task_schedules import (
     parse_upkeep_schedule,
 )
 from hybrid.spec.types import DataType
-from hybrid.spec.upsert_json import (
-    MOVE_TASK,
-    column,
-    move_warnings,
-    parse_move,
-    parse_upsert,
-    tasks_of,
-    upsert_warnings,
-)
+from hybrid.spec.upsert_json import MOVE_TASK, column, parse_upsert, tasks_of, upsert_warnings
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
@@ -82,7 +76,8 @@ def parse_table(
     if offline and offline.has("connectors"):
         offline.fail("connectors", "stand in the REALTIME config, those that bring history too.")
     task = tasks_of(realtime) if realtime else None
-    move = parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None
+    rows = TableRows(schema, time_column, upsert is not None)
+    move = parse_move(task.section(MOVE_TASK), rows) if task and MOVE_TASK in task.doc else None
     stream = _stream(realtime, connectors, halves, brokers) if realtime else None
     batch = parse_batch_ingestion(offline) if offline else BatchIngestion()
     retention = parse_retention(halves, time_column)
@@ -102,8 +97,9 @@ def parse_table(
         revert_window_ms=_revert_window_ms(halves),
         retention=retention,
         retention_schedule=parse_retention_schedule(halves, retention),
-        merge_levels=parse_merges(offline, upsert is not None, time_column),
+        merge_levels=parse_merges(offline, rows, move),
         merge_schedule=parse_merge_schedule(offline),
+        partitions=parse_partitions(offline, schema),
         compaction=parse_compaction({half: tasks_of(top) for half, top in halves.items()}, upsert is not None),
         vacuum_schedule=parse_upkeep_schedule(halves, VACUUM_SCHEDULE, VACUUM_DEFAULT),
         optimize_schedule=parse_upkeep_schedule(halves, OPTIMIZE_SCHEDULE, OPTIMIZE_DEFAULT) if realtime else None,
@@ -117,23 +113,30 @@ def parse_table(
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
         offline_doc=offline.doc if offline else None,
-        warnings=(*schema.warnings, *_warnings(halves, time_column)),
+        warnings=(*schema.warnings, *_warnings(halves, time_column), *partition_warnings(offline, schema)),
     )
-    _check_dedup(spec, halves)
+    _check_deletes(spec, halves)
     if realtime:
         _check_datagens(realtime, spec)
     return spec
 
 
-def _check_dedup(spec: TableSpec, halves: Halves) -> None:
-    message = "'dedup' would change what deletes leave: of equal rows they take away one each. Use concat."
+def _check_deletes(spec: TableSpec, halves: Halves) -> None:
+    """Where each delete takes an equal row away, rows stay as many and as they came."""
     if not spec.nets_deletes:
         return
-    if spec.move is not None and spec.move.merge_type is MergeType.DEDUP:
-        tasks_of(halves[Half.REALTIME]).section(MOVE_TASK).fail("mergeType", message)
+    if spec.move is not None:
+        _check_keeps_rows(tasks_of(halves[Half.REALTIME]).section(MOVE_TASK), "", spec.move)
     for level in spec.merge_levels:
-        if level.merge_type is MergeType.DEDUP:
-            tasks_of(halves[Half.OFFLINE]).section(MERGE_TASK).fail(f"{level.name}.mergeType", message)
+        _check_keeps_rows(tasks_of(halves[Half.OFFLINE]).section(MERGE_TASK), f"{level.name}.", level)
+
+
+def _check_keeps_rows(task: Section, prefix: str, config: BucketConfig) -> None:
+    why = "would change what deletes leave: of equal rows they take away one each"
+    if config.merge_type is not MergeType.CONCAT:
+        task.fail(f"{prefix}mergeType", f"'{config.merge_type}' {why}. Use concat.")
+    if config.round_ms is not None:
+        task.fail(f"{prefix}{ROUNDING}", f"{shown(task.doc[prefix + ROUNDING])} {why}. Remove the key.")
 
 
 def raw_table_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads what belongs to merging rows: Pinot's upsertConfig and the realtime-to-offline task."""
+"""Reads Pinot's upsertConfig; and what every task of a table config has."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from hybrid.errors import suggestion
 from hybrid.spec.cron import Cron
 from hybrid.spec.document import Section, shown
-from hybrid.spec.period import parse_period
 from hybrid.spec.schema import FieldSpec, Schema
-from hybrid.spec.table_config import ARRIVED, BucketConfig, MergeType, MoveConfig, UpsertConfig
+from hybrid.spec.table_config import ARRIVED, UpsertConfig
 from hybrid.spec.types import DataType
 
 MOVE_TASK = "RealtimeToOfflineSegmentsTask"
@@ -20,13 +19,6 @@ _UPSERT_KEYS = {
     "hashFunction", "enableSnapshot", "snapshot", "enablePreload", "preload", "consistencyMode", "metadataManagerClass",
     "metadataManagerConfigs", "upsertViewRefreshIntervalMs", "newSegmentTrackingTimeMs",
     "defaultPartialUpsertStrategy",
-}  # fmt: skip
-_MOVE_KEYS = {
-    "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "maxNumRecordsPerTask",
-    "roundBucketTimePeriod", "schedule",
-    # How Pinot's minions divide the work.
-    "tableMaxNumTasks", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
-    "allowDownloadFromServer", "enableReplaceSegments",
 }  # fmt: skip
 # In these types "higher" means the same to every engine.
 _COMPARABLE = {
@@ -54,31 +46,6 @@ def parse_upsert(section: Section, schema: Schema, time_column: str | None) -> U
 def upsert_warnings(section: Section) -> Iterator[str]:
     """One warning for each key that has no effect. What is off says nothing."""
     return (warning for key in section.doc if section.has(key) for warning in _one(section, key, _UPSERT_KEYS))
-
-
-def parse_move(section: Section, upsert: bool) -> MoveConfig:
-    """The settings of the realtime-to-offline task."""
-    return MoveConfig(**vars(parse_buckets(section, upsert)), schedule=parse_schedule(section))
-
-
-def parse_buckets(section: Section, upsert: bool) -> BucketConfig:
-    """How the rows of buckets are merged, as Pinot's tasks write it."""
-    default = BucketConfig()
-    if section.has("roundBucketTimePeriod"):
-        message = f"{shown(section.doc['roundBucketTimePeriod'])} cannot be honoured yet: times are not rounded."
-        section.fail("roundBucketTimePeriod", f"{message} Remove the key.")
-    return BucketConfig(
-        bucket_ms=_period(section, "bucketTimePeriod", default.bucket_ms, low=1),
-        buffer_ms=_period(section, "bufferTimePeriod", default.buffer_ms, low=0),
-        merge_type=_merge_type(section, upsert),
-        max_records_per_segment=section.whole("maxNumRecordsPerSegment", default.max_records_per_segment, low=1),
-        max_records_per_task=section.whole("maxNumRecordsPerTask", default.max_records_per_task, low=1),
-    )
-
-
-def move_warnings(section: Section) -> Iterator[str]:
-    """One warning for each key that has no effect."""
-    yield from section.unknown(_MOVE_KEYS)
 
 
 def column(section: Section, key: str, name: str, schema: Schema) -> FieldSpec:
@@ -120,15 +87,6 @@ def _delete_column(section: Section, schema: Schema) -> str | None:
     return field.name
 
 
-def _merge_type(section: Section, upsert: bool) -> MergeType:
-    if not section.has("mergeType"):
-        return MergeType.LATEST if upsert else MergeType.CONCAT
-    text = section.text("mergeType").lower()
-    if text not in (MergeType.CONCAT, MergeType.DEDUP):
-        section.fail("mergeType", f"'{text}' is not built yet; there are concat and dedup.")
-    return MergeType(text)
-
-
 def tasks_of(top: Section) -> Section:
     """The tasks of a table config, by type."""
     return top.section("task").section("taskTypeConfigsMap")
@@ -138,13 +96,3 @@ def parse_schedule(section: Section) -> Cron | None:
     """When a task runs by itself."""
     key = "schedule"
     return Cron.parse(section.doc[key], section.source, section.at(key)) if section.has(key) else None
-
-
-def _period(section: Section, key: str, default: int, low: int) -> int:
-    value = section.doc.get(key)
-    if value is None:
-        return default
-    millis = parse_period(value, section.source, section.at(key))
-    if millis < low:
-        section.fail(key, f"{shown(value)} is too short: a bucket has a length. Write it like '2h'.")
-    return millis

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import lcm
 from typing import NamedTuple
 
 from hybrid.spec.table_config import BoundaryMode, StreamConfig
@@ -59,6 +60,7 @@ class Boundary:
     `mode` is fixed when the table is created. `override_ms` is the limit that somebody has set in the place of the
     mode's own, until it is cleared. Neither changes what moves have taken over. Of times before `floor_ms` the REALTIME
     half no longer holds all that was taken over, or holds what has expired: no limit in effect may fall below it.
+    Times of OFFLINE may have been rounded down to multiples of `step_ms`: no limit in effect divides such a stretch.
     """
 
     time_ms: int | None = None
@@ -66,6 +68,7 @@ class Boundary:
     mode: BoundaryMode = BoundaryMode.EXACT
     override_ms: int | None = None
     floor_ms: int | None = None
+    step_ms: int = 1
 
     def covers(self, time_ms: int | None, key: PartitionKey, offset: int) -> bool:
         """Whether the offline half has taken over the realtime row at these coordinates."""
@@ -93,6 +96,10 @@ class Boundary:
         """The boundary with a floor at least there; it never falls."""
         return replace(self, floor_ms=floor_ms if self.floor_ms is None else max(self.floor_ms, floor_ms))
 
+    def with_step(self, step_ms: int) -> Boundary:
+        """The boundary when times have been rounded to that, too; what was rounded stays so."""
+        return replace(self, step_ms=lcm(self.step_ms, step_ms))
+
     def to_json(self) -> dict[str, object]:
         """JSON as it stands in the OFFLINE half's commits."""
         return {
@@ -101,17 +108,20 @@ class Boundary:
             "frontier": offsets_to_json(self.frontier),
             "override_ms": self.override_ms,
             **({"floor_ms": self.floor_ms} if self.floor_ms is not None else {}),
+            **({"step_ms": self.step_ms} if self.step_ms != 1 else {}),
         }
 
     @classmethod
     def from_json(cls, doc: Mapping[str, object]) -> Boundary:
         """The inverse of `to_json`."""
         time_ms, override_ms, floor_ms = doc["time_ms"], doc.get("override_ms"), doc.get("floor_ms")
+        step_ms = doc.get("step_ms", 1)
         assert time_ms is None or isinstance(time_ms, int)
         assert override_ms is None or isinstance(override_ms, int)
         assert floor_ms is None or isinstance(floor_ms, int)
+        assert isinstance(step_ms, int)
         mode = BoundaryMode(str(doc.get("mode", "exact")))  # halves of the first version say none
-        return cls(time_ms, offsets_from_json(doc["frontier"]), mode, override_ms, floor_ms)
+        return cls(time_ms, offsets_from_json(doc["frontier"]), mode, override_ms, floor_ms, step_ms)
 
 
 def offsets_to_json(offsets: Offsets) -> dict[str, int]:

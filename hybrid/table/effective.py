@@ -19,6 +19,11 @@ With `o` an override that lies at or below what the offline half covers:
     rows in the tail                    lie beyond F: visible; by time alone they go by their time, as in Pinot
 
 Rows that only the offline half has are hidden from the limit on: that is what was asked for.
+
+Where times of offline rows were rounded down, a limit inside of such a stretch would show its offline rows, which stand
+at its start, and its last realtime rows besides. So a limit goes on to the end of the stretch: a realtime row is
+compared by its rounded time. T lies inside of a stretch only when tasks round otherwise than before; what lies beyond
+T has not moved, and the limit goes back to the start then.
 """
 
 from __future__ import annotations
@@ -69,6 +74,7 @@ def effective_boundary(boundary: Boundary, last_ms: int | None, lag_ms: int) -> 
         limit_ms = last_ms - lag_ms + 1
     if boundary.floor_ms is not None:
         limit_ms = boundary.floor_ms if limit_ms is None else max(limit_ms, boundary.floor_ms)
+    limit_ms = _undivided(limit_ms, boundary)
     return EffectiveBoundary(limit_ms, boundary.frontier, pinot and not boundary.frontier, restricts_offline=True)
 
 
@@ -76,4 +82,24 @@ def covered_until(boundary: Boundary, last_ms: int | None) -> int | None:
     """How far an override may go (inclusive): what the offline half covers by time. None: it covers nothing."""
     if boundary.mode is BoundaryMode.EXACT:
         return boundary.time_ms
-    return None if last_ms is None else last_ms + 1
+    if last_ms is None:
+        return None
+    end_ms = end_of_step(last_ms, boundary)
+    # Of a stretch that T divides the rest has not moved.
+    return boundary.time_ms if boundary.time_ms is not None and last_ms < boundary.time_ms < end_ms else end_ms
+
+
+def end_of_step(time_ms: int, boundary: Boundary) -> int:
+    """Where the stretch ends that a time lies in and that may have become one time in OFFLINE."""
+    return (time_ms // boundary.step_ms + 1) * boundary.step_ms
+
+
+def _undivided(limit_ms: int | None, boundary: Boundary) -> int | None:
+    """The limit that divides no stretch whose times may have been rounded to one."""
+    if limit_ms is None or limit_ms % boundary.step_ms == 0:
+        return limit_ms
+    end_ms = end_of_step(limit_ms, boundary)
+    if boundary.time_ms is None or limit_ms > boundary.time_ms or end_ms <= boundary.time_ms:
+        return end_ms
+    start_ms = end_ms - boundary.step_ms
+    return start_ms if boundary.floor_ms is None or start_ms >= boundary.floor_ms else limit_ms

@@ -2,13 +2,15 @@
 
 Realtime: `orders__0__3__20211121T1038Z` (table, partition, sequence, UTC creation minute), as Pinot's LLC names; of a
 replay `orders__replay0__17__20211121T1038Z`, with the act's number.
-Offline: `orders_<min>_<max>_<sequence>`, first and last time of the rows read into it, after rounding, before merging.
+Offline: `orders_<min>_<max>_<sequence>`, first and last time of the rows read into it, after rounding, before merging;
+as Pinot's SimpleSegmentNameGenerator, with a prefix for the table's name and a postfix before the sequence if wanted.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from hybrid.errors import DataError
@@ -34,9 +36,13 @@ def realtime_sequence(name: str) -> int:
     return int(name.rsplit("__", 2)[1])
 
 
-def offline_segment(table: str, low: object, high: object, taken: Container[str]) -> str:
-    """The first free name over the times `low` to `high` (the time column's own values); counts up from 0."""
-    stem = "_".join([table, *(time_text(value) for value in (low, high) if value is not None)])
+def offline_segment(prefix: str, low: object, high: object, taken: Container[str], postfix: str | None = None) -> str:
+    """The first free name over the times `low` to `high` (the time column's own values); counts up from 0.
+
+    `prefix` is the table's name, unless its config names another.
+    """
+    times = (time_text(value) for value in (low, high) if value is not None)
+    stem = "_".join([prefix, *times, *([postfix] if postfix else [])])
     sequence = 0
     while f"{stem}_{sequence}" in taken:
         sequence += 1
@@ -60,13 +66,14 @@ def times_in_name(spec: TableSpec, name: str) -> tuple[int, int] | None:
     Also None where the name does not tell times as the time column writes them: of `2021/09/24` it has 2021-09-24.
     """
     form = spec.time_field.time_format if spec.time_field else None
-    parts = name.removeprefix(f"{spec.name}_").split("_") if name.startswith(f"{spec.name}_") else []
-    if form is None or len(parts) != 3 or not parts[2].isdecimal():
-        return None
-    try:
-        return form.to_millis(parts[0]), form.to_millis(parts[1])
-    except DataError:
-        return None
+    moved = (spec.move.name_prefix, spec.move.name_postfix) if spec.move is not None else (None, None)
+    for prefix, postfix in ((spec.name, None), (moved[0] or spec.name, moved[1])):
+        found = re.fullmatch(rf"{prefix}_([^_]+)_([^_]+){f'_{postfix}' if postfix else ''}_[0-9]+", name, re.ASCII)
+        if form is None or found is None:
+            continue
+        with suppress(DataError):
+            return form.to_millis(found[1]), form.to_millis(found[2])
+    return None
 
 
 def is_segment_name(name: str) -> bool:

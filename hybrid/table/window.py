@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hybrid.errors import UsageError
+from hybrid.plain import utc
+from hybrid.spec.rounding import rounded_down
+from hybrid.spec.table_config import TableSpec
 from hybrid.table.buckets import Bucket, bucket_of
 
 
@@ -33,3 +37,14 @@ class Window:
         """The start of the bucket that holds the time in column `time`; null outside the window."""
         aligned = f"{time} - pmod({time}, {self.period_ms})"
         return f"CASE WHEN {time} >= {self.start} AND {time} < {self.end} THEN greatest({aligned}, {self.start}) END"
+
+
+def refuse_divided(spec: TableSpec, what: str, *edges: int) -> None:
+    """UsageError for an edge of `what` inside of times that are rounded to one: rows of both sides stand there."""
+    for edge in edges:
+        start = rounded_down(edge, spec.step_ms)
+        if edge != start:
+            raise UsageError(
+                f"{what}: {utc(edge)} divides times of '{spec.name}' that are rounded to {utc(start)} in OFFLINE. "
+                f"Take {utc(start)} or {utc(start + spec.step_ms)}."
+            )

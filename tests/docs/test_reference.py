@@ -16,6 +16,7 @@ from hybrid.cli.main import hybrid
 from hybrid.flow.declared import model, options
 from hybrid.lake.failpoints import ACT_KINDS
 from hybrid.spec import (
+    bucket_json,
     expectations,
     job_names,
     job_reader,
@@ -23,7 +24,6 @@ from hybrid.spec import (
     schema_json,
     stream_json,
     table_keys,
-    upsert_json,
 )
 from hybrid.spec.datepattern import _FIELDS as LETTERS
 from hybrid.spec.expression import functions as transform_functions
@@ -184,7 +184,7 @@ def test_keys_of_table_configs() -> None:
     assert {key for reasons in table_keys.REFUSED.values() for key in reasons} <= keys
     assert set(table_keys.TASKS) <= keys
     assert {"mode", "comparisonColumn", "comparisonColumns", "deleteRecordColumn"} <= keys
-    assert {key for key in upsert_json._MOVE_KEYS if "Period" in key or key in {"mergeType"}} <= keys
+    assert {key for key in bucket_json._MOVE_KEYS if "Period" in key or "Name" in key or key == "mergeType"} <= keys
     top = {key for key in table_keys.KEYS[""] if not key.endswith("Config")} - {"segmentsConfig", "connectors"}
     assert {key for key in top if key not in keys} <= {"task", "metadata"}
 

@@ -57,6 +57,17 @@ def test_full_segments_stay_and_what_is_not_fewer_together() -> None:
     assert names(segment("a", 0, 9, 600), segment("b", 10, 19, 600), segment("c", 20, 29, 600)) == ["abc"]
 
 
+def test_a_level_that_makes_others_of_rows_takes_every_segment_once() -> None:
+    def alone(*segments: Aged, made: tuple[str, ...] = ()) -> list[str]:
+        return ["".join(group.names) for group in plan_merges(LEVEL, segments, NOW, made, free, alone=True).groups]
+
+    single, full = segment("a", 0, 9), segment("b", 100, 109, 2_000)
+    assert alone(single, full) == ["a", "b"]
+    assert alone(single, full, made=("a", "b")) == []
+    assert alone(single, segment("c", 20, 29), made=("a",)) == ["ac"]
+    assert alone(full, segment("c", 120, 129), made=("b",)) == ["c"]
+
+
 def test_a_task_takes_so_many_rows_at_most() -> None:
     found = [segment(name, place, place, 900) for place, name in enumerate("abcdefgh")]
     small = [segment(name, 10 + place, 10 + place, 100) for place, name in enumerate("ij")]

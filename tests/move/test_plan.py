@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.move.plan import Reach, Waiting, plan_move, reason_for_nothing
+from hybrid.move.plan import Reach, Slots, Waiting, plan_move, reason_for_nothing
 from hybrid.plain import utc
 from hybrid.spec.table_config import MoveConfig
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
@@ -80,3 +80,21 @@ def test_times_in_words():
     assert utc(1632470400000) == "2021-09-24T08:00:00Z"
     assert utc(-1) == "1969-12-31T23:59:59.999Z"
     assert utc(INFINITE) == f"{INFINITE} ms"
+
+
+@given(
+    st.lists(st.integers(0, 5_000_000), min_size=1, max_size=30), st.integers(1, 12),
+    st.sampled_from([1, 7, 1000, 3600]), st.integers(0, 5000),
+)  # fmt: skip
+def test_a_bucket_is_cut_between_steps(times, rows_max, step, start):
+    """`start` may lie inside of a step: a boundary of other settings."""
+    times = [start + time for time in times]
+    end = (max(times) // step + 1) * step
+    found = Slots(start // step * step, end, step)
+    while isinstance(found, Slots):
+        mine = Counter((time - found.start) // found.width for time in times if found.start <= time < found.end)
+        found = found.divide(mine, rows_max)
+    taken = [time for time in times if time < found]
+    assert found == end or found % step == 0
+    assert found > start and taken
+    assert len(taken) <= rows_max or len({time // step for time in taken}) == 1

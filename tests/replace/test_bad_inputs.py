@@ -27,7 +27,7 @@ from hybrid.lake.workbench import Workbench
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.stage import Staged, StagedFile, _Converter, _Note, _stage_slice, stage
 from hybrid.replace.targets import refuse_times_outside_name
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import MoveConfig, TableSpec
 from tests.replace.tables import SEGMENT, recipe_spec
 
 GOOD = {"order_id": 1, "customer_id": 101, "order_status": "OPEN", "amount": 13.29, "ts": 1632463351000}
@@ -170,9 +170,12 @@ def test_a_file_of_another_format(tmp_path: Path, data_format: str) -> None:
 def test_times_outside_of_a_name() -> None:
     spec, first, last = recipe_spec("orders"), 1632463351000, 1632467070000
 
-    def check(low: int, high: int, name: str = SEGMENT) -> None:
+    def staged(low: int, high: int) -> Staged:
         file = StagedFile(Path("/in/a.csv"), 2, 0, low, high, low_at=", line 2", high_at=", line 3")
-        refuse_times_outside_name(spec, name, Staged(SimpleNamespace(), (file,), ()))  # type: ignore[arg-type]
+        return Staged(SimpleNamespace(), (file,), ())  # type: ignore[arg-type]
+
+    def check(low: int, high: int, name: str = SEGMENT) -> None:
+        refuse_times_outside_name(spec, name, staged(low, high))
 
     check(first, last)
     check(0, 1, "september")
@@ -184,6 +187,11 @@ def test_times_outside_of_a_name() -> None:
     )
     with pytest.raises(DataError, match=f"/in/a.csv, line 3: time {last + 1} lies outside"):
         check(first, last + 1)
+    hours = replace(spec, move=MoveConfig(round_ms=3_600_000))
+    name = f"orders_{first // 3_600_000 * 3_600_000}_{last // 3_600_000 * 3_600_000}_0"
+    refuse_times_outside_name(hours, name, staged(first, last))
+    with pytest.raises(DataError):
+        refuse_times_outside_name(hours, name, staged(first, last + 3_600_000))
     days = replace(spec, name="t")
     with pytest.raises(DataError):
         refuse_times_outside_name(days, "t_1_2_0", Staged(SimpleNamespace(), (StagedFile(Path("a"), 1, 0, 3, 3),), ()))  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from hybrid.replace.revert import revert
 from hybrid.replace.stage import Staged, StagedFile
 from hybrid.spec.batch_ingestion import BatchIngestion, IngestionType
 from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import MoveConfig, TableSpec
 from hybrid.table import columns
 from tests.replace.tables import Table, recipe_spec
 
@@ -57,6 +57,10 @@ def test_what_a_job_covers() -> None:
     assert covered_stretch(_spec(batch=replace(REFRESHED, consistent=False)), _job(), _staged(NOON)) is None
     iso = covered_stretch(_spec(), _job("2019-04-14T00:00:00Z/2019-04-15T00:00:00Z"), _staged(NOON))
     assert iso == Stretch(18_000 * DAY_MS, 18_001 * DAY_MS)
+    hours = replace(recipe_spec("orders"), move=MoveConfig(round_ms=3_600_000))
+    assert covered_stretch(hours, _job(f"{NOON}/{NOON + 3_600_000}"), _staged(NOON)) is not None
+    with pytest.raises(UsageError, match=r"divides times of 'orders' that are rounded to 2019-04-14T12:00:00Z in OFFL"):
+        covered_stretch(hours, _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
     own = covered_stretch(_spec(), _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
     assert own == Stretch(NOON, NOON + 1)
 

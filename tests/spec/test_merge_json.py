@@ -11,7 +11,7 @@ import pytest
 
 from hybrid.errors import SpecError
 from hybrid.spec.merge_json import MERGE_TASK
-from hybrid.spec.table_config import MergeLevel, MergeType, TableSpec
+from hybrid.spec.table_config import Aggregation, MergeLevel, MergeType, TableSpec
 from hybrid.spec.table_json import parse_table
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -68,9 +68,12 @@ def test_upsert_tables_keep_the_latest_row_of_a_key() -> None:
         ({"1day.bucketTimePeriod": "1d"}, ".1day.bufferTimePeriod", "is missing"),
         ({"1day.bufferTimePeriod": "1d"}, ".1day.bucketTimePeriod", "is missing"),
         ({**DAILY, "1day.bucketTimePeriod": "0d"}, ".1day.bucketTimePeriod", "too short"),
-        ({**DAILY, "1day.mergeType": "rollup"}, ".1day.mergeType", "not built yet"),
-        ({**DAILY, "1day.roundBucketTimePeriod": "1h"}, ".1day.roundBucketTimePeriod", "times are not rounded"),
-        ({**DAILY, "1day.amount.aggregationType": "sum"}, ".1day.amount.aggregationType", "rows are not rolled up"),
+        ({**DAILY, "1day.mergeType": "sum"}, ".1day.mergeType", "'sum' is not known"),
+        ({**DAILY, "1day.roundBucketTimePeriod": "7h"}, ".1day.roundBucketTimePeriod", "does not divide"),
+        ({**DAILY, "1day.amount.aggregationType": "sum"}, ".1day.amount.aggregationType", "'amount.aggregationType'"),
+        ({**DAILY, "amount.aggregationType": "median"}, ".amount.aggregationType", "'median' is not known"),
+        ({**DAILY, "amounts.aggregationType": "sum"}, ".amounts.aggregationType", "Did you mean 'amount'?"),
+        ({**DAILY, "amount.aggregationType": "count"}, ".amount.aggregationType", "'amount' is FLOAT"),
         ({**DAILY, "1day.maxNumRecordsPerTask": "0"}, ".1day.maxNumRecordsPerTask", "from 1 on"),
         ({**DAILY, "schedule": "often"}, ".schedule", "often"),
     ],
@@ -100,3 +103,32 @@ def test_keys_without_effect_warn() -> None:
     ]
     (warning,) = parsed(DAILY, where="REALTIME").warnings
     assert warning.endswith(f"{MERGE_TASK}: it has no effect here; write it in the OFFLINE config.")
+
+
+ROLLED = {**DAILY, "1day.mergeType": "rollup", "1day.roundBucketTimePeriod": "1h"}
+
+
+def test_levels_roll_up_and_round() -> None:
+    (level,) = parsed(ROLLED).merge_levels
+    assert (level.merge_type, level.round_ms, level.aggregations) == (
+        MergeType.ROLLUP, HOUR, (("amount", Aggregation.SUM),),
+    )  # fmt: skip
+    (level,) = parsed({**ROLLED, "amount.aggregationType": "MAX"}).merge_levels
+    assert level.aggregations == (("amount", Aggregation.MAX),)
+    assert not parsed({**ROLLED, "amount.aggregationType": "MAX"}).warnings
+
+
+def test_what_was_rounded_is_rounded_to_multiples_of_that() -> None:
+    hours = {"1hour.bucketTimePeriod": "1h", "1hour.bufferTimePeriod": "1h", "1hour.roundBucketTimePeriod": "20m"}
+    fits = {**hours, **DAILY, "1day.roundBucketTimePeriod": "1h"}
+    assert [level.round_ms for level in parsed(fits).merge_levels] == [HOUR // 3, HOUR]
+    assert [level.round_ms for level in parsed({**hours, **DAILY}).merge_levels] == [HOUR // 3, None]
+    with pytest.raises(SpecError, match=r"1day\.roundBucketTimePeriod: '30m' is no multiple of what has rounded"):
+        parsed({**fits, "1day.roundBucketTimePeriod": "30m"})
+
+
+def test_upsert_tables_are_not_rolled_up_nor_rounded() -> None:
+    with pytest.raises(SpecError, match="'rollup' cannot be honoured on an upsert table"):
+        parsed({**DAILY, "1day.mergeType": "rollup"}, "orders_upsert")
+    with pytest.raises(SpecError, match="'1h' cannot be honoured on an upsert table"):
+        parsed({**DAILY, "1day.roundBucketTimePeriod": "1h"}, "orders_upsert")

@@ -85,3 +85,39 @@ def test_how_far_an_override_may_go():
     assert covered_until(Boundary(None, {KEY: 3}), 150) is None
     assert covered_until(Boundary(None, {}, PINOT), 150) == 151, "offline rows up to 150 are before it"
     assert covered_until(Boundary(100, {}, PINOT), None) is None
+
+
+@pytest.mark.parametrize(
+    ("boundary", "last_ms", "limit_ms"),
+    [
+        (Boundary(100, {KEY: 3}, EXACT, 25, step_ms=10), 90, 30),  # goes on to the end of what became one time
+        (Boundary(100, {KEY: 3}, EXACT, 30, step_ms=10), 90, 30),
+        (Boundary(100, {KEY: 3}, EXACT, step_ms=10), 90, 100),
+        (Boundary(95, {KEY: 3}, EXACT, step_ms=10), 90, 95),  # all offline rows are seen: nothing to divide
+        (Boundary(95, {KEY: 3}, EXACT, 93, step_ms=10), 90, 90),  # from 95 on nothing has moved
+        (Boundary(95, {KEY: 3}, EXACT, 93, 90, step_ms=10), 90, 90),
+        (Boundary(95, {KEY: 3}, EXACT, 93, 92, step_ms=10), 90, 93),  # below 92 realtime rows are gone
+        (Boundary(100, {KEY: 3}, EXACT, 25, 37, step_ms=10), 90, 40),
+        (Boundary(100, {KEY: 3}, PINOT, step_ms=10), 90, 90),  # up to 85: that of 80 stands for times to 89
+        (Boundary(None, {}, PINOT, step_ms=10), 90, 90),
+        (Boundary(50, {KEY: 3}, PINOT, step_ms=10), 90, 90),  # pushed beyond T
+        (Boundary(None, {}, PINOT, step_ms=10), None, None),
+    ],
+)
+def test_no_limit_divides_what_may_have_become_one_time(
+    boundary: Boundary, last_ms: int | None, limit_ms: int | None
+) -> None:
+    assert effective_boundary(boundary, last_ms, 5).limit_ms == limit_ms
+
+
+def test_an_override_may_reach_the_end_of_the_last_time() -> None:
+    assert covered_until(Boundary(None, {}, PINOT, step_ms=10), 90) == 100
+    assert covered_until(Boundary(100, {}, PINOT, step_ms=10), 90) == 100
+    assert covered_until(Boundary(95, {}, PINOT, step_ms=10), 90) == 95, "beyond it rows have not moved"
+    assert covered_until(Boundary(80, {}, PINOT, step_ms=10), 90) == 100, "pushed beyond T"
+
+
+def test_roundings_add_up_and_stay() -> None:
+    boundary = Boundary(100).with_step(4).with_step(6).with_step(1)
+    assert boundary.step_ms == 12 and Boundary.from_json(boundary.to_json()) == boundary
+    assert "step_ms" not in Boundary(100).to_json()

@@ -1,11 +1,21 @@
 """Names of segments."""
 
 import re
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.table.names import is_segment_name, offline_segment, realtime_segment, realtime_sequence, time_text
+from hybrid.spec.table_config import MoveConfig
+from hybrid.table.names import (
+    is_segment_name,
+    offline_segment,
+    realtime_segment,
+    realtime_sequence,
+    time_text,
+    times_in_name,
+)
+from tests.query.halves import orders_spec
 
 TABLES = st.from_regex(r"[A-Za-z0-9_]{1,20}", fullmatch=True)
 SPOTS = st.none() | st.integers() | st.text(max_size=12)
@@ -15,6 +25,16 @@ def test_the_recipes_names():
     assert realtime_segment("orders", 0, 3, 1637491080000) == "orders__0__3__20211121T1038Z"
     assert offline_segment("orders", 1632463351000, 1632467070000, set()) == "orders_1632463351000_1632467070000_0"
     assert offline_segment("orders", None, None, {"orders_0"}) == "orders_1"
+    assert offline_segment("web-sales", 5, 7, {"web-sales_5_7_v2_0"}, "v2") == "web-sales_5_7_v2_1"
+
+
+def test_the_times_in_a_name_are_read_whatever_stands_around_them():
+    spec = orders_spec()
+    named = replace(spec, move=MoveConfig(name_prefix="web_sales", name_postfix="a_1"))
+    assert times_in_name(spec, "orders_5_7_0") == times_in_name(named, "orders_5_7_0") == (5, 7)
+    assert times_in_name(named, "web_sales_5_7_a_1_12") == (5, 7)
+    for other in ("web_sales_5_7_12", "orders_5_7_a_1_12", "web_sales_a_1_12", "orders_5_0", "orders_5_7_x"):
+        assert times_in_name(named, other) is None, other
 
 
 @given(TABLES, st.integers(0, 99), st.integers(0, 10**6), st.integers(0, 4_102_444_800_000))

@@ -1,4 +1,5 @@
-"""A table simulated from one seed: batches, moves, overrides, changed bucket periods and deaths between any two steps.
+"""A table simulated from one seed: batches, moves, overrides, changed bucket periods and roundings, and deaths between
+any two steps.
 
 Only the pure functions act. After every step each produced row is visible once, as the oracle sees it, and T and F have
 not fallen.
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from hybrid.move.plan import Reach, Waiting, plan_move
+from hybrid.spec.rounding import rounded_down
 from hybrid.spec.table_config import BoundaryMode, MoveConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
@@ -34,7 +36,7 @@ class Simulated:
     realtime: str = field(default_factory=lambda: to_user_metadata(RealtimeState(ACT)))
     offline: str = field(default_factory=lambda: to_user_metadata(OfflineState(ACT)))
     realtime_rows: list[tuple[str, Event]] = field(default_factory=list)
-    offline_rows: list[Event] = field(default_factory=list)
+    offline_rows: list[tuple[int, Event]] = field(default_factory=list)  # with the time that is stored
 
     @property
     def ingested(self) -> RealtimeState:
@@ -46,7 +48,7 @@ class Simulated:
 
     @property
     def last(self) -> int | None:
-        return max((row.time for row in self.offline_rows), default=None)
+        return max((time for time, _ in self.offline_rows), default=None)
 
     @property
     def effective(self) -> EffectiveBoundary:
@@ -58,7 +60,7 @@ class Simulated:
         tail = [row for row in kafka if row.offset >= offsets.get(PartitionKey(*row.partition), 0)]
         live = [row for _, row in self.realtime_rows] + tail
         shown = [row for row in live if not effective.covers(row.time, PartitionKey(*row.partition), row.offset)] + [
-            row for row in self.offline_rows if effective.shows_offline(row.time)
+            row for time, row in self.offline_rows if effective.shows_offline(time)
         ]
         return sorted(shown, key=lambda row: row.place)
 
@@ -71,10 +73,11 @@ class Dies(Exception):
 
 
 class Simulation:
-    def __init__(self, seed: int, mode: BoundaryMode) -> None:
+    def __init__(self, seed: int, mode: BoundaryMode, *, rounds: bool) -> None:
+        self.rounds = rounds
         self.chance = random.Random(seed)
         self.now = 1000
-        self.period = 24
+        self.period, self.rounding = 24, 1
         self.oracle = Oracle()
         self.table = Simulated(offline=to_user_metadata(OfflineState(ACT, Boundary(mode=mode))))
         self.ends: Counter[PartitionKey] = Counter()
@@ -121,7 +124,7 @@ class Simulation:
 
     def move(self) -> None:
         before, state = self.table.boundary, from_user_metadata(self.table.offline)
-        config, most = MoveConfig(self.period, 10), self.chance.choice([1, 2, None])
+        config, most = MoveConfig(self.period, 10, round_ms=self.rounding), self.chance.choice([1, 2, None])
         waiting = [row for _, row in self.table.realtime_rows if not self.table.covered(row)]
         counts = Counter(
             (bucket_of(row.time, self.period).start, before.time_ms is not None and row.time < before.time_ms)
@@ -136,20 +139,24 @@ class Simulation:
         if not plan.moves_something:
             return
         self.may_die()
-        self.table.offline = to_user_metadata(replace(state, boundary=plan.boundary))
-        self.table.offline_rows += taken
+        self.table.offline = to_user_metadata(replace(state, boundary=plan.boundary.with_step(config.step_ms)))
+        self.table.offline_rows += [(rounded_down(row.time, config.step_ms), row) for row in taken]
         self.oracle.move(end, taken)
 
     def override(self) -> None:
         """Sets the boundary anywhere that the offline half covers, above or below what was set before; or clears it."""
         state = from_user_metadata(self.table.offline)
         until = covered_until(self.table.boundary, self.table.last)
-        wanted = None if until is None or self.chance.random() < 0.4 else until - self.chance.randrange(200)
+        wanted = None if until is None or self.chance.random() < 0.4 else until - self.chance.randrange(12)
         self.may_die()
         self.table.offline = to_user_metadata(replace(state, boundary=replace(state.boundary, override_ms=wanted)))
 
     def change_period(self) -> None:
+        """A bucket has a whole number of what is rounded to one time."""
         self.period = self.chance.choice([2, 7, 24, 48])
+        self.rounding = self.chance.choice(
+            [one for one in (1, 2, 6, 7, 24) if self.period % one == 0] if self.rounds else [1]
+        )
 
     def turn_clock(self) -> None:
         self.now += self.chance.choice([1, 5, 30, 100, -20])
@@ -168,8 +175,9 @@ class Simulation:
 
 @pytest.mark.parametrize("mode", BoundaryMode)
 @pytest.mark.parametrize("seed", range(12))
-def test_every_row_is_seen_once_whatever_happens(seed, mode):
-    simulation = Simulation(seed, mode)
+@pytest.mark.parametrize("rounds", [False, True])
+def test_every_row_is_seen_once_whatever_happens(seed, mode, rounds):
+    simulation = Simulation(seed, mode, rounds=rounds)
     for _ in range(120):
         simulation.step()
     check_segments(simulation.table)

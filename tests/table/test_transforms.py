@@ -189,3 +189,17 @@ def test_a_time_column_of_any_format(form: str) -> None:
     function = {"1": "toEpochSeconds(ms)", "S": "toDateTime(ms, 'yyyy-MM-dd')", "T": "toTimestamp(ms)"}[form[0]]
     found = decode(spec(ts=function, table_options={"time": time}), ts=None, ms=86_400_000)
     assert isinstance(found, Decoded) and found.time_ms == 86_400_000
+
+
+def test_what_keeps_the_sum_and_the_count_of_an_average() -> None:
+    """As the docs of rollups write it: a missing value is not counted."""
+    columns = {"price": "DOUBLE", "price_sum": "DOUBLE", "price_count": "LONG"}
+    made = spec(columns, price_sum="price", price_count="CASE WHEN price IS NULL THEN 0 ELSE 1 END")
+    for record, expected in (
+        ({"price": 2.5}, (2.5, 2.5, 1)),
+        ({}, (None, None, 0)),
+        ({"price": None}, (None, None, 0)),
+    ):
+        found = decode(replace(made, null_handling=True), **record)
+        assert isinstance(found, Decoded), found
+        assert tuple(found.values)[:3] == expected

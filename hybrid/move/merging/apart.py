@@ -20,6 +20,7 @@ _LOOKED_AT_MS = 86_400_000
 _BEFORE_ALL = -(1 << 63)
 CORRECTED = "corrections of what flows have brought, which a refresh has to tell apart"
 HIDDEN = "they hold rows that the boundary hides for now"
+DIVIDED = "the boundary lies among times that are rounded to one of theirs"
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,13 @@ class Apart:
     """`names` and `spans` of time with the reason why their segments stay.
 
     Rows at `hidden_ms` or past it are hidden, or may be: a row there must not take the place of one that is seen. None:
-    no row is hidden.
+    no row is hidden. Times at `moved_ms` or past it have not all moved: what is rounded to one time moves first.
     """
 
     names: dict[str, str] = field(default_factory=dict)
     spans: tuple[tuple[Span, str], ...] = ()
     hidden_ms: int | None = None
+    moved_ms: int | None = None
 
     def why(self, one: Aged) -> str | None:
         """Why a segment stays; None when it may be merged."""
@@ -40,13 +42,25 @@ class Apart:
             return self.names[one.name]
         if self.hidden_ms is not None and (one.high is None or one.high >= self.hidden_ms):
             return HIDDEN
+        if self.moved_ms is not None and (one.high is None or one.high >= self.moved_ms):
+            return DIVIDED
         return next((why for (start, end), why in self.spans if _reaches(one, start, end)), None)
 
 
 def kept_apart(
-    spec: TableSpec, layout: TableLayout, half: HalfSnapshot, lineage: Sequence[Act], now_ms: int, *, leaves_out: bool
+    spec: TableSpec,
+    layout: TableLayout,
+    half: HalfSnapshot,
+    lineage: Sequence[Act],
+    now_ms: int,
+    *,
+    leaves_out: bool,
+    step_ms: int = 1,
 ) -> Apart:
-    """What stays of a half. `lineage` are the acts with an entry; `leaves_out`: rows are not only put together."""
+    """What stays of a half. `lineage` are the acts with an entry; `leaves_out`: rows are not only put together.
+
+    Times are rounded to `step_ms`.
+    """
     names: dict[str, str] = {}
     if spec.by_flows:
         corrections = (act for act in lineage if act.kind != MERGE)
@@ -57,7 +71,7 @@ def kept_apart(
         spans += [(one, why) for one in _to_correct(layout, plan_id, half, now_ms)]
     for entry in pushes.in_progress(layout):
         names |= dict.fromkeys(entry.segments_from, f"replacement '{entry.id}' is to replace them")
-    return Apart(names, tuple(spans), hidden_from(spec, half) if leaves_out else None)
+    return Apart(names, tuple(spans), hidden_from(spec, half) if leaves_out else None, _moved_until(half, step_ms))
 
 
 def hidden_from(spec: TableSpec, half: HalfSnapshot) -> int | None:
@@ -66,6 +80,12 @@ def hidden_from(spec: TableSpec, half: HalfSnapshot) -> int | None:
     if not effective.restricts_offline:
         return None
     return _BEFORE_ALL if effective.limit_ms is None else effective.limit_ms
+
+
+def _moved_until(half: HalfSnapshot, step_ms: int) -> int | None:
+    """The start of the stretch of `step_ms` that T divides; None where it divides none."""
+    time_ms = half.offline.boundary.time_ms
+    return None if time_ms is None or time_ms % step_ms == 0 else time_ms // step_ms * step_ms
 
 
 def claims_on(layout: TableLayout) -> frozenset[tuple[str, str]]:

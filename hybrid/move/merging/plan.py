@@ -1,4 +1,7 @@
-"""Which segments are merged: those of a closed bucket that would make fewer segments together. Pure."""
+"""Which segments are merged: those of a closed bucket that would make fewer segments together. Pure.
+
+Of a level that rolls up or rounds more than moves did, also those that would not: their rows are to become others.
+"""
 
 from __future__ import annotations
 
@@ -64,11 +67,13 @@ def plan_merges(
     now_ms: int,
     made: Collection[str],
     why_apart: Callable[[Aged], str | None],
+    *,
+    alone: bool = False,
 ) -> MergePlan:
     """What of some segments is to be merged at `now_ms`.
 
     `made` are names that merges of this level gave: what it made of a bucket is not merged again before more has come.
-    `why_apart` tells why nobody may touch a segment now.
+    `why_apart` tells why nobody may touch a segment now. `alone`: segments are merged though they are not fewer then.
     """
     kept: defaultdict[str, list[str]] = defaultdict(list)
     buckets: defaultdict[int, list[Aged]] = defaultdict(list)
@@ -78,7 +83,8 @@ def plan_merges(
             kept[NO_TIMES].append(one.name)
             continue
         bucket = bucket_of(one.low, level.bucket_ms)
-        if max(bucket.end, one.high + 1) > closed_ms or one.rows >= level.max_records_per_segment:
+        is_full = one.rows >= level.max_records_per_segment and not (alone and one.name not in made)
+        if max(bucket.end, one.high + 1) > closed_ms or is_full:
             continue
         why = LONGER if one.high >= bucket.end else why_apart(one)
         if why is not None:
@@ -89,7 +95,7 @@ def plan_merges(
         Group(start, tuple(found), sum(one.rows for one in found) if level.merge_type is MergeType.CONCAT else None)
         for start, mine in sorted(buckets.items())
         for found in _within(_joining(mine, made), level.max_records_per_task)
-        if len(found) > ceil(sum(one.rows for one in found) / level.max_records_per_segment)
+        if (alone or len(found) > ceil(sum(one.rows for one in found) / level.max_records_per_segment))
         and not all(one.name in made for one in found)
     ]
     return MergePlan(tuple(groups), {why: tuple(sorted(names)) for why, names in kept.items()})

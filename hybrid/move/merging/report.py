@@ -8,6 +8,17 @@ from dataclasses import dataclass, field
 from hybrid.progress import counted
 
 
+def left_out(read: int, written: int, *, rolled_up: bool = False) -> str:
+    """What became of the rows that did not come out; nothing where all did."""
+    if read == written:
+        return ""
+    return (
+        f", {counted(read, 'row')} rolled up to {written}"
+        if rolled_up
+        else f", {counted(read - written, 'row')} left out"
+    )
+
+
 @dataclass(frozen=True)
 class Merged:
     """One act of a `task`: `segments` of the bucket from `start` (epoch ms) became `into`. No `version`: a dry run."""

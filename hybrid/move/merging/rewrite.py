@@ -6,7 +6,7 @@ The files of several groups are written at once, beside the half; then each grou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +17,12 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_named_by
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merging.plan import Group
-from hybrid.move.merging.report import Merged
+from hybrid.move.merging.report import Merged, left_out
 from hybrid.move.parts import Part, borders, names_of, parts_of, rows_per_task, stretches
+from hybrid.move.rollup import sums_that_fit
 from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.progress import counted
-from hybrid.spec.table_config import BucketConfig, Half, TableSpec
+from hybrid.spec.table_config import BucketConfig, Half, MergeType, TableSpec
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE, Lineage, with_entry
 from hybrid.table.state import Act, next_act
@@ -49,15 +50,18 @@ class Rewrite:
     holds: Callable[[HalfSnapshot], bool]
 
     def stage(self, groups: Sequence[Group], rows: DataFrame, folder: Path) -> list[Part]:
-        """Writes the rows of some groups, as they are to be, into files in a folder."""
+        """Writes the rows of some groups, as they are to be, into files in a folder.
+
+        DataError when a sum of theirs does not fit its column.
+        """
         names, config = {name for group in groups for name in group.names}, self.config
         lying = stretches([file for file in self.base.files if file.segment in names], columns.TIME)
         counts = {group.start: group.rows for group in groups}
         end_ms = max(counts) + config.bucket_ms
         cuts = borders(counts, config.bucket_ms, lying, end_ms, rows_per_task(config.max_records_per_segment))
-        return parts_of(
-            write_files(rows, self.spec, config, folder, cuts), config.bucket_ms, config.max_records_per_segment
-        )
+        with sums_that_fit(self.spec):
+            files = write_files(rows, self.spec, config, folder, cuts)
+        return parts_of(files, config.bucket_ms, config.max_records_per_segment)
 
     def commit(self, group: Group, parts: Sequence[Part], folder: Path) -> Merged:
         """The staged parts of a group in the place of its segments.
@@ -73,7 +77,7 @@ class Rewrite:
             if not group.allows(written):
                 raise self._lacking(group, written)
             taken = {file.segment for file in current.files} | self._names | segments_named_by(newer)
-            names = tuple(names_of(self.spec, parts, {group.start: group.times}, taken))
+            names = tuple(names_of(self.spec, self.config, parts, {group.start: group.times}, taken))
             act_id = new_act_id(MERGE)
             entry = Lineage(
                 segments_from=group.names,
@@ -89,7 +93,8 @@ class Rewrite:
                 previous=current.offline.last_lineage,
             )
             act = next_act(current.offline, act_id, "merge", self.bench.now_iso(), entry.to_json())
-            state = with_entry(current.offline, act, current.version)
+            boundary = current.offline.boundary.with_step(self.config.step_ms)
+            state = with_entry(replace(current.offline, boundary=boundary), act, current.version)
 
             def put() -> Written:
                 return Written(put_files(folder, half, dict(zip(names, parts, strict=True)), act_id), state)
@@ -114,7 +119,7 @@ class Rewrite:
 
     def _sentence(self, group: Group, names: Sequence[str], written: int) -> str:
         what = f"Merged {counted(len(group.segments), 'segment')} with {counted(group.rows, 'row')} into {len(names)}"
-        gone = f", {counted(group.rows - written, 'row')} left out" if written != group.rows else ""
+        gone = left_out(group.rows, written, rolled_up=self.config.merge_type is MergeType.ROLLUP)
         return f"{what} ({self.how}){gone}."
 
     @cached_property

@@ -21,14 +21,14 @@ from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import merge
 from hybrid.move.merging.apart import claims_on, hidden_from, kept_apart
-from hybrid.move.merging.plan import LONGER, MergePlan, first_batch, plan_merges
-from hybrid.move.merging.report import Merged, MergeReport, Told
+from hybrid.move.merging.plan import LONGER, Group, MergePlan, first_batch, plan_merges
+from hybrid.move.merging.report import Merged, MergeReport, Told, left_out
 from hybrid.move.merging.rewrite import Rewrite
 from hybrid.move.parts import TASK_ROWS
 from hybrid.move.segments import by_age
 from hybrid.progress import counted
 from hybrid.spec.merge_json import MERGE_TASK
-from hybrid.spec.table_config import Half, MergeLevel, MergeType, TableSpec
+from hybrid.spec.table_config import Half, MergeLevel, MergeType, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
 from hybrid.table.state import Act
@@ -78,10 +78,12 @@ class _Run:
         self._done: set[str] = set()
         self.told = Told()
         self.failed: list[DataError] = []
+        self._groups_max: int | None = None
 
     def merge_level(self, level: MergeLevel, dry_run: bool, *, is_longest: bool) -> None:
         """Merges all that is to be merged of one level, as many rows at a time as a task may take."""
         self._done -= {name for one in self.told.merged for name in one.into}
+        self._groups_max = None
         if dry_run:
             base = open_half(self._half)
             found = self._plan(self._definition(), level, base, _lineage(base))
@@ -99,12 +101,12 @@ class _Run:
         claims, base = claims_on(self._layout), open_half(self._half)
         spec, lineage = self._definition(), _lineage(base)  # after the half: columns of its rows are in it by then
         plan = self._plan(spec, level, base, lineage)
-        batch = first_batch(plan.groups, level.max_records_per_task)
+        batch = first_batch(plan.groups, level.max_records_per_task)[: self._groups_max]
         if not batch:
             return plan, False
 
         def holds(current: HalfSnapshot) -> bool:
-            same = level.merge_type is MergeType.CONCAT or hidden_from(spec, current) == hidden_from(spec, base)
+            same = level.keeps_rows or hidden_from(spec, current) == hidden_from(spec, base)
             return same and claims_on(self._layout) == claims
 
         how = f"{level.name}, {level.merge_type.value}"
@@ -116,7 +118,11 @@ class _Run:
         with self._bench.staging(self._layout, new_act_id(MERGE)) as folder:
             stored = self._bench.spark.read.format("delta").load(str(self._half))
             rows = merge(stored.where(quoted(columns.SEGMENT).isin(names)), spec, level, ceil(read / TASK_ROWS))
-            parts = rewrite.stage(batch, rows, folder)
+            try:
+                parts = rewrite.stage(batch, rows, folder)
+            except DataError as error:
+                self._cannot_be_staged(batch, error)
+                return plan, True
             for number, group in enumerate(batch, start=1):
                 mine = [part for part in parts if part.bucket == group.start]
                 try:
@@ -133,16 +139,31 @@ class _Run:
             raise overtaken[0]
         return plan, True
 
+    def _cannot_be_staged(self, batch: Sequence[Group], error: DataError) -> None:
+        """From now on each bucket goes by itself, so that one with a sum that is too large holds up no other."""
+        if len(batch) == 1:
+            self.failed.append(error)
+            self._done.update(batch[0].names)
+        self._groups_max = 1
+
     def _plan(self, spec: TableSpec, level: MergeLevel, base: HalfSnapshot, lineage: Sequence[Act]) -> MergePlan:
-        leaves_out = level.merge_type is not MergeType.CONCAT
-        apart = kept_apart(spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out)
+        leaves_out, step_ms = not level.keeps_rows, level.step_ms
+        apart = kept_apart(spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms)
         made = {
             name
             for act in lineage
             if act.kind == MERGE and act.detail["source"] == _source(level)
             for name in texts(act.detail["segments_to"])
         }
-        return plan_merges(level, by_age(base.files, self._done), self._now_ms, made, apart.why)
+        segments, alone = by_age(base.files, self._done), _makes_others(level, spec.move)
+        return plan_merges(level, segments, self._now_ms, made, apart.why, alone=alone)
+
+
+def _makes_others(level: MergeLevel, move: MoveConfig | None) -> bool:
+    """Whether rows as moves leave them become others, were they in one segment."""
+    rolls_up = level.merge_type is MergeType.ROLLUP
+    rolled = rolls_up and (move is None or move.merge_type is not MergeType.ROLLUP)
+    return rolled or level.step_ms > (move.step_ms if move is not None else 1)
 
 
 def _said(spec: TableSpec, merged: Sequence[Merged], dry_run: bool) -> str:
@@ -150,12 +171,22 @@ def _said(spec: TableSpec, merged: Sequence[Merged], dry_run: bool) -> str:
         levels = " or ".join(f"'{level.name}'" for level in spec.merge_levels)
         return f"Nothing to merge in '{spec.name}': no closed bucket of {levels} holds segments to merge"
     before, buckets = sum(len(one.segments) for one in merged), len({(one.task, one.start) for one in merged})
-    read, written = (sum(getattr(one, key) for one in merged) for key in ("rows_read", "rows_written"))
-    what = f"{counted(before, 'segment')} of {counted(buckets, 'bucket')} with {counted(read, 'row')}"
+    what = f"{counted(before, 'segment')} of {counted(buckets, 'bucket')} with {counted(_read(merged), 'row')}"
+    rolling = {_source(level) for level in spec.merge_levels if level.merge_type is MergeType.ROLLUP}
+    rolled, others = ([one for one in merged if (one.task in rolling) is rolls] for rolls in (True, False))
     if dry_run:
-        return f"Would merge {what} of '{spec.name}'"
-    gone = f", {counted(read - written, 'row')} left out" if read != written else ""
+        to_roll = f", {counted(_read(rolled), 'row')} to be rolled up" if rolled else ""
+        return f"Would merge {what} of '{spec.name}'{to_roll}"
+    gone = left_out(_read(others), _written(others)) + left_out(_read(rolled), _written(rolled), rolled_up=True)
     return f"Merged {what} of '{spec.name}' into {sum(len(one.into) for one in merged)}{gone}"
+
+
+def _read(merged: Sequence[Merged]) -> int:
+    return sum(one.rows_read for one in merged)
+
+
+def _written(merged: Sequence[Merged]) -> int:
+    return sum(one.rows_written for one in merged)
 
 
 def _lineage(half: HalfSnapshot) -> list[Act]:

@@ -27,6 +27,7 @@ from hybrid.move.retention.report import Dropped, Kept, RetentionReport, Told
 from hybrid.move.segments import Aged, by_age, last_of
 from hybrid.plain import utc
 from hybrid.progress import counted
+from hybrid.spec.rounding import rounded_down
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
@@ -178,7 +179,9 @@ class _Run:
 
     def _expired(self, half: Half, base: HalfSnapshot) -> tuple[_Plan, list[Aged]]:
         """What is expired by its age and may go by what it is; and all other segments of the half."""
-        before_ms = self._now_ms - self._spec.retention[half]
+        # Of times that were rounded to one the last is expired when the end of all of them is.
+        step_ms = base.offline.boundary.step_ms if half is Half.OFFLINE else 1
+        before_ms = rounded_down(self._now_ms - self._spec.retention[half], step_ms)
         segments = by_age(base.files, columns.bookkeeping(self._spec.name) if half is Half.REALTIME else ())
         consuming = base.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()
         old = [one for one in segments if one.ends_before(before_ms)]

@@ -12,7 +12,7 @@ from hybrid.files.inputs import InputFile
 from hybrid.lake.held import HeldRows
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeType, TableSpec
-from hybrid.table.window import Window
+from hybrid.table.window import Window, refuse_divided
 
 BUCKETS_MAX = 100_000
 _DAY_MS = 86_400_000
@@ -64,6 +64,7 @@ def window_of(spec: TableSpec, start: int | None, end: int | None) -> Window | N
         )
     if start >= end:
         raise UsageError(f"--from {start} does not lie before --to {end} (epoch milliseconds).")
+    refuse_divided(spec, "--from, --to", start, end)
     window = Window(start, end, spec.move.bucket_ms if spec.move else _DAY_MS)
     if window.bucket_count > BUCKETS_MAX:
         raise UsageError(f"From --from to --to are {window.bucket_count} buckets; {BUCKETS_MAX} are the most.")
@@ -108,10 +109,10 @@ def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
 
 def _require_as_read(spec: TableSpec) -> None:
     """SpecError where OFFLINE does not hold rows as they are read from the stream, or shows them beside REALTIME."""
-    if spec.move is not None and spec.move.merge_type is not MergeType.CONCAT:
+    if spec.move is not None and not spec.move.keeps_rows:
+        done = "round times" if spec.move.merge_type is MergeType.CONCAT else f"merge rows ({spec.move.merge_type})"
         raise SpecError(
-            f"Moves of table '{spec.name}' merge rows ({spec.move.merge_type.value}): what Kafka holds is not what "
-            "OFFLINE holds.",
+            f"Moves of table '{spec.name}' {done}: what Kafka holds is not what OFFLINE holds.",
             hint="hybrid backfill plan ... --input or --sql",
         )
     if spec.boundary_mode is BoundaryMode.PINOT:

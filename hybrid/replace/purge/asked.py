@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from hybrid.errors import SpecError
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.swap import with_defaults
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import MergeType, TableSpec
 from hybrid.table import columns
 
 if TYPE_CHECKING:
@@ -72,11 +73,24 @@ class Scene:
         return {name: F.when(is_row, column).otherwise(quoted(name)) for name, column in read.items()}
 
 
-def require_purgeable(spec: TableSpec) -> None:
-    """SpecError where what is shown is counted rather than read: to remove a hidden row would show another."""
+def require_purgeable(spec: TableSpec, reads: Collection[str]) -> None:
+    """SpecError where what is shown is counted rather than read: to remove a hidden row would show another.
+
+    Also for a condition that `reads` what rows do not have any more when they were rolled up or rounded.
+    """
     if spec.nets_deletes:
         raise SpecError(
             f"Table '{spec.name}' has no primary key, and each delete of its stream takes an equal row away: a row "
             "that was removed would no longer be taken away by its delete.",
             hint="hybrid table drop TABLE --purge removes all of it.",
+        )
+    tasks = [task for task in (spec.move, *spec.merge_levels) if task is not None]
+    combined = {name for task in tasks for name, _ in task.aggregations if task.merge_type is MergeType.ROLLUP}
+    rounded = {spec.time_column} if spec.step_ms > 1 else set()
+    for name in sorted({*reads} & {*combined, *rounded}):
+        done = "rolled up" if name in combined else "rounded"
+        raise SpecError(
+            f"'{name}' of table '{spec.name}' is {done} in OFFLINE: a row that matches may be a part of one that does "
+            "not, and would stay.",
+            hint="Name the rows by dimensions.",
         )

@@ -51,7 +51,7 @@ def purge(
     replacement has staged such a row, while another purge of the table goes on, or when the purge is not complete;
     SpecError for a table that cannot be purged. Of a dry run the report says what there is. `outside` is kept with it.
     """
-    require_purgeable(spec)
+    require_purgeable(spec, asked.reads)
     with _alone(layout), bench.staging(layout, asked.id) as folder:
         return _Work(Scene(bench, spec, layout, asked, folder), tuple(outside)).run()
 

@@ -1,0 +1,127 @@
+"""Rolls rows up: those that are equal but for their metrics become one, with their metrics combined.
+
+Nulls are left out, as in SQL: a metric is null when all of its values are. A sum that its column cannot hold is an
+error, never another number. Sums of FLOAT and DOUBLE may differ in their last digits by the order of rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hybrid.errors import DataError
+from hybrid.lake.layout import quoted
+from hybrid.spec.schema import FieldKind, FieldSpec
+from hybrid.spec.table_config import Aggregation, BucketConfig, TableSpec, kept_for_average
+from hybrid.spec.types import DataType
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_LAST = "_hy_last"  # of the row that arrived last: its hidden columns
+_TOO_MUCH, _NOT_COUNTED = "is more than its column holds", "has values, and none is counted"
+_RAISED = re.compile(rf"the (?:sum|average) of .*? (?:{_TOO_MUCH}|{_NOT_COUNTED})", re.DOTALL)
+_HINTS = {
+    _TOO_MUCH: "Give the column a longer type, such as LONG or DOUBLE, or another aggregationType.",
+    _NOT_COUNTED: "Fill the metrics with its sum and its count by transforms, and replay or load these rows anew.",
+}
+_WHOLE = {DataType.INT: 31, DataType.LONG: 63}
+_FLOAT_MAX = 3.4028234663852886e38
+
+
+def rolled_up(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFrame:
+    """One row of each group, with the hidden columns of its last arrival, so that it stays known where it is from.
+
+    Rows of different flows, and refreshes of them, stay apart: a refresh takes those of one away.
+    """
+    from pyspark.sql import functions as F
+
+    fields = {field.name: field for field in spec.schema.fields}
+    keys = [name for name, field in fields.items() if field.kind is not FieldKind.METRIC]
+    metrics = [(fields[name], aggregation) for name, aggregation in config.aggregations]
+    last = F.max(F.struct(*(quoted(name) for name in (*columns.ARRIVAL, columns.OP, columns.TIME)))).alias(_LAST)
+    same = [*keys, *([columns.CONNECTOR, columns.EPOCH] if spec.by_flows else [])]
+    combined = (_combined(field, aggregation).alias(field.name) for field, aggregation in metrics)
+    grouped = rows.groupBy(*(quoted(name) for name in same)).agg(last, *combined)
+    hidden = (F.col(_LAST)[name].alias(name) for name in (*columns.ARRIVAL, columns.OP, columns.TIME))
+    averaged = (
+        _average(field).alias(field.name) if how is Aggregation.AVG else quoted(field.name) for field, how in metrics
+    )
+    return grouped.select(*(quoted(name) for name in keys), *averaged, *hidden)
+
+
+@contextmanager
+def sums_that_fit(spec: TableSpec) -> Iterator[None]:
+    """DataError where Spark, inside, came upon a sum that its column cannot hold, or an average of nothing."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        found = _RAISED.search(str(error))
+        if found is None:
+            raise
+        raise DataError(
+            f"Rows of '{spec.name}' cannot be rolled up: {found[0]}. Nothing was changed.",
+            hint=next(hint for words, hint in _HINTS.items() if found[0].endswith(words)),
+        ) from error
+
+
+def _combined(field: FieldSpec, aggregation: Aggregation) -> Column:
+    from pyspark.sql import functions as F
+
+    value = quoted(field.name)
+    match aggregation:
+        case Aggregation.MIN:
+            return F.min(value)
+        case Aggregation.MAX:
+            return F.max(value)
+        case Aggregation.COUNT:
+            return F.count(value).cast(field.spark_type)
+        case Aggregation.AVG:
+            return _nothing_counted(field, value)
+        case Aggregation.SUM:
+            return _sum(field, value)
+
+
+def _sum(field: FieldSpec, value: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    kind = field.data_type
+    if kind is DataType.DOUBLE:
+        return F.sum(value)
+    if kind is DataType.FLOAT:
+        total = F.sum(value.cast("double"))
+        fits = (F.abs(total) <= _FLOAT_MAX) | F.isnan(total) | (F.abs(total) == float("inf"))
+    elif kind is DataType.BIG_DECIMAL:
+        total = F.try_sum(value)
+        fits = total.isNotNull() | (F.count(value) == 0)
+    else:
+        total, bits = F.sum(value.cast("decimal(19,0)")), _WHOLE[kind]
+        fits = total.between(F.lit(-(2**bits)).cast("decimal(29,0)"), F.lit(2**bits - 1).cast("decimal(29,0)"))
+    shown = F.coalesce(F.concat(F.lit(", "), total.cast("string"), F.lit(",")), F.lit(""))
+    told = F.concat(F.lit(f"the sum of '{field.name}' ({kind})"), shown, F.lit(f" {_TOO_MUCH}"))
+    raised = F.raise_error(told).cast(field.spark_type)
+    return F.when(F.coalesce(fits, F.lit(True)), total.cast(field.spark_type)).otherwise(raised)
+
+
+def _nothing_counted(field: FieldSpec, value: Column) -> Column:
+    """What stands for the average of no value. Values that nobody counted must not become none."""
+    from pyspark.sql import functions as F
+
+    count = F.coalesce(F.sum(quoted(kept_for_average(field.name)[1])), F.lit(0))
+    lost = F.count_if(value.isNotNull() & (value != F.lit(field.default_null))) > 0
+    told = F.raise_error(F.lit(f"the average of '{field.name}' {_NOT_COUNTED}"))
+    return F.when((count == 0) & lost, told.cast(field.spark_type)).otherwise(F.max(value))
+
+
+def _average(field: FieldSpec) -> Column:
+    """Of the sum and the count that stand beside it."""
+    from pyspark.sql import functions as F
+
+    total, count = (quoted(name) for name in kept_for_average(field.name))
+    kind = field.spark_type if field.data_type is DataType.BIG_DECIMAL else "double"
+    return F.when(count > 0, total.cast(kind) / count).otherwise(quoted(field.name)).cast(field.spark_type)
