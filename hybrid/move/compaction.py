@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hybrid.errors import SpecError
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, lineage_acts, open_half, texts
+from hybrid.lake.winning import beats, best, order_struct
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merging.apart import claims_on, hidden_from, kept_apart
 from hybrid.move.merging.plan import NO_TIMES, Group
@@ -176,7 +177,6 @@ def _staged(
     keys = [quoted(name) for name in spec.primary_key]
     if spec.by_flows:  # a refresh of a flow takes its rows away, and another's have to be there then
         keys.append(quoted(columns.CONNECTOR))
-    order = F.struct(*(quoted(name) for name in dict.fromkeys(winning_order(spec))))
     rows = here.select(*map(quoted, wanted)).withColumn(_HERE, F.lit(True))
     if realtime is not None:
         beside = _rows(bench, realtime).where(columns.rows_sql(spec.name))
@@ -184,9 +184,10 @@ def _staged(
         rows = rows.unionByName(beside.withColumn(_HERE, F.lit(False)))
     may_go = (quoted(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) | quoted(columns.SEGMENT).isin(list(corrected))
     stands = F.when(~may_go, F.col(_ORDER))
-    best = F.max(stands).over(Window.partitionBy(*keys))
-    found = rows.withColumn(_ORDER, order).withColumn(_BEST, best).where(F.col(_HERE) & (F.col(_ORDER) < F.col(_BEST)))
-    superseded = found.select(*map(quoted, wanted))
+    of_key = rows.withColumn(_ORDER, order_struct(spec)).withColumn(
+        _BEST, best(spec, stands).over(Window.partitionBy(*keys))
+    )
+    superseded = of_key.where(F.col(_HERE) & beats(spec, F.col(_BEST), F.col(_ORDER))).select(*map(quoted, wanted))
     superseded.write.parquet(str(path))
     return bench.spark.read.schema(superseded.schema).parquet(str(path))
 

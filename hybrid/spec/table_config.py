@@ -121,11 +121,13 @@ class CompactionConfig:
 class UpsertConfig:
     """FULL upsert: one row per primary key, the one with the highest comparison value.
 
-    `delete_column` names a BOOLEAN column whose true value marks a delete marker.
+    `delete_column` names a BOOLEAN column whose true value marks a delete marker. `first_wins`: dedup, where the row
+    that arrived first is seen instead; rows are compared by their arrival alone then.
     """
 
     comparison_column: str
     delete_column: str | None = None
+    first_wins: bool = False
 
 
 @dataclass(frozen=True)
