@@ -19,7 +19,8 @@ from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, lineage_acts, open_half, texts
 from hybrid.lake.winning import beats, best, order_struct
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.move.merging.apart import claims_on, hidden_from, kept_apart
+from hybrid.move.expired_markers import expired_markers, have_come
+from hybrid.move.merging.apart import claims_on, hidden_from, is_awaited, kept_apart
 from hybrid.move.merging.plan import NO_TIMES, Group
 from hybrid.move.merging.report import Merged, MergeReport, Told
 from hybrid.move.merging.rewrite import Rewrite
@@ -106,22 +107,31 @@ class _Run:
             self.nothing = "no segment was last written before the buffer"
             return
 
+        takes_markers = _takes_markers(spec) and not is_awaited(self.layout, base)
+        markers: DataFrame | None = None
+
         def holds(current: HalfSnapshot) -> bool:
             stands = _only(base, current, _OFFLINE_ACTS) and hidden_from(spec, current) is None
             if realtime is not None:
-                stands = stands and _only(realtime, open_half(realtime.path), _REALTIME_ACTS)
+                newest = open_half(realtime.path)
+                stands = stands and _only(realtime, newest, _REALTIME_ACTS)
+                if stands and markers is not None:
+                    stands = not have_come(self.bench, spec, realtime, newest, markers)
             return stands and claims_on(self.layout) == claims
 
-        rewrite = Rewrite(
-            self.bench, self.layout, spec, _UNCUT, base, lineage, COMPACTION_TASK, "superseded rows", holds
-        )
+        how = _what(spec)
+        rewrite = Rewrite(self.bench, self.layout, spec, _UNCUT, base, lineage, COMPACTION_TASK, how, holds)
         with self.bench.staging(self.layout, new_act_id("compaction")) as folder:
-            self.bench.progress.say(f"Looking for superseded rows in {counted(len(old), 'segment')} of '{spec.name}'.")
+            self.bench.progress.say(f"Looking for {how} in {counted(len(old), 'segment')} of '{spec.name}'.")
             superseded = _staged(self.bench, spec, base, realtime, corrected, folder / "superseded")
+            if takes_markers:
+                markers = _staged_markers(self.bench, spec, base, realtime, folder / "markers")
+            if markers is not None:
+                superseded = superseded.unionByName(markers).distinct()
             counts = {row[0]: int(row[1]) for row in superseded.groupBy(columns.SEGMENT).count().collect()}
             groups = _groups(require_compaction(spec), old, counts)
             if not groups:
-                self.nothing = f"no segment holds enough superseded rows (at most {max(counts.values(), default=0)})"
+                self.nothing = f"no segment holds enough {how} (at most {max(counts.values(), default=0)})"
             elif self.dry_run:
                 self.told.merged += [_planned(group) for group in groups]
             else:
@@ -133,7 +143,10 @@ class _Run:
         read, written = (sum(getattr(one, key) for one in self.told.merged) for key in ("rows_read", "rows_written"))
         verb = "Would compact" if self.dry_run else "Compacted"
         what = f"{verb} {counted(len(self.told.merged), 'segment')} of '{spec.name}' with {counted(read, 'row')}"
-        said = f"{what}: {counted(read - written, 'superseded row')} left out"
+        left_out = f"{counted(read - written, 'superseded row')} left out"
+        if _takes_markers(spec):
+            left_out = f"{counted(read - written, 'row')} left out ({_what(spec)})"
+        said = f"{what}: {left_out}"
         return self.told.report(said if self.told.merged else nothing, dry_run=self.dry_run)
 
     def _old_enough(self, spec: TableSpec, base: HalfSnapshot, why: Callable[[Aged], str | None]) -> list[Aged]:
@@ -190,6 +203,29 @@ def _staged(
     superseded = of_key.where(F.col(_HERE) & beats(spec, F.col(_BEST), F.col(_ORDER))).select(*map(quoted, wanted))
     superseded.write.parquet(str(path))
     return bench.spark.read.schema(superseded.schema).parquet(str(path))
+
+
+def _staged_markers(
+    bench: Workbench, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, path: Path
+) -> DataFrame | None:
+    """What tells the expired delete markers of OFFLINE, as `_deciding` has it; None when there is none."""
+    rows = _rows(bench, base)
+    found = expired_markers(bench, spec, base, realtime, rows)
+    if found is None:
+        return None
+    markers = found.select(*map(quoted, _deciding(spec)))
+    markers.write.parquet(str(path))
+    staged = bench.spark.read.schema(markers.schema).parquet(str(path))
+    return staged if staged.limit(1).count() else None
+
+
+def _takes_markers(spec: TableSpec) -> bool:
+    """A refresh of a flow takes its rows away, and may bring older ones to light: there, markers stay."""
+    return spec.upsert is not None and spec.upsert.deleted_keys_ttl > 0 and not spec.by_flows
+
+
+def _what(spec: TableSpec) -> str:
+    return "superseded rows and expired delete markers" if _takes_markers(spec) else "superseded rows"
 
 
 def _corrected(lineage: Sequence[Act], since_ms: int) -> set[str]:
