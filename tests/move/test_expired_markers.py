@@ -62,7 +62,8 @@ def marked(table: Merging) -> list[int]:
     return sorted(one["order_id"] for one in found if one["_hy_op"] == "delete")
 
 
-def test_old_markers_that_hide_nothing_go(make: Make) -> None:
+@pytest.mark.parametrize("vacuumed", [False, True])
+def test_old_markers_that_hide_nothing_go(make: Make, vacuumed: bool) -> None:
     """Key 1 has its marker alone, that of key 2 is young, 3 and 4 have an older row, in OFFLINE and in REALTIME."""
     table = make()
     table.add(*(marker(key, key, "m", 2.0 if key != 2 else 95.0) for key in (1, 2, 3, 4)))
@@ -77,13 +78,12 @@ def test_old_markers_that_hide_nothing_go(make: Make) -> None:
     assert not compact(table).committed, "the old row of key 3 would come back by a revert, so its marker stays"
 
     (old,) = [one for one in first.merged if one.segments == ("old",)]
-    table.revert(str(old.act))
-    assert table.ask() == before and marked(table) == [2, 3, 4]
-    (again,) = compact(table).merged
-    assert (again.rows_read, again.rows_written) == (2, 1)
-    # As a vacuum leaves it.
+    if not vacuumed:
+        table.revert(str(old.act))
+        assert table.ask() == before and marked(table) == [2, 3, 4]
+        return
     held = {file.path for file in table.half().files}
-    for path in (table.halves.layout.half(Half.OFFLINE)).rglob("*.parquet"):
+    for path in table.halves.layout.half(Half.OFFLINE).rglob("*.parquet"):
         if str(path) not in held:
             path.unlink()
     assert compact(table).committed and marked(table) == [2, 4] and table.ask() == before
