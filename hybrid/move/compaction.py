@@ -53,15 +53,17 @@ def run_compaction(
     layout: TableLayout,
     *,
     dry_run: bool = False,
+    keeps_markers: bool = False,
     newest: Callable[[], TableSpec] | None = None,
 ) -> MergeReport:
     """Writes segments of OFFLINE anew without superseded rows, those that hold enough of them.
 
-    `newest` gives the table's definition of the moment. SpecError when the table has no such task; OvertakenError when
-    other acts kept coming first, DataError when segments lacked rows: what was committed stands.
+    `newest` gives the table's definition of the moment; `keeps_markers`: no delete marker expires now. SpecError when the
+    table has no such task; OvertakenError when other acts kept coming first, DataError when segments lacked rows: what
+    was committed stands.
     """
     require_compaction(spec)
-    run = _Run(bench, newest or (lambda: spec), layout, bench.now_ms(), dry_run)
+    run = _Run(bench, newest or (lambda: spec), layout, bench.now_ms(), dry_run, keeps_markers)
     bench.until_not_overtaken(spec.name, run.attempt)
     return run.report(spec)
 
@@ -86,6 +88,7 @@ class _Run:
     layout: TableLayout
     now_ms: int
     dry_run: bool
+    keeps_markers: bool
     told: Told = field(default_factory=Told)
     nothing: str = ""
 
@@ -107,7 +110,7 @@ class _Run:
             self.nothing = "no segment was last written before the buffer"
             return
 
-        takes_markers = _takes_markers(spec) and not is_awaited(self.layout, base)
+        takes_markers = _takes_markers(spec) and not (self.keeps_markers or is_awaited(self.layout, base))
         markers: DataFrame | None = None
 
         def holds(current: HalfSnapshot) -> bool:

@@ -34,8 +34,10 @@ def parse_dedup(section: Section, schema: Schema) -> UpsertConfig | None:
     return UpsertConfig(ARRIVED, first_wins=True)
 
 
-def refuse_deletes(section: Section, stream: StreamConfig | None, connectors: tuple[Connector, ...]) -> None:
-    """SpecError for a table whose messages delete: the first row of a key stays."""
+def refuse_not_first(
+    section: Section, stream: StreamConfig | None, connectors: tuple[Connector, ...], *, by_flows: bool
+) -> None:
+    """SpecError for a table whose rows do not simply come one after another: messages delete, or flows bring them."""
     is_change = stream is not None and stream.message is not MessageFormat.RECORD
     if is_change or any(one.can_delete for one in connectors):
         section.fail(
@@ -43,6 +45,8 @@ def refuse_deletes(section: Section, stream: StreamConfig | None, connectors: tu
             "the table's messages delete and update rows, and on a dedup table the first row of a key stays.",
             hint='Use upsertConfig {"mode": "FULL"}, or messages that are records.',
         )
+    if by_flows:
+        section.fail("dedupEnabled", "flows bring the table's rows, and a refresh brings all of them anew.")
 
 
 def dedup_warnings(section: Section) -> Iterator[str]:

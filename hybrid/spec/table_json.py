@@ -17,7 +17,7 @@ from hybrid.spec.connector_datagen import check_datagen
 from hybrid.spec.connector_stream import stream_of
 from hybrid.spec.connectors import Connector, Datagen
 from hybrid.spec.connectors_json import connector_warnings, parse_connectors
-from hybrid.spec.dedup_json import DEDUP, dedup_warnings, parse_dedup, refuse_deletes
+from hybrid.spec.dedup_json import DEDUP, dedup_warnings, parse_dedup, refuse_not_first
 from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
@@ -123,7 +123,7 @@ def parse_table(
     _check_dedup(spec, halves)
     if upsert is not None and upsert.first_wins:
         top = next(top for top in halves.values() if top.has(DEDUP))
-        refuse_deletes(top.section(DEDUP), stream, connectors)
+        refuse_not_first(top.section(DEDUP), stream, connectors, by_flows=spec.by_flows)
     if realtime:
         _check_datagens(realtime, spec)
     return spec

@@ -96,6 +96,12 @@ def test_a_ttl_of_dedup_says_that_it_has_no_effect(parse: Parse) -> None:
     assert "no effect" in warnings[1]
 
 
+def test_how_long_delete_markers_stay(parse: Parse) -> None:
+    config = {"mode": "FULL", "comparisonColumn": "amount", "deleteRecordColumn": "gone", "deletedKeysTTL": "2.5"}
+    spec = parse(lambda s, r, o: r.update(upsertConfig=config))
+    assert spec.upsert == UpsertConfig("amount", "gone", deleted_keys_ttl=2.5) and spec.warnings == ()
+
+
 def test_stream_settings(parse: Parse) -> None:
     def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
         configs = stream(realtime)
@@ -226,6 +232,14 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
         (lambda s, r, o: (r.update(dedupConfig={"dedupEnabled": True}), o.update(dedupConfig={"dedupEnabled": False})),
          ["o.json: dedupConfig.dedupEnabled: differs from r.json"]),
         (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": "maybe"}), ["neither true nor false"]),
+        (lambda s, r, o: (r["tableIndexConfig"].pop("streamConfigs"),
+                          r["metadata"]["customConfigs"].update({"hybrid.flows": "true"}),
+                          r.update(dedupConfig={"dedupEnabled": True})), ["r.json: dedupConfig.", "flows bring"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "deletedKeysTTL": "1d"}),
+         ["upsertConfig.deletedKeysTTL: '1d' is not a number from 0 on"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "metadataTTL": True}), ["metadataTTL: True is not"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "comparisonColumn": "order_status",
+                                                "deletedKeysTTL": 5}), ["'order_status', which is STRING"]),
         (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": True, "metadataTTL": "1d"}),
          ["dedupConfig.metadataTTL: '1d' is not a number from 0 on"]),
         (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": True, "metadataTTL": -1}), ["metadataTTL: -1"]),
