@@ -58,9 +58,9 @@ def run_compaction(
 ) -> MergeReport:
     """Writes segments of OFFLINE anew without superseded rows, those that hold enough of them.
 
-    `newest` gives the table's definition of the moment; `keeps_markers`: no delete marker expires now. SpecError when the
-    table has no such task; OvertakenError when other acts kept coming first, DataError when segments lacked rows: what
-    was committed stands.
+    `newest` gives the table's definition of the moment; `keeps_markers`: no delete marker expires now. SpecError when
+    the table has no such task; OvertakenError when other acts kept coming first, DataError when segments lacked rows:
+    what was committed stands.
     """
     require_compaction(spec)
     run = _Run(bench, newest or (lambda: spec), layout, bench.now_ms(), dry_run, keeps_markers)
