@@ -39,8 +39,9 @@ from hybrid.spec.table_config import (
     MoveConfig,
     UpsertConfig,
 )
-from hybrid.table.boundary import PartitionKey
+from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.columns import ARRIVAL, bookkeeping
+from hybrid.table.effective import EffectiveBoundary
 from tests.move.clocked import DAY
 from tests.move.test_merging import Merging, row
 from tests.query.halves import KEY, Halves, orders_spec
@@ -69,6 +70,9 @@ class Stored:
     @property
     def key(self) -> int:
         return self.seen[0]
+
+    def covered_by(self, boundary: Boundary | EffectiveBoundary) -> bool:
+        return boundary.covers(self.seen[2], PartitionKey(*self.arrival[1:5]), self.arrival[5])
 
 
 def shown(kind: str, rows: Iterable[Stored]) -> list[Seen]:
@@ -113,10 +117,7 @@ class Random:
     def visible(self, offline: Iterable[Stored]) -> list[Stored]:
         """The rows that the boundary leaves, with these for OFFLINE's."""
         boundary = self.half(Half.OFFLINE).effective_boundary(self.table.halves.spec.boundary_lag_ms)
-        beside = self.stored(Half.REALTIME)
-        left = [
-            one for one in beside if not boundary.covers(one.seen[2], PartitionKey(*one.arrival[1:5]), one.arrival[5])
-        ]
+        left = [one for one in self.stored(Half.REALTIME) if not one.covered_by(boundary)]
         return [*(one for one in offline if boundary.shows_offline(one.seen[2])), *left]
 
     def live(self) -> None:
@@ -135,8 +136,15 @@ class Random:
         self.seen = shown(self.kind, self.visible(self.stored(Half.OFFLINE)))
 
     def move(self) -> None:
-        table = self.table
+        """The limit of mode pinot follows the moved rows, and shows corrections that lay past it."""
+        table, before = self.table, self.half(Half.OFFLINE).offline.boundary
+        offline, realtime = self.stored(Half.OFFLINE), self.stored(Half.REALTIME)
         run_move(table.bench, table.halves.spec, table.halves.layout, reach=Reach(None))
+        after = self.half(Half.OFFLINE).offline.boundary
+        moved = [one for one in realtime if one.covered_by(after) and not one.covered_by(before)]
+        seen = shown(self.kind, self.visible([*offline, *moved]))
+        assert seen == self.seen or before.mode is BoundaryMode.PINOT
+        self.seen = seen
 
     def merge(self) -> None:
         table = self.table
