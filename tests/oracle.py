@@ -41,9 +41,12 @@ class Event:
 
 @dataclass
 class Oracle:
-    """A table: everything produced, and what has become of it. `upsert`: one row per key is visible."""
+    """A table: everything produced, and what has become of it. `upsert`: one row per key is visible, with `dedup` the
+    first that arrived.
+    """
 
     upsert: bool = False
+    dedup: bool = False
     produced: list[Event] = field(default_factory=list)
     committed: list[Event] = field(default_factory=list)
     offline: dict[str, list[Event]] = field(default_factory=dict)
@@ -112,8 +115,21 @@ class Oracle:
     def visible(self, *, tail: bool = True, limit: int | None = None) -> list[Event]:
         """What a query sees, by place."""
         rows = self.stored(tail=tail, limit=limit)
-        rows = winners(rows) if self.upsert else rows
+        rows = self.live(rows) if self.upsert else rows
         return sorted((row for row in rows if not row.is_delete), key=lambda row: row.place)
+
+    def live(self, rows: Iterable[Event]) -> list[Event]:
+        """The row of each key that is seen, delete markers among them."""
+        return firsts(rows) if self.dedup else winners(rows)
+
+
+def firsts(rows: Iterable[Event]) -> list[Event]:
+    """Of each key the row that arrived first."""
+    best: dict[object, Event] = {}
+    for row in rows:
+        if row.key not in best or row.rank[1:] < best[row.key].rank[1:]:
+            best[row.key] = row
+    return list(best.values())
 
 
 def winners(rows: Iterable[Event], rank: Callable[[Event], tuple[object, ...]] = lambda row: row.rank) -> list[Event]:

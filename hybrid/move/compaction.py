@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 from hybrid.errors import SpecError
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, lineage_acts, open_half, texts
+from hybrid.lake.winning import beats, best, order_struct
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.move.merging.apart import claims_on, hidden_from, kept_apart
+from hybrid.move.expired_markers import expired_markers, have_come
+from hybrid.move.merging.apart import claims_on, hidden_from, is_awaited, kept_apart
 from hybrid.move.merging.plan import NO_TIMES, Group
 from hybrid.move.merging.report import Merged, MergeReport, Told
 from hybrid.move.merging.rewrite import Rewrite
@@ -51,15 +53,17 @@ def run_compaction(
     layout: TableLayout,
     *,
     dry_run: bool = False,
+    keeps_markers: bool = False,
     newest: Callable[[], TableSpec] | None = None,
 ) -> MergeReport:
     """Writes segments of OFFLINE anew without superseded rows, those that hold enough of them.
 
-    `newest` gives the table's definition of the moment. SpecError when the table has no such task; OvertakenError when
-    other acts kept coming first, DataError when segments lacked rows: what was committed stands.
+    `newest` gives the table's definition of the moment; `keeps_markers`: no delete marker expires now. SpecError when
+    the table has no such task; OvertakenError when other acts kept coming first, DataError when segments lacked rows:
+    what was committed stands.
     """
     require_compaction(spec)
-    run = _Run(bench, newest or (lambda: spec), layout, bench.now_ms(), dry_run)
+    run = _Run(bench, newest or (lambda: spec), layout, bench.now_ms(), dry_run, keeps_markers)
     bench.until_not_overtaken(spec.name, run.attempt)
     return run.report(spec)
 
@@ -84,6 +88,7 @@ class _Run:
     layout: TableLayout
     now_ms: int
     dry_run: bool
+    keeps_markers: bool
     told: Told = field(default_factory=Told)
     nothing: str = ""
 
@@ -105,22 +110,31 @@ class _Run:
             self.nothing = "no segment was last written before the buffer"
             return
 
+        takes_markers = _takes_markers(spec) and not (self.keeps_markers or is_awaited(self.layout, base))
+        markers: DataFrame | None = None
+
         def holds(current: HalfSnapshot) -> bool:
             stands = _only(base, current, _OFFLINE_ACTS) and hidden_from(spec, current) is None
             if realtime is not None:
-                stands = stands and _only(realtime, open_half(realtime.path), _REALTIME_ACTS)
+                newest = open_half(realtime.path)
+                stands = stands and _only(realtime, newest, _REALTIME_ACTS)
+                if stands and markers is not None:
+                    stands = not have_come(self.bench, spec, realtime, newest, markers)
             return stands and claims_on(self.layout) == claims
 
-        rewrite = Rewrite(
-            self.bench, self.layout, spec, _UNCUT, base, lineage, COMPACTION_TASK, "superseded rows", holds
-        )
+        how = _what(spec)
+        rewrite = Rewrite(self.bench, self.layout, spec, _UNCUT, base, lineage, COMPACTION_TASK, how, holds)
         with self.bench.staging(self.layout, new_act_id("compaction")) as folder:
-            self.bench.progress.say(f"Looking for superseded rows in {counted(len(old), 'segment')} of '{spec.name}'.")
+            self.bench.progress.say(f"Looking for {how} in {counted(len(old), 'segment')} of '{spec.name}'.")
             superseded = _staged(self.bench, spec, base, realtime, corrected, folder / "superseded")
+            if takes_markers:
+                markers = _staged_markers(self.bench, spec, base, realtime, folder / "markers")
+            if markers is not None:
+                superseded = superseded.unionByName(markers).distinct()
             counts = {row[0]: int(row[1]) for row in superseded.groupBy(columns.SEGMENT).count().collect()}
             groups = _groups(require_compaction(spec), old, counts)
             if not groups:
-                self.nothing = f"no segment holds enough superseded rows (at most {max(counts.values(), default=0)})"
+                self.nothing = f"no segment holds enough {how} (at most {max(counts.values(), default=0)})"
             elif self.dry_run:
                 self.told.merged += [_planned(group) for group in groups]
             else:
@@ -132,7 +146,10 @@ class _Run:
         read, written = (sum(getattr(one, key) for one in self.told.merged) for key in ("rows_read", "rows_written"))
         verb = "Would compact" if self.dry_run else "Compacted"
         what = f"{verb} {counted(len(self.told.merged), 'segment')} of '{spec.name}' with {counted(read, 'row')}"
-        said = f"{what}: {counted(read - written, 'superseded row')} left out"
+        left_out = f"{counted(read - written, 'superseded row')} left out"
+        if _takes_markers(spec):
+            left_out = f"{counted(read - written, 'row')} left out ({_what(spec)})"
+        said = f"{what}: {left_out}"
         return self.told.report(said if self.told.merged else nothing, dry_run=self.dry_run)
 
     def _old_enough(self, spec: TableSpec, base: HalfSnapshot, why: Callable[[Aged], str | None]) -> list[Aged]:
@@ -176,7 +193,6 @@ def _staged(
     keys = [quoted(name) for name in spec.primary_key]
     if spec.by_flows:  # a refresh of a flow takes its rows away, and another's have to be there then
         keys.append(quoted(columns.CONNECTOR))
-    order = F.struct(*(quoted(name) for name in dict.fromkeys(winning_order(spec))))
     rows = here.select(*map(quoted, wanted)).withColumn(_HERE, F.lit(True))
     if realtime is not None:
         beside = _rows(bench, realtime).where(columns.rows_sql(spec.name))
@@ -184,11 +200,35 @@ def _staged(
         rows = rows.unionByName(beside.withColumn(_HERE, F.lit(False)))
     may_go = (quoted(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) | quoted(columns.SEGMENT).isin(list(corrected))
     stands = F.when(~may_go, F.col(_ORDER))
-    best = F.max(stands).over(Window.partitionBy(*keys))
-    found = rows.withColumn(_ORDER, order).withColumn(_BEST, best).where(F.col(_HERE) & (F.col(_ORDER) < F.col(_BEST)))
-    superseded = found.select(*map(quoted, wanted))
+    of_key = rows.withColumn(_ORDER, order_struct(spec)).withColumn(
+        _BEST, best(spec, stands).over(Window.partitionBy(*keys))
+    )
+    superseded = of_key.where(F.col(_HERE) & beats(spec, F.col(_BEST), F.col(_ORDER))).select(*map(quoted, wanted))
     superseded.write.parquet(str(path))
     return bench.spark.read.schema(superseded.schema).parquet(str(path))
+
+
+def _staged_markers(
+    bench: Workbench, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, path: Path
+) -> DataFrame | None:
+    """What tells the expired delete markers of OFFLINE, as `_deciding` has it; None when there is none."""
+    rows = _rows(bench, base)
+    found = expired_markers(bench, spec, base, realtime, rows)
+    if found is None:
+        return None
+    markers = found.select(*map(quoted, _deciding(spec)))
+    markers.write.parquet(str(path))
+    staged = bench.spark.read.schema(markers.schema).parquet(str(path))
+    return staged if staged.limit(1).count() else None
+
+
+def _takes_markers(spec: TableSpec) -> bool:
+    """A refresh of a flow takes its rows away, and may bring older ones to light: there, markers stay."""
+    return spec.upsert is not None and spec.upsert.deleted_keys_ttl > 0 and not spec.by_flows
+
+
+def _what(spec: TableSpec) -> str:
+    return "superseded rows and expired delete markers" if _takes_markers(spec) else "superseded rows"
 
 
 def _corrected(lineage: Sequence[Act], since_ms: int) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
+from hybrid.lake.winning import winners_first
 from hybrid.move.rollup import rolled_up
 from hybrid.move.rounding import with_rounded_times
 from hybrid.spec.table_config import BucketConfig, MergeType, TableSpec
@@ -38,7 +39,8 @@ def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int) ->
     if config.merge_type is MergeType.ROLLUP:
         return rolled_up(rows, spec, config)
     if config.merge_type is MergeType.DEDUP:
-        # Of equal rows the last that arrived stays: on an upsert table an earlier one may lose a tie that it wins.
+        # Of equal rows the last that arrived stays, on a dedup table the first: on an upsert table an earlier one may
+        # lose a tie that it wins.
         keys, deciding = spec.schema.column_names, tuple(columns.ARRIVAL)
     else:
         keys, deciding = spec.primary_key, winning_order(spec)
@@ -49,7 +51,7 @@ def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int) ->
     # Spark evens out floats before it compares them, so that rows divided by them would be divided once more.
     floats = {field.name for field in spec.schema.fields if field.data_type in (DataType.FLOAT, DataType.DOUBLE)}
     divided = rows.repartition(tasks, BUCKET, *(quoted(name) for name in keys if name not in floats))
-    return _first_of_each(divided, same, [quoted(name).desc_nulls_last() for name in deciding])
+    return _first_of_each(divided, same, winners_first(spec, deciding))
 
 
 def _first_of_each(rows: DataFrame, same: list[Column], order: list[Column]) -> DataFrame:

@@ -24,7 +24,7 @@ from hybrid.table.boundary import Offsets
 from hybrid.table.columns import ARRIVAL, OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
 from hybrid.table.coverage_sql import below_sql, visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary
-from hybrid.table.liveness import winning_order
+from hybrid.table.liveness import winners_first_sql
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _key_sql(spec: TableSpec) -> str:
 
 
 def _order_sql(spec: TableSpec) -> str:
-    return ", ".join(f"{identifier(name)} DESC NULLS LAST" for name in winning_order(spec))
+    return winners_first_sql(spec, identifier)
 
 
 def _not_deleted() -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.lake.layout import quoted
+from hybrid.lake.winning import best_by
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.types import DataType
 from hybrid.spec.values import shortest_float
@@ -178,13 +179,13 @@ def latest(spec: TableSpec, rows: DataFrame, group: str) -> DataFrame:
 
     picked = F.struct(F.struct(*_user(spec)).alias("row"), F.col(columns.OP).alias("op"))
     best = rows.groupBy(group, key_struct(spec).alias(_KEY)).agg(
-        F.max_by(picked, F.struct(*order_columns(spec))).alias("best")
+        best_by(spec, picked, F.struct(*order_columns(spec))).alias("best")
     )
     return best.where(F.col("best.op") == columns.OP_ROW).select(group, _KEY, F.col("best.row").alias("row"))
 
 
 def order_columns(spec: TableSpec) -> list[Column]:
-    """By what the latest row of a key is greatest; on a table without upsert, by time and arrival."""
+    """By what the winning row of a key is greatest, or least; on a table without upsert, by time and arrival."""
     order: Sequence[str] = winning_order(spec) if spec.upsert else (columns.TIME, *columns.ARRIVAL)
     # Each once: where rows are compared by their arrival it stands twice, and no file holds two columns of one name.
     return [quoted(name) for name in dict.fromkeys(order)]

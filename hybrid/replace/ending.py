@@ -19,6 +19,7 @@ from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
 from hybrid.replace.diff import Difference, difference
+from hybrid.replace.first_places import hidden_by_earlier, in_first_places
 from hybrid.replace.lineage import entries_of, lineage_of
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.opening import closed
@@ -115,7 +116,8 @@ class _End:
         self._refuse_unmoved(base)
         bench.progress.say(f"Comparing what was pushed to '{self.entry.id}' with what '{spec.name}' holds.")
         before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(old)))
-        fresh = self._rows(NOT_YET)
+        fresh = in_first_places(spec, before, self._rows(NOT_YET))
+        warnings = hidden_by_earlier(bench, spec, self.layout, base, old, fresh)
         markers = stage_markers(bench, spec, before, fresh, self.folder) if old else None
         after = fresh if markers is None else fresh.unionByName(markers)
         refuse_reviving(bench, spec, base, old)
@@ -126,14 +128,16 @@ class _End:
         sentence = sentence_of_job(*names, found, dry_run=False)
 
         def rows(arrival: Arrival) -> DataFrame:
-            fresh = self._rows(arrival)
+            fresh = in_first_places(spec, before, self._rows(arrival))
             return fresh if markers is None else fresh.unionByName(markers)
 
         lineage = self._lineage(base, names, found, sentence, results)
         bench.progress.say(f"Swapping in {shown(names[1] or names[0])} of '{spec.name}'.")
         swap = Swap(self.entry.id, "replace", base, lineage, rows, lambda current: not self._come(current))
         version = commit_swap(bench, spec, self.layout, swap)
-        told: dict[str, object] = {"act": self.entry.id, "version": version, "expectations": results}
+        told: dict[str, object] = {
+            "act": self.entry.id, "version": version, "expectations": results, "warnings": tuple(warnings),
+        }  # fmt: skip
         return report_of(spec.name, names, found, sentence, **told)
 
     def _refuse_changed(self, base: HalfSnapshot) -> None:
@@ -169,7 +173,10 @@ class _End:
         refuse_unmoved(self.bench, self.spec, base, realtime, targets)
 
     def _rows(self, arrival: Arrival) -> DataFrame:
-        """The pushed rows as if all had arrived now; of equal versions of a key that of the later push wins."""
+        """The pushed rows as if all had arrived now; of equal versions of a key that of the later push wins.
+
+        On a dedup table the one of the earlier push is seen.
+        """
         from pyspark.sql import functions as F
 
         frames = []

@@ -135,6 +135,7 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
         *_warnings(run.spec, staged),
         *naming_warnings(run.job, staged.files),
         *_cut_warnings(run),
+        *plan.warnings,
         *notices(results),
     )
     names = (plan.segments_from, plan.segments_to)

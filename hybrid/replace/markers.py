@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import physical_columns, quoted
+from hybrid.lake.winning import best_by
 from hybrid.replace.diff import key_struct, order_columns
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
@@ -31,7 +32,7 @@ def removed_winners(spec: TableSpec, before: DataFrame, after: DataFrame) -> Dat
     latest = (
         before.select(key_struct(spec).alias(_KEY), F.struct(*order_columns(spec)).alias("_hy_order"), stored)
         .groupBy(_KEY)
-        .agg(F.max_by(_ROW, "_hy_order").alias(_ROW))
+        .agg(best_by(spec, F.col(_ROW), F.col("_hy_order")).alias(_ROW))
     )
     removed = latest.join(after.select(key_struct(spec).alias(_KEY)), _KEY, "left_anti")
     return removed.select(f"{_ROW}.*").withColumn(columns.OP, F.lit(columns.OP_DELETE))

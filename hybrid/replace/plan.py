@@ -13,6 +13,7 @@ from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.cover import Stretch, covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
+from hybrid.replace.first_places import hidden_by_earlier, in_first_places
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.merged import refuse_merged
 from hybrid.replace.stage import FILE, Staged
@@ -44,6 +45,7 @@ class JobPlan:
     rows: Callable[[Arrival], DataFrame]
     holds: Callable[[HalfSnapshot], bool]
     covers: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_nothing(self) -> bool:
@@ -78,7 +80,11 @@ def plan_job(
     if job.segment_name_type == "fixed" and not append:
         refuse_times_outside_name(spec, targets[0].name, staged)
     before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(gone.replaced)))
-    fresh = _new_rows(bench, spec, staged, targets)
+    arriving = _new_rows(bench, spec, staged, targets)
+
+    def fresh(arrival: Arrival) -> DataFrame:
+        return in_first_places(spec, before, arriving(arrival)) if gone.replaced else arriving(arrival)
+
     markers = stage_markers(bench, spec, before, fresh(NOT_YET), folder) if gone.replaced else None
 
     def rows(arrival: Arrival) -> DataFrame:
@@ -92,7 +98,8 @@ def plan_job(
     to = tuple(target.name for target in targets if target.rows or target.name in marked)
     kept = tuple(name for name in gone.covered if name in marked)
     found = difference(spec, before, rows(NOT_YET))
-    return JobPlan(base, gone.replaced, (*to, *kept), found, rows, holds, stretch is not None)
+    warnings = hidden_by_earlier(bench, spec, layout, base, gone.replaced, fresh(NOT_YET))
+    return JobPlan(base, gone.replaced, (*to, *kept), found, rows, holds, stretch is not None, tuple(warnings))
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ class Arrival:
     act_number: int
 
 
-# Of rows that are only looked at. Whatever it is, all of them share it.
-NOT_YET = Arrival(0, 0)
+# Of rows that are only looked at: after all that is there.
+NOT_YET = Arrival(1 << 62, 0)
 
 
 @dataclass(frozen=True)

@@ -178,11 +178,15 @@ class CompactionConfig:
 class UpsertConfig:
     """FULL upsert: one row per primary key, the one with the highest comparison value.
 
-    `delete_column` names a BOOLEAN column whose true value marks a delete marker.
+    `delete_column` names a BOOLEAN column whose true value marks a delete marker. `first_wins`: dedup, where the row
+    that arrived first is seen instead; rows are compared by their arrival alone then. `deleted_keys_ttl` is how far
+    behind the highest comparison value, in its unit, a delete marker may go that hides nothing; 0: it stays.
     """
 
     comparison_column: str
     delete_column: str | None = None
+    first_wins: bool = False
+    deleted_keys_ttl: float = 0
 
 
 @dataclass(frozen=True)

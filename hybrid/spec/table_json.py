@@ -18,6 +18,7 @@ from hybrid.spec.connector_datagen import check_datagen
 from hybrid.spec.connector_stream import stream_of
 from hybrid.spec.connectors import Connector, Datagen
 from hybrid.spec.connectors_json import connector_warnings, parse_connectors
+from hybrid.spec.dedup_json import DEDUP, dedup_warnings, parse_dedup, refuse_not_first
 from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
@@ -116,6 +117,9 @@ def parse_table(
         warnings=(*schema.warnings, *_warnings(halves, time_column), *partition_warnings(offline, schema)),
     )
     _check_deletes(spec, halves)
+    if upsert is not None and upsert.first_wins:
+        top = next(top for top in halves.values() if top.has(DEDUP))
+        refuse_not_first(top.section(DEDUP), stream, connectors, by_flows=spec.by_flows)
     if realtime:
         _check_datagens(realtime, spec)
     return spec
@@ -214,7 +218,21 @@ def _upsert(halves: Halves, schema: Schema, time_column: str | None) -> UpsertCo
             found.append((section, parse_upsert(section, schema, time_column)))
     if len(found) == 2 and found[0][1] != found[1][1]:
         found[1][0].fail("mode", f"differs from {found[0][0].source}: upsert holds over both halves alike.")
-    return found[0][1] if found else None
+    dedup = _dedup(halves, schema)
+    if dedup is None:
+        return found[0][1] if found else None
+    for section, upsert in found:
+        if upsert is not None:
+            section.fail("mode", f"{DEDUP} is enabled too, and of a key either the first row is seen or the newest.")
+    return dedup
+
+
+def _dedup(halves: Halves, schema: Schema) -> UpsertConfig | None:
+    sections = [halves[half].section(DEDUP) for half in Half if half in halves and halves[half].has(DEDUP)]
+    found = [parse_dedup(section, schema) for section in sections]
+    if len(found) == 2 and found[0] != found[1]:
+        sections[1].fail("dedupEnabled", f"differs from {sections[0].source}: dedup holds over both halves alike.")
+    return found[0] if found else None
 
 
 def _sort_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
@@ -328,6 +346,7 @@ def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
         yield from retention_warnings(halves, half, time_column)
         yield from _custom_warnings(top.section("metadata").section("customConfigs"))
         yield from upsert_warnings(top.section("upsertConfig"))
+        yield from dedup_warnings(top.section(DEDUP))
         yield from _task_warnings(tasks_of(top), half)
         yield from connector_warnings(top)
         if half is Half.REALTIME and _has_stream_configs(top):

@@ -55,7 +55,7 @@ KEYS: dict[str, frozenset[str]] = {
 
 # By path of the section: the keys that are refused unless they are empty or off, and why.
 REFUSED: dict[str, dict[str, str]] = {
-    "": {"isDimTable": "dimension tables are not built yet", "dedupConfig": "dedup on the way in is not built yet"},
+    "": {"isDimTable": "dimension tables are not built yet"},
     "segmentsConfig": {"allowNullTimeValue": "a row whose time is null is rejected"},
     "tableIndexConfig": {"aggregateMetrics": "rows are stored as they come"},
     "ingestionConfig": {
@@ -79,7 +79,4 @@ def must_be_empty(top: Section) -> None:
 
 
 def _says_something(section: Section, key: str) -> bool:
-    value = section.doc.get(key)
-    if isinstance(value, dict) and key == "dedupConfig":
-        return str(value.get("dedupEnabled", True)).lower() == "true"
-    return section.has(key) and str(value).lower() != "false"
+    return section.has(key) and str(section.doc[key]).lower() != "false"

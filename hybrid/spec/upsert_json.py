@@ -9,22 +9,27 @@ from hybrid.spec.cron import Cron
 from hybrid.spec.document import Section, shown
 from hybrid.spec.schema import FieldSpec, Schema
 from hybrid.spec.table_config import ARRIVED, UpsertConfig
+from hybrid.spec.ttl import METADATA_TTL, metadata_warning, read_ttl
 from hybrid.spec.types import DataType
 
+DELETED_TTL = "deletedKeysTTL"
 MOVE_TASK = "RealtimeToOfflineSegmentsTask"
 
 _UPSERT_KEYS = {
-    "mode", "comparisonColumn", "comparisonColumns", "deleteRecordColumn",
+    "mode", "comparisonColumn", "comparisonColumns", "deleteRecordColumn", DELETED_TTL, METADATA_TTL,
     # How Pinot's servers keep their key maps; the answer is the same without.
     "hashFunction", "enableSnapshot", "snapshot", "enablePreload", "preload", "consistencyMode", "metadataManagerClass",
     "metadataManagerConfigs", "upsertViewRefreshIntervalMs", "newSegmentTrackingTimeMs",
-    "defaultPartialUpsertStrategy",
+    "defaultPartialUpsertStrategy", "enableDeletedKeysCompactionConsistency",
 }  # fmt: skip
 # In these types "higher" means the same to every engine.
 _COMPARABLE = {
     DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE,
     DataType.BIG_DECIMAL, DataType.TIMESTAMP, DataType.STRING,
 }  # fmt: skip
+
+# The difference of two values of these is a span.
+_MEASURABLE = _COMPARABLE - {DataType.STRING}
 
 
 def parse_upsert(section: Section, schema: Schema, time_column: str | None) -> UpsertConfig | None:
@@ -40,12 +45,15 @@ def parse_upsert(section: Section, schema: Schema, time_column: str | None) -> U
         hint = f'Add "primaryKeyColumns": [...] to the schema {schema.name}.'
         section.fail("mode", "upsert needs a primary key, and the schema has none.", hint=hint)
     comparison = _comparison_column(section, schema, time_column)
-    return UpsertConfig(comparison, _delete_column(section, schema))
+    ttl = _deleted_ttl(section, schema, comparison)
+    return UpsertConfig(comparison, _delete_column(section, schema), deleted_keys_ttl=ttl)
 
 
 def upsert_warnings(section: Section) -> Iterator[str]:
     """One warning for each key that has no effect. What is off says nothing."""
-    return (warning for key in section.doc if section.has(key) for warning in _one(section, key, _UPSERT_KEYS))
+    yield from (warning for key in section.doc if section.has(key) for warning in _one(section, key, _UPSERT_KEYS))
+    if section.has("mode") and section.doc["mode"] != "NONE" and read_ttl(section, METADATA_TTL):
+        yield metadata_warning(section, "one row of a key is seen")
 
 
 def column(section: Section, key: str, name: str, schema: Schema) -> FieldSpec:
@@ -85,6 +93,15 @@ def _delete_column(section: Section, schema: Schema) -> str | None:
     if field.data_type is not DataType.BOOLEAN or not field.single_value:
         section.fail(key, f"'{field.name}' is {field.data_type}; a delete marker is a BOOLEAN column with one value.")
     return field.name
+
+
+def _deleted_ttl(section: Section, schema: Schema, comparison: str) -> float:
+    """How far behind the highest comparison value a delete marker may go; 0: never."""
+    ttl = read_ttl(section, DELETED_TTL)
+    field = schema.find(comparison)
+    if ttl and field is not None and field.data_type not in _MEASURABLE:
+        section.fail(DELETED_TTL, f"is measured by '{comparison}', which is {field.data_type}. Name a number.")
+    return ttl
 
 
 def tasks_of(top: Section) -> Section:

@@ -138,7 +138,10 @@ class Decoder:
         return found[-1:] if self._places and len(keys) == 1 else found
 
     def _last_of_each(self, found: list[Outcome]) -> list[Outcome]:
-        """Without the rows that another one of the same message beats: by the comparison column, then by its place."""
+        """Without the rows that another one of the same message beats: by the comparison column, then by its place.
+
+        On a dedup table the first of a key stays.
+        """
         names, places = self._spec.schema.column_names, self._places
         upsert = self._spec.upsert
         compared = names.index(upsert.comparison_column) if upsert and upsert.comparison_column in names else None
@@ -147,6 +150,8 @@ class Decoder:
             if isinstance(one, Decoded):
                 of = tuple(one.values[place] for place in places)
                 best = winners.get(of)
+                if best is not None and upsert is not None and upsert.first_wins:
+                    continue
                 if best is None or compared is None or not _is_below(one.values[compared], best.values[compared]):
                     winners[of] = one
         kept = {id(one) for one in winners.values()}

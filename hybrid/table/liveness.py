@@ -1,10 +1,13 @@
 """Upsert over the whole table (R5): the order in which rows of one key win, as columns.
 
-The winner is the row that is greatest by the comparison value, then by arrival. The same order decides in DuckDB, in
-Spark and in the oracle, which is why it stands here once. A delete marker that wins hides its key.
+On an upsert table the winner is the row that is greatest by the comparison value, then by arrival; on a dedup table the
+one that is least by arrival: the first. The same order decides in DuckDB, in Spark and in the oracle, which is why it
+stands here once. A delete marker that wins hides its key.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.columns import ARRIVAL
@@ -15,9 +18,23 @@ REPLACEMENT_CONNECTOR = "~replacement"
 
 
 def winning_order(spec: TableSpec) -> tuple[str, ...]:
-    """Column names by which the winner of a key is greatest, most significant first. Upsert tables only."""
+    """Column names by which the winner of a key is greatest, or least where the `first_wins`, most significant first.
+
+    Upsert and dedup tables only.
+    """
     assert spec.upsert is not None
     return (spec.upsert.comparison_column, *ARRIVAL)
+
+
+def first_wins(spec: TableSpec) -> bool:
+    """Whether the least by the order wins, a null before all: on a dedup table."""
+    return spec.upsert is not None and spec.upsert.first_wins
+
+
+def winners_first_sql(spec: TableSpec, identifier: Callable[[str], str]) -> str:
+    """What follows ORDER BY so that the winner of a key comes first, in the SQL of DuckDB and Spark alike."""
+    how = "ASC NULLS FIRST" if first_wins(spec) else "DESC NULLS LAST"
+    return ", ".join(f"{identifier(name)} {how}" for name in dict.fromkeys(winning_order(spec)))
 
 
 def replacement_topic(act_number: int) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from hybrid.spec.table_config import BoundaryMode
+from hybrid.spec.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.table.boundary import INFINITE, PartitionKey
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
-from tests.oracle import Event, Oracle, winners
+from tests.oracle import Event, Oracle
 from tests.query.halves import Halves, ListTail, Row, orders_spec
 
 PARTITIONS = [PartitionKey("kafka", "orders", 0, 0), PartitionKey("kafka", "orders", 0, 1)]
@@ -64,7 +64,7 @@ class Life:
                 key=self.dice.randrange(6),
                 comparison=ts // 500 * 500 if self.halves.spec.upsert else ts,
                 timestamp=self.dice.randrange(4),
-                is_delete=bool(self.halves.spec.upsert) and self.dice.random() < 0.2,
+                is_delete=self.oracle.upsert and not self.oracle.dedup and self.dice.random() < 0.2,
                 is_bad=self.dice.random() < 0.1,
             )
             event = Event(**{**vars(event), "time": event.comparison if self.timed else None})
@@ -150,7 +150,7 @@ def check(life: Life, ask: Ask) -> None:
     key = life.dice.randrange(6)
     realtime = [event for event in life.oracle.produced if not event.is_bad]
     if life.oracle.upsert:
-        realtime = winners(realtime)
+        realtime = life.oracle.live(realtime)
     offline = [event for rows in life.oracle.offline.values() for event in rows]
     faces = {"orders": life.oracle.visible(limit=life.limit), "orders_REALTIME": realtime, "orders_OFFLINE": offline}
     for table, events in faces.items():
@@ -168,10 +168,12 @@ def check(life: Life, ask: Ask) -> None:
 
 
 def live(folder: Path, ask: Ask, kind: str, seed: int) -> None:
-    upsert, pinot = "upsert" in kind, "pinot" in kind
+    dedup, pinot = "dedup" in kind, "pinot" in kind
+    upsert = dedup or "upsert" in kind
     spec = orders_spec(upsert=upsert, deletes=upsert, time_column=None if kind == "timeless" else "ts")
+    spec = replace(spec, upsert=UpsertConfig(ARRIVED, first_wins=True)) if dedup else spec
     halves = Halves.create(folder, replace(spec, boundary_lag_ms=LAG), BoundaryMode.PINOT if pinot else None)
-    life = Life(halves, Oracle(upsert=upsert), random.Random(f"{kind}-{seed}"))
+    life = Life(halves, Oracle(upsert=upsert, dedup=dedup), random.Random(f"{kind}-{seed}"))
     acts = [life.produce, life.commit, life.move, life.replace, life.set_boundary]
     steps = life.dice.choices(acts, [4, 3, 2, 1, 2 if pinot or "set" in kind else 0], k=25)
     for step, _ in groupby(steps):
@@ -182,6 +184,7 @@ def live(folder: Path, ask: Ask, kind: str, seed: int) -> None:
 
 
 KINDS = ["append", "upsert", "timeless", "append, set", "upsert, set", "append, pinot", "upsert, pinot"]
+KINDS += ["dedup", "dedup, set", "dedup, pinot"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from hybrid.errors import SpecError
-from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.table_config import (
+    ARRIVED,
+    BoundaryMode,
+    Half,
+    MergeType,
+    MoveConfig,
+    StreamConfig,
+    TableSpec,
+    UpsertConfig,
+)
 from hybrid.spec.table_json import parse_table
 
 Change = Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], object]
@@ -66,6 +75,31 @@ def test_upsert_with_concat_and_a_delete_column(parse: Parse) -> None:
     assert spec.upsert == UpsertConfig("amount", "gone")
     assert spec.move is not None and spec.move.merge_type is MergeType.CONCAT
     assert [warning.split(": ")[1] for warning in spec.warnings] == ["upsertConfig.metadataTTL"]
+
+
+def test_dedup_is_an_order_in_which_the_first_row_wins(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        realtime["dedupConfig"] = {"dedupEnabled": "true", "hashFunction": "MURMUR3", "preload": "ENABLE"}
+
+    spec = parse(change)
+    assert spec.upsert == UpsertConfig(ARRIVED, first_wins=True) and spec.primary_key == ("order_id",)
+    assert spec.move is not None and spec.move.merge_type is MergeType.LATEST
+    assert spec.warnings == ()
+
+
+def test_a_ttl_of_dedup_says_that_it_has_no_effect(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        realtime["dedupConfig"] = {"metadataTTL": 30000.5, "dedupTimeColumn": "ts", "frobnicate": 1}
+
+    warnings = parse(change).warnings
+    assert [warning.split(": ")[1] for warning in warnings] == ["dedupConfig.frobnicate", "dedupConfig.metadataTTL"]
+    assert "no effect" in warnings[1]
+
+
+def test_how_long_delete_markers_stay(parse: Parse) -> None:
+    config = {"mode": "FULL", "comparisonColumn": "amount", "deleteRecordColumn": "gone", "deletedKeysTTL": "2.5"}
+    spec = parse(lambda s, r, o: r.update(upsertConfig=config))
+    assert spec.upsert == UpsertConfig("amount", "gone", deleted_keys_ttl=2.5) and spec.warnings == ()
 
 
 def test_stream_settings(parse: Parse) -> None:
@@ -188,7 +222,28 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
         (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "deleteRecordColumn": "amount"}), ["BOOLEAN"]),
         (lambda s, r, o: (r.update(upsertConfig={"mode": "FULL"}), o.update(upsertConfig={"mode": "NONE"})),
          ["o.json: upsertConfig.mode: differs from r.json"]),
-        (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": True}), ["dedupConfig", "cannot be honoured"]),
+        (lambda s, r, o: (s.pop("primaryKeyColumns"), r.update(dedupConfig={"dedupEnabled": True})),
+         ["r.json: dedupConfig.dedupEnabled: dedup needs a primary key"]),
+        (lambda s, r, o: r.update(dedupConfig={"hashFunction": "NONE"}, upsertConfig={"mode": "FULL"}),
+         ["r.json: upsertConfig.mode: dedupConfig is enabled too"]),
+        (lambda s, r, o: (r.update(dedupConfig={"dedupEnabled": True}), o.update(upsertConfig={"mode": "FULL"})),
+         ["o.json: upsertConfig.mode: dedupConfig is enabled too"]),
+        (lambda s, r, o: (r.update(dedupConfig={"dedupEnabled": True}), o.update(dedupConfig={"dedupEnabled": False})),
+         ["o.json: dedupConfig.dedupEnabled: differs from r.json"]),
+        (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": "maybe"}), ["neither true nor false"]),
+        (lambda s, r, o: (r["tableIndexConfig"].pop("streamConfigs"),
+                          r["metadata"]["customConfigs"].update({"hybrid.flows": "true"}),
+                          r.update(dedupConfig={"dedupEnabled": True})), ["r.json: dedupConfig.", "flows bring"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "deletedKeysTTL": "1d"}),
+         ["upsertConfig.deletedKeysTTL: '1d' is not a number from 0 on"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "metadataTTL": True}), ["metadataTTL: True is not"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "comparisonColumn": "order_status",
+                                                "deletedKeysTTL": 5}), ["'order_status', which is STRING"]),
+        (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": True, "metadataTTL": "1d"}),
+         ["dedupConfig.metadataTTL: '1d' is not a number from 0 on"]),
+        (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": True, "metadataTTL": -1}), ["metadataTTL: -1"]),
+        (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": True, "dedupTimeColumn": "tss"}),
+         ["dedupConfig.dedupTimeColumn: 'tss' is not a column", "'ts'"]),
         (lambda s, r, o: r.update(ingestionConfig={"transformConfigs": [{"columnName": "a"}]}), ["transformConfigs"]),
         (lambda s, r, o: r.update(ingestionConfig={"enrichmentConfigs": [{}]}), ["enrichmentConfigs"]),
         (lambda s, r, o: r["tableIndexConfig"].update(aggregateMetrics=True), ["aggregateMetrics"]),

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from hybrid.errors import SpecError
 from hybrid.spec.ddl import parse_ddl
+from hybrid.spec.table_config import ARRIVED, TableSpec, UpsertConfig
 from hybrid.spec.table_json import parse_table
 from hybrid.table.decode import Decoder
 from hybrid.table.outcome import Decoded, Rejected
@@ -16,10 +18,17 @@ DDL = """CREATE TABLE t (id BIGINT NOT NULL{key}, v INTEGER DEFAULT 7, at TIMEST
 
 
 def decoder(*, key: bool = False, time: bool = False, more: str = "", **config: Any) -> Decoder:
+    return Decoder(spec_of(key=key, time=time, more=more, **config))
+
+
+def spec_of(*, key: bool = False, time: bool = False, more: str = "", dedup: bool = False, **config: Any) -> TableSpec:
     lateness = " NOT NULL LATENESS INTERVAL 1 HOUR" if time else ""
     text = DDL.format(key=" PRIMARY KEY" if key else "", time=lateness, more=more, config=json.dumps(config))
     (found,) = parse_ddl(text, "t.sql")
-    return Decoder(parse_table(found.schema_doc, "t.sql", [(one, "t.sql") for one in found.configs]))
+    for one in found.configs if dedup else ():
+        one.pop("upsertConfig", None)
+        one["dedupConfig"] = {"dedupEnabled": True}
+    return parse_table(found.schema_doc, "t.sql", [(one, "t.sql") for one in found.configs])
 
 
 def outcome(one: Any) -> Any:
@@ -76,6 +85,16 @@ def test_of_one_key_the_last_of_a_message_stays() -> None:
     assert outcomes(decoder(array=True), message)[0] == (1, 5), "without a key all of them count"
     compared = decoder(key=True, array=True, more="'hybrid.comparisonColumn' = 'v',")
     assert (1, 5) in outcomes(compared, message.replace(b'{"delete": {"id": 1}}, ', b""))
+
+
+def test_on_a_dedup_table_the_first_of_a_message_stays() -> None:
+    spec = spec_of(key=True, dedup=True, array=True, update_format="raw")
+    assert spec.upsert == UpsertConfig(ARRIVED, first_wins=True)
+    message = b'[{"id": 1, "v": 5}, {"id": "x"}, {"id": 2}, {"id": 1, "v": 4}, {"id": 2, "v": 9}]'
+    said = outcomes(Decoder(spec), message)
+    assert (said[0], said[2]) == ((1, 5), (2, 7)) and len(said) == 3 and said[1].startswith("Record 2 of 5")
+    with pytest.raises(SpecError, match="delete and update rows, and on a dedup table"):
+        spec_of(key=True, dedup=True, array=True)
 
 
 def test_batches_know_the_message_of_each_record() -> None:

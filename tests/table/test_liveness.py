@@ -1,19 +1,22 @@
 """The order in which rows of one key win, against the oracle's."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import TableSpec, UpsertConfig
+from hybrid.spec.table_config import ARRIVED, TableSpec, UpsertConfig
 from hybrid.spec.types import DataType
 from hybrid.table import columns
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic, winning_order
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic, winners_first_sql, winning_order
 from tests.oracle import Event
 
 SPEC = TableSpec(
     "t", Schema("t", (FieldSpec("version", DataType.LONG, FieldKind.METRIC),)), frozenset(), None, None, None,
     UpsertConfig("version"),
 )  # fmt: skip
+DEDUP = replace(SPEC, upsert=UpsertConfig(ARRIVED, first_wins=True))
 PLACES = st.tuples(
     st.sampled_from(["kafka", "live"]), st.sampled_from(["a", "b"]), st.integers(0, 1), st.integers(0, 2),
     st.integers(0, 5),
@@ -32,6 +35,18 @@ def test_the_order_is_the_oracles(one, other):
     first, second = ([stored(event)[name] for name in winning_order(SPEC)] for event in (one, other))
     assert (first < second) == (one.rank < other.rank)
     assert first != second or one.place == other.place, "no tie is left"
+
+
+@given(EVENTS, EVENTS)
+def test_on_a_dedup_table_arrival_alone_orders(one, other):
+    first, second = ([stored(event)[name] for name in winning_order(DEDUP)] for event in (one, other))
+    assert (first < second) == (one.rank[1:] < other.rank[1:])
+
+
+def test_the_direction_stands_in_the_sql():
+    assert winners_first_sql(SPEC, str).startswith("version DESC NULLS LAST, _hy_timestamp DESC NULLS LAST, ")
+    assert winners_first_sql(DEDUP, str).startswith("_hy_timestamp ASC NULLS FIRST, _hy_connector ASC NULLS FIRST")
+    assert winners_first_sql(DEDUP, str).count("_hy_timestamp") == 1
 
 
 @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,9}", fullmatch=True))

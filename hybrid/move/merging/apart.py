@@ -74,6 +74,11 @@ def kept_apart(
     return Apart(names, tuple(spans), hidden_from(spec, half) if leaves_out else None, _moved_until(half, step_ms))
 
 
+def is_awaited(layout: TableLayout, half: HalfSnapshot) -> bool:
+    """Whether rows wait to come to the half: of a backfill, however long ago it was planned, or a replacement."""
+    return bool(pushes.in_progress(layout)) or any(_to_correct(layout, one, half, 0) for one in plans.plan_ids(layout))
+
+
 def hidden_from(spec: TableSpec, half: HalfSnapshot) -> int | None:
     """The time from which on rows of OFFLINE are hidden, by mode pinot or a boundary set by hand; None: none is."""
     effective = half.effective_boundary(spec.boundary_lag_ms)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
+from hybrid.lake.winning import beats, best, order_struct, worst
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import winning_order
@@ -60,15 +61,15 @@ def _greatest_with_older(spec: TableSpec, going: DataFrame, staying: DataFrame) 
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    order = F.struct(*(quoted(name) for name in dict.fromkeys(winning_order(spec))))
+    order = order_struct(spec)
     key = F.struct(*(quoted(name) for name in spec.primary_key)).alias(_KEY)
     row = F.struct(*(_kept(spec, name, kind) for name, kind in going.dtypes)).alias(_ROW)
     up_to_its_time = Window.partitionBy(_KEY).orderBy(_TIME).rangeBetween(Window.unboundedPreceding, Window.currentRow)
     rows = going.select(key, row, order.alias(_ORDER), quoted(columns.TIME).alias(_TIME))
-    highest = F.max(_ORDER).over(up_to_its_time)
+    highest = best(spec, F.col(_ORDER)).over(up_to_its_time)
     greatest = rows.withColumn(_HIGHEST, highest).where(F.col(_ORDER) == F.col(_HIGHEST))
-    oldest = staying.groupBy(key).agg(F.min(order).alias(_LOW))
-    return greatest.join(oldest, _KEY).where(F.col(_LOW) < F.col(_ORDER)).select(f"{_ROW}.*")
+    oldest = staying.groupBy(key).agg(worst(spec, order).alias(_LOW))
+    return greatest.join(oldest, _KEY).where(beats(spec, F.col(_ORDER), F.col(_LOW))).select(f"{_ROW}.*")
 
 
 def _kept(spec: TableSpec, name: str, kind: str) -> Column:

@@ -17,7 +17,7 @@ from hybrid.spec.values import EPOCH
 from hybrid.table import columns
 from hybrid.table.boundary import Offsets, PartitionKey
 from hybrid.table.columns import ARRIVAL, OP, OP_DELETE
-from hybrid.table.liveness import winning_order
+from hybrid.table.liveness import first_wins, winning_order
 
 _TYPES = {
     DataType.INT: "pl.Int32",
@@ -165,10 +165,11 @@ def _living(reads: ViewReads) -> str:
     """Of an upsert table the newest row of each key, and where deletes net, what they leave; else nothing."""
     kept = f'pl.col("{OP}").ne_missing("{OP_DELETE}")'
     if reads.spec.upsert is not None:
-        key, order = list(reads.spec.primary_key), list(winning_order(reads.spec))
+        key, order = list(reads.spec.primary_key), list(dict.fromkeys(winning_order(reads.spec)))
+        least = first_wins(reads.spec)
         return (
-            "# The newest row of each key, unless it is a delete marker.\n"
-            f"stored = stored.sort({order!r}, descending=True, nulls_last=True)\n"
+            f"# The {'first' if least else 'newest'} row of each key, unless it is a delete marker.\n"
+            f"stored = stored.sort({order!r}, descending={not least}, nulls_last={not least})\n"
             f'stored = stored.unique({key!r}, keep="first", maintain_order=True).filter({kept})\n'
         )
     if not reads.scan.nets:

@@ -12,7 +12,7 @@ from hybrid.query.views.reads import Part, ViewReads
 from hybrid.spec.schema import FieldSpec
 from hybrid.table.columns import ARRIVAL, OP, OP_DELETE
 from hybrid.table.coverage_sql import below_sql, visible_offline_sql, visible_realtime_sql
-from hybrid.table.liveness import winning_order
+from hybrid.table.liveness import first_wins, winners_first_sql
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ def statement(reads: ViewReads, words: Words, sources: Sequence[Source]) -> str:
         kept = f"{not_deleted} AND _hy_place > _hy_deletes -- a delete takes one equal row away"
     else:
         key = ", ".join(words.identifier(name) for name in reads.spec.primary_key)
-        order = ", ".join(f"{words.identifier(name)} DESC NULLS LAST" for name in winning_order(reads.spec))
+        order, which = winners_first_sql(reads.spec, words.identifier), "first" if first_wins(reads.spec) else "newest"
         counted = f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS _hy_place"
-        kept = f"_hy_place = 1 AND {not_deleted} -- the newest row of each key, unless it is a delete marker"
+        kept = f"_hy_place = 1 AND {not_deleted} -- the {which} row of each key, unless it is a delete marker"
     ranked = f"SELECT *,\n    {counted}\n  FROM (\n{stored}\n  ) AS stored"
     return f"SELECT\n  {shown}\nFROM (\n  {ranked}\n) AS ranked\nWHERE {kept}"
 

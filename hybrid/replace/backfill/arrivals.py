@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING
 from hybrid.errors import DataError
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import segments_in_lineage
+from hybrid.lake.winning import best
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, KEY, LIVE, ORDER, Base
 from hybrid.replace.backfill.correction import SHARED, Correction
 from hybrid.replace.backfill.request import Request
 from hybrid.replace.diff import Difference, differences, key_struct
 from hybrid.replace.duplicates import refuse_duplicate_keys
+from hybrid.replace.first_places import in_first_places
 from hybrid.replace.places import place_in_files
 from hybrid.replace.plan import stage_markers
 from hybrid.replace.stage import Staged
 from hybrid.spec.table_config import Half
 from hybrid.table import columns
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR, first_wins, replacement_topic
 from hybrid.table.names import offline_segment, time_text, time_value
 from hybrid.table.plans import Counts
 
@@ -115,7 +117,12 @@ def _as_replacement(base: Base, staged: DataFrame) -> DataFrame:
         columns.PARTITION: F.lit(0),
         columns.TIMESTAMP: F.lit(latest or 0).cast("bigint"),
     }
-    return base.with_bucket(staged.withColumns(constants).select(*_stored_columns(base)))
+    fresh = base.with_bucket(staged.withColumns(constants).select(*_stored_columns(base)))
+    if not first_wins(base.spec):
+        return fresh
+    there = base.stored().where(quoted(columns.SEGMENT).isin(list(base.candidates)))
+    there = base.with_bucket(there).join(fresh.select(BUCKET).distinct(), BUCKET, "left_semi")
+    return base.with_bucket(in_first_places(base.spec, there, fresh.drop(BUCKET)))
 
 
 def fresh_topic(base: Base) -> str:
@@ -221,10 +228,9 @@ def _dead_on_arrival(base: Base, arrivals: _Arrivals, counts: Mapping[int, Count
     coming = arrivals.fresh.where(_IS_ROW).select(key_struct(base.spec)).distinct().count()
     live = sum(counts[bucket].rows_after for bucket in arrivals.reached if bucket in counts)
     if live < coming:
-        yield (
-            f"{counted(coming - live, 'key')} of the input will not show what the input says: another version has a "
-            f"higher {base.spec.upsert.comparison_column}."
-        )
+        higher = f"another version has a higher {base.spec.upsert.comparison_column}"
+        why = "another row of the key arrived first" if first_wins(base.spec) else higher
+        yield f"{counted(coming - live, 'key')} of the input will not show what the input says: {why}."
 
 
 def _refuse_outside(base: Base, request: Request, staged: Staged) -> None:
@@ -298,9 +304,9 @@ def _live_after(arrivals: _Arrivals) -> DataFrame:
     versions = base.elsewhere().unionByName(beyond.select(keyed, base.order.alias(ORDER)))
     versions = versions.unionByName(of_window.select(keyed, base.order.alias(ORDER)))
     keys = of_window.select(keyed).distinct()
-    best = versions.join(keys, KEY, "left_semi").groupBy(KEY).agg(F.max(ORDER).alias("_hy_best"))
+    won = versions.join(keys, KEY, "left_semi").groupBy(KEY).agg(best(spec, F.col(ORDER)).alias("_hy_best"))
     mine = of_window.withColumns({KEY: key_struct(spec), ORDER: base.order})
-    return mine.join(best, KEY).where(F.col(ORDER).eqNullSafe(F.col("_hy_best"))).drop(KEY, ORDER, "_hy_best")
+    return mine.join(won, KEY).where(F.col(ORDER).eqNullSafe(F.col("_hy_best"))).drop(KEY, ORDER, "_hy_best")
 
 
 def _counts(one: Difference) -> Counts:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hybrid.lake.kept import kept_acts
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import DataFile, HalfSnapshot, own_states
+from hybrid.lake.winning import best
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.diff import key_struct, order_columns
 from hybrid.replace.swap import rows_as_of, with_defaults
@@ -105,9 +106,10 @@ class Base:
         shown = self.shown().select(key_struct(self.spec).alias(KEY), self._ordered)
         versions = self.elsewhere().unionByName(shown)
         path = str(self.folder / "winners")
-        best = versions.join(keys, KEY, "left_semi").groupBy(KEY).agg(F.max(ORDER).alias(ORDER))
-        best.write.parquet(path)
-        return self.bench.spark.read.schema(best.schema).parquet(path)
+        of_key = versions.join(keys, KEY, "left_semi").groupBy(KEY)
+        won = of_key.agg(best(self.spec, F.col(ORDER)).alias(ORDER))
+        won.write.parquet(path)
+        return self.bench.spark.read.schema(won.schema).parquet(path)
 
     def elsewhere(self) -> DataFrame:
         """(KEY, ORDER) of the REALTIME rows that the boundary leaves visible."""

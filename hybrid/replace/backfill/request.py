@@ -99,7 +99,8 @@ def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
         )
     if kind is ChangeKind.KAFKA:
         _require_as_read(spec)
-    if kind is ChangeKind.ROWS and spec.upsert is not None and spec.upsert.comparison_column == ARRIVED:
+    latest = spec.upsert is not None and spec.upsert.comparison_column == ARRIVED and not spec.upsert.first_wins
+    if kind is ChangeKind.ROWS and latest:
         raise SpecError(
             f"Table '{spec.name}' shows the version of a key that arrived last: rows from files would arrive now, and "
             "win over newer versions in other buckets.",
@@ -113,6 +114,12 @@ def _require_as_read(spec: TableSpec) -> None:
         done = "round times" if spec.move.merge_type is MergeType.CONCAT else f"merge rows ({spec.move.merge_type})"
         raise SpecError(
             f"Moves of table '{spec.name}' {done}: what Kafka holds is not what OFFLINE holds.",
+            hint="hybrid backfill plan ... --input or --sql",
+        )
+    if spec.upsert is not None and spec.upsert.first_wins:
+        raise SpecError(
+            f"On dedup table '{spec.name}' corrected rows stand in the places of those that they correct: what Kafka "
+            "holds would undo them.",
             hint="hybrid backfill plan ... --input or --sql",
         )
     if spec.boundary_mode is BoundaryMode.PINOT:

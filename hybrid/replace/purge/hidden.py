@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.winning import beats, best
 from hybrid.replace.diff import key_struct, order_columns
 from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.scan import CONDEMNED, with_condemned
@@ -91,7 +92,7 @@ class Hidden:
             keyed = rows.withColumn(_KEY, key_struct(self._scene.spec))
             of_key = self._winners.withColumnRenamed(_KEY, "_hy_of_key")
             joined = keyed.join(of_key, keyed[_KEY].eqNullSafe(F.col("_hy_of_key")), "left")
-            beaten = F.coalesce(self._order < F.col(_TOP), F.lit(False))
+            beaten = F.coalesce(beats(self._scene.spec, F.col(_TOP), self._order), F.lit(False))
             alone = F.col(_MARKER) & F.coalesce(F.col(_REST) == 0, F.lit(False)) & self._takes_markers
             decided = joined.withColumn(GOES, F.col(_MATCH) & (hidden | beaten | alone))
         return self._with_rejected(decided) if half is Half.REALTIME else decided
@@ -129,12 +130,10 @@ class Hidden:
         versions = reduce(lambda one, other: one.unionByName(other), map(self._versions, self._halves))
         keys = versions.where(_MATCH).select(_KEY).distinct()
         going = F.col(_MATCH) & F.col(_MARKER)
-        top = F.max(F.when(F.col(_SHOWN), F.col(_ORDER)))
-        best = (
-            versions.join(keys, _KEY, "left_semi").groupBy(_KEY).agg(top.alias(_TOP), F.count_if(~going).alias(_REST))
-        )
-        best.write.parquet(str(self._folder))
-        return self._scene.bench.spark.read.schema(best.schema).parquet(str(self._folder))
+        top = best(self._scene.spec, F.when(F.col(_SHOWN), F.col(_ORDER)))
+        won = versions.join(keys, _KEY, "left_semi").groupBy(_KEY).agg(top.alias(_TOP), F.count_if(~going).alias(_REST))
+        won.write.parquet(str(self._folder))
+        return self._scene.bench.spark.read.schema(won.schema).parquet(str(self._folder))
 
     def _versions(self, half: Half) -> DataFrame:
         """All stored versions of a half, and whether the boundary shows them."""

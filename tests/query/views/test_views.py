@@ -22,7 +22,7 @@ from hybrid.query.tail import NoTail
 from hybrid.query.views.view import ENGINES, table_view
 from hybrid.spec.schema import FieldKind, FieldSpec
 from hybrid.spec.schema_json import default_null
-from hybrid.spec.table_config import BoundaryMode, Half
+from hybrid.spec.table_config import ARRIVED, BoundaryMode, Half, UpsertConfig
 from hybrid.spec.types import DataType
 from hybrid.table.boundary import INFINITE, Boundary
 from tests.query.conftest import NOW_MS
@@ -84,6 +84,17 @@ def upsert(folder: Path) -> Halves:
     halves.commit_realtime(
         [marked[1], row(3, 107, 10, "tie", values=live), row(5, 400, 11, values=live)], offsets={KEY: 12}
     )
+    return halves
+
+
+def dedup(folder: Path) -> Halves:
+    """Keys whose first row has the highest time, ties of timestamps, and a marker in the place of a first row."""
+    spec = replace(orders_spec(upsert=True), upsert=UpsertConfig(ARRIVED, first_wins=True))
+    halves = Halves.create(folder, spec)
+    rows = [row(n % 4, 100 - n, n, f"v{n}", timestamp_ms=n // 2) for n in range(8)]
+    halves.commit_realtime(rows, offsets={KEY: 8})
+    moved = [rows[0], replace(rows[1], op="delete"), rows[6]]
+    halves.commit_offline([replace(one, segment="o") for one in moved], Boundary(101, {KEY: 7}))
     return halves
 
 
@@ -160,6 +171,7 @@ TABLES: dict[str, tuple[Callable[[Path], Halves], str | None]] = {
     "append": (append, None),
     "upsert": (upsert, None),
     "upsert before": (upsert, "orders[OFFLINE=0 REALTIME=1]"),
+    "dedup": (dedup, None),
     "nets": (nets, None),
     "pinot": (pinot, None),
     "untimed": (untimed, None),

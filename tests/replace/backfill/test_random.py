@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.revert import revert_backfill
+from hybrid.spec.table_config import ARRIVED, UpsertConfig
 from hybrid.table.plans import total
 from tests.query.halves import Row
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
@@ -25,9 +26,13 @@ Values = tuple[int, str, float, int]
 
 @dataclass
 class Told:
-    """A table by Python lists: every stored row with what decides its key, newest arrival last."""
+    """A table by Python lists: every stored row with what decides its key, the greatest wins.
+
+    On a dedup table that is how early a row arrived.
+    """
 
     upsert: bool
+    dedup: bool = False
     rows: list[tuple[tuple[Any, ...], Values, bool]] = field(default_factory=list)  # (order, values, deleted)
 
     def visible(self) -> list[Values]:
@@ -41,8 +46,11 @@ class Told:
         return sorted(values for _, values, deleted in winners.values() if not deleted)
 
 
-def _life(dice: random.Random, bench: Workbench, folder: Path, upsert: bool) -> tuple[Lab, Told]:
-    lab, told = Lab.create(bench, folder, lab_spec(upsert=upsert, deletes=upsert)), Told(upsert)
+def _life(dice: random.Random, bench: Workbench, folder: Path, kind: str) -> tuple[Lab, Told]:
+    dedup, upsert = kind == "dedup", kind == "upsert"
+    spec = lab_spec(upsert=upsert or dedup, deletes=upsert)
+    spec = replace(spec, upsert=UpsertConfig(ARRIVED, first_wins=True)) if dedup else spec
+    lab, told = Lab.create(bench, folder, spec), Told(upsert or dedup, dedup)
     offset = 0
     for number in range(dice.randrange(3, 7)):
         low = dice.randrange(0, LAST - BUCKET)
@@ -53,12 +61,13 @@ def _life(dice: random.Random, bench: Workbench, folder: Path, upsert: bool) -> 
             values = (key, dice.choice("abc"), float(dice.randrange(5)), ts)
             more: dict[str, Any] = {"gone": gone, "op": "delete" if gone else "row"} if upsert else {}
             rows.append(row(key, ts, values[2], values[1], **{**more, "offset": offset}))
-            told.rows.append(((ts, 0, "kafka", offset), values, gone))
+            told.rows.append(((-offset,) if dedup else (ts, 0, "kafka", offset), values, gone))
             offset += 1
         lab.lay(f"orders_{number}", *rows, until=LAST)
     live = [row(key, LAST + key, 7.0, offset=2_000_000 + key, **({"gone": False} if upsert else {})) for key in (1, 30)]
     lab.halves.commit_realtime(live)
-    told.rows += [((one.time_ms, 0, "kafka", one.offset), _values(one.values), False) for one in live]  # type: ignore[misc]
+    orders = [(-one.offset,) if dedup else (one.time_ms, 0, "kafka", one.offset) for one in live]  # type: ignore[operator]
+    told.rows += [(order, _values(one.values), False) for order, one in zip(orders, live, strict=True)]
     return lab, told
 
 
@@ -68,7 +77,7 @@ def _values(found: Mapping[str, Any]) -> Values:
 
 def _correct(dice: random.Random, lab: Lab, told: Told, start: int, end: int) -> tuple[Any, Told, int]:
     """A random plan, the table as it should be then, and how many rows an update changes."""
-    after, changed = Told(told.upsert), 0
+    after, changed = Told(told.upsert, told.dedup), 0
     live = Counter(told.visible())
     kind = dice.choice(["update", "delete", "rows"])
     customer = dice.choice("abc")
@@ -105,7 +114,7 @@ def _arriving(dice: random.Random, lab: Lab, told: Told, start: int, end: int) -
     ]
     plan = lab.plan(start, end, rows=documents)
     reached = {_bucket(ts, start) for ts in times}
-    after = Told(told.upsert)
+    after, places = Told(told.upsert, told.dedup), dict[int, tuple[Any, ...]]()
     coming = {values[0] for values in new}
     for order, values, deleted in told.rows:
         inside = start <= values[3] < end and _bucket(values[3], start) in reached
@@ -113,7 +122,11 @@ def _arriving(dice: random.Random, lab: Lab, told: Told, start: int, end: int) -
             after.rows.append((order, values, deleted))
         elif told.upsert and values[0] not in coming:
             after.rows.append((order, values, True))  # a marker in its place
-    after.rows += [((values[3], 1, "~", n), values, False) for n, values in enumerate(new)]
+        else:
+            places[values[0]] = max(order, places.get(values[0], order))
+    for number, values in enumerate(new):
+        order = places.get(values[0], (-10_000_000,)) if told.dedup else (values[3], 1, "~", number)
+        after.rows.append((order, values, False))
     return plan, after
 
 
@@ -121,11 +134,13 @@ def _bucket(ts: int, start: int) -> int:
     return max(ts // BUCKET * BUCKET, start)
 
 
-@pytest.mark.parametrize("upsert", [False, True], ids=["append", "upsert"])
-@pytest.mark.parametrize("seed", range(4))
-def test_plan_staged_query_swap_and_revert_agree(seed: int, upsert: bool, workbench: Workbench, tmp_path: Path) -> None:
-    dice = random.Random(f"{seed}-{upsert}")
-    lab, told = _life(dice, workbench, tmp_path, upsert)
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [*((seed, kind) for seed in range(4) for kind in ("append", "upsert")), (2, "dedup"), (6, "dedup")],
+)
+def test_plan_staged_query_swap_and_revert_agree(seed: int, kind: str, workbench: Workbench, tmp_path: Path) -> None:
+    dice = random.Random(f"{seed}-{kind == 'upsert'}")
+    lab, told = _life(dice, workbench, tmp_path, kind)
     before = lab.rows()
     assert before == told.visible()
     start, end = sorted(dice.sample(range(0, LAST + 1, 250), 2))
