@@ -14,7 +14,7 @@ from hybrid.catalog.definitions import Definition
 from hybrid.creation import lay_halves, settle_boundary_mode
 from hybrid.errors import SpecError
 from hybrid.lake.log import open_half
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.table_config import Half, Partial, TableSpec, UpsertConfig
 
 if TYPE_CHECKING:
     from hybrid.api import Creation, Hybrid
@@ -65,7 +65,7 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
         "its columns": before.schema.fields == after.schema.fields,
         "its primary key": before.schema.primary_key == after.schema.primary_key,
         "its time column": before.time_column == after.time_column,
-        "its upsert settings": before.upsert == after.upsert,
+        "its upsert settings": _without_strategies(before) == _without_strategies(after),
         "its topic": topic is None or (after.stream is not None and after.stream.topic == topic),
         "its connectors": _keeps_connectors(before, after),
         "its halves": before.halves <= after.halves,
@@ -77,6 +77,12 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
                 f"Table '{before.name}' holds rows under {what}, which cannot be changed. Nothing was changed.",
                 hint="Create a table of another name.",
             )
+
+
+def _without_strategies(spec: TableSpec) -> UpsertConfig | None:
+    """The upsert settings that rows are stored under; strategies fold them when they are asked for."""
+    upsert = spec.upsert
+    return upsert if upsert is None or upsert.partial is None else replace(upsert, partial=Partial())
 
 
 def _keeps_connectors(before: TableSpec, after: TableSpec) -> bool:

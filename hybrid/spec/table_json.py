@@ -21,6 +21,7 @@ from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.merge_json import MERGE_TASK, merge_warnings, parse_merge_schedule, parse_merges
+from hybrid.spec.named_column import column
 from hybrid.spec.period import parse_period
 from hybrid.spec.retention_json import (
     RETENTION_SCHEDULE,
@@ -43,7 +44,6 @@ from hybrid.spec.task_schedules import (
 from hybrid.spec.types import DataType
 from hybrid.spec.upsert_json import (
     MOVE_TASK,
-    column,
     move_warnings,
     parse_move,
     parse_upsert,
@@ -76,13 +76,15 @@ def parse_table(
     halves = _by_half(configs)
     _check_honoured(halves)
     time_column = _time_column(halves, schema)
-    upsert = _upsert(halves, schema, time_column)
+    null_handling = _null_handling(halves, schema)
+    upsert = _upsert(halves, schema, time_column, null_handling)
+    merges_keys = upsert is not None and not upsert.folds
     realtime, offline = halves.get(Half.REALTIME), halves.get(Half.OFFLINE)
     connectors = parse_connectors(realtime, brokers=brokers) if realtime else ()
     if offline and offline.has("connectors"):
         offline.fail("connectors", "stand in the REALTIME config, those that bring history too.")
     task = tasks_of(realtime) if realtime else None
-    move = parse_move(task.section(MOVE_TASK), upsert is not None) if task and MOVE_TASK in task.doc else None
+    move = parse_move(task.section(MOVE_TASK), merges_keys) if task and MOVE_TASK in task.doc else None
     stream = _stream(realtime, connectors, halves, brokers) if realtime else None
     batch = parse_batch_ingestion(offline) if offline else BatchIngestion()
     retention = parse_retention(halves, time_column)
@@ -96,13 +98,13 @@ def parse_table(
         upsert=upsert,
         sort_columns=_sort_columns(halves, schema),
         index_columns=_index_columns(halves, schema),
-        null_handling=_null_handling(halves, schema),
+        null_handling=null_handling,
         ingestion={half: parse_ingestion(top, schema) for half, top in halves.items()},
         boundary_mode=_boundary_mode(halves),
         revert_window_ms=_revert_window_ms(halves),
         retention=retention,
         retention_schedule=parse_retention_schedule(halves, retention),
-        merge_levels=parse_merges(offline, upsert is not None, time_column),
+        merge_levels=parse_merges(offline, merges_keys, time_column),
         merge_schedule=parse_merge_schedule(offline),
         compaction=parse_compaction({half: tasks_of(top) for half, top in halves.items()}, upsert is not None),
         vacuum_schedule=parse_upkeep_schedule(halves, VACUUM_SCHEDULE, VACUUM_DEFAULT),
@@ -119,21 +121,30 @@ def parse_table(
         offline_doc=offline.doc if offline else None,
         warnings=(*schema.warnings, *_warnings(halves, time_column)),
     )
-    _check_dedup(spec, halves)
+    _check_concat(spec, halves)
     if realtime:
         _check_datagens(realtime, spec)
     return spec
 
 
-def _check_dedup(spec: TableSpec, halves: Halves) -> None:
-    message = "'dedup' would change what deletes leave: of equal rows they take away one each. Use concat."
-    if not spec.nets_deletes:
+def _check_concat(spec: TableSpec, halves: Halves) -> None:
+    """SpecError where rows would be merged that all count."""
+    why = "would change what deletes leave: of equal rows they take away one each" if spec.nets_deletes else None
+    if spec.folds:
+        why = "would leave out rows that upsert folds when they are asked for, all rows of a key"
+    if why is None:
         return
-    if spec.move is not None and spec.move.merge_type is MergeType.DEDUP:
-        tasks_of(halves[Half.REALTIME]).section(MOVE_TASK).fail("mergeType", message)
+    if spec.move is not None and spec.move.merge_type is not MergeType.CONCAT:
+        section = tasks_of(halves[Half.REALTIME]).section(MOVE_TASK)
+        section.fail("mergeType", f"'{spec.move.merge_type}' {why}. Use concat.")
     for level in spec.merge_levels:
-        if level.merge_type is MergeType.DEDUP:
-            tasks_of(halves[Half.OFFLINE]).section(MERGE_TASK).fail(f"{level.name}.mergeType", message)
+        if level.merge_type is not MergeType.CONCAT:
+            section = tasks_of(halves[Half.OFFLINE]).section(MERGE_TASK)
+            section.fail(f"{level.name}.mergeType", f"'{level.merge_type}' {why}. Use concat.")
+    if spec.folds and spec.compaction is not None:
+        section = next(tasks_of(top) for top in halves.values() if COMPACTION_TASK in tasks_of(top).doc)
+        message = "cannot run here: no row is superseded where all rows of a key are folded. Remove the task."
+        section.fail(COMPACTION_TASK, message)
 
 
 def raw_table_name(name: str) -> str:
@@ -203,12 +214,12 @@ def _check_schema_name(section: Section, schema: Schema) -> None:
         section.fail("schemaName", f"'{name}' is not the schema that was given, '{schema.name}'.")
 
 
-def _upsert(halves: Halves, schema: Schema, time_column: str | None) -> UpsertConfig | None:
+def _upsert(halves: Halves, schema: Schema, time_column: str | None, null_handling: bool) -> UpsertConfig | None:
     found: list[tuple[Section, UpsertConfig | None]] = []
     for half in (Half.REALTIME, Half.OFFLINE):
         if half in halves and halves[half].has("upsertConfig"):
             section = halves[half].section("upsertConfig")
-            found.append((section, parse_upsert(section, schema, time_column)))
+            found.append((section, parse_upsert(section, schema, time_column, null_handling)))
     if len(found) == 2 and found[0][1] != found[1][1]:
         found[1][0].fail("mode", f"differs from {found[0][0].source}: upsert holds over both halves alike.")
     return found[0][1] if found else None

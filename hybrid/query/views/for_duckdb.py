@@ -5,6 +5,7 @@ DuckDB without its delta extension cannot read a version, and a folder's Parquet
 
 from __future__ import annotations
 
+from hybrid.query import fold
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.types import duckdb_type
 from hybrid.query.views.python import commented, long_text
@@ -17,7 +18,7 @@ from hybrid.spec.types import DataType
 def duckdb_code(reads: ViewReads) -> str:
     """The code; `view` in it is a DuckDBPyRelation."""
     sources = [Source(part, _relation(reads, part), part.columns) for part in reads.parts.values()]
-    sql = statement(reads, Words(identifier, quoted, duckdb_type, _shown), sources)
+    sql = statement(reads, Words(identifier, quoted, duckdb_type, _shown, fold.DUCKDB), sources)
     return f"""{commented([*reads.header, "Needs: pip install duckdb"])}
 import duckdb
 
