@@ -136,6 +136,7 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
         *naming_warnings(run.job, staged.files),
         *_cut_warnings(run),
         *notices(results),
+        *plan.warnings,
     )
     names = (plan.segments_from, plan.segments_to)
     told: dict[str, object] = {"warnings": warnings, "expectations": results, "dry_run": run.dry_run}

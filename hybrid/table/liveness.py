@@ -15,8 +15,8 @@ REPLACEMENT_CONNECTOR = "~replacement"
 
 
 def winning_order(spec: TableSpec) -> tuple[str, ...]:
-    """Column names by which the winner of a key is greatest, most significant first. Upsert tables only."""
-    assert spec.upsert is not None
+    """Column names by which the winner of a key is greatest, most significant first. Tables that pick one only."""
+    assert spec.picks_winners and spec.upsert is not None
     return (spec.upsert.comparison_column, *ARRIVAL)
 
 
