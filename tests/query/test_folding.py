@@ -5,17 +5,24 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hybrid.errors import QueryError
 from hybrid.query.cache import answers, form, rows
+from hybrid.query.engine import QueryOptions, run
+from hybrid.query.prune import prunable_columns
+from hybrid.spec.schema import FieldKind, FieldSpec
+from hybrid.spec.table_config import Partial, Strategy, TableSpec, UpsertConfig
+from hybrid.spec.types import DataType
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from tests.folding import folded, folding_spec, some_values
 from tests.oracle import Event, Oracle
-from tests.query.halves import Halves
+from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.test_cached import BothWays
 from tests.query.test_simulation import BUCKET, PARTITIONS, Life
 
@@ -115,3 +122,93 @@ def live(folder: Path, form_of: str, seed: int) -> None:
             life.check(ask)
     life.check(ask)
     assert ask.cached > 0
+
+
+def folding(*columns: tuple[str, DataType, Strategy, bool], **options: Any) -> TableSpec:
+    """The orders table compared by ts, with a column for each strategy given: name, type, strategy, one value."""
+    extra = [FieldSpec(name, kind, FieldKind.METRIC, single) for name, kind, _, single in columns]
+    partial = Partial({name: strategy for name, _, strategy, _ in columns})
+    spec = orders_spec(upsert=True, deletes=True, extra=extra, **options)
+    return replace(spec, upsert=UpsertConfig("ts", "gone", partial=partial), null_handling=True)
+
+
+def rows_of(*rows: dict[str, Any]) -> list[Row]:
+    """Rows of key 1 in order of their offsets; `at` is the Kafka timestamp, `op` what they are."""
+    return [
+        Row(
+            {"order_id": 1, "customer": None, "amount": None, "gone": False, **one},
+            one["ts"],
+            offset,
+            timestamp_ms=one.pop("at", 0),
+            op=one.pop("op", "row"),
+        )
+        for offset, one in enumerate(rows)
+    ]
+
+
+def table_of(folder: Path, spec: TableSpec, rows: list[Row]) -> Halves:
+    halves = Halves.create(folder, spec)
+    halves.commit_realtime(rows, offsets={KEY: len(rows)})
+    return halves
+
+
+def test_a_late_row_below_the_value_of_its_key_is_ignored(tmp_path: Path) -> None:
+    """Also when its producer gives it an early Kafka timestamp: it arrived where its offset says."""
+    spec = folding(("n", DataType.LONG, Strategy.INCREMENT, True))
+    rows = rows_of(*({"ts": ts, "n": ts, "at": ts} for ts in (10, 30, 20)))
+    halves = table_of(tmp_path, spec, rows)
+    sql = "select ts, n, $offset, $segmentName from orders"
+    ask = BothWays()
+    assert ask(halves, "select ts, n from orders").rows == [(30, 40)]
+    found = run(sql, halves, QueryOptions(tail=ListTail()))
+    assert found.rows == [(30, 40, 1, "orders__0__0__20210924T0602Z")], "the last row that counts"
+
+
+def test_equal_values_count_in_the_order_in_which_they_arrive(tmp_path: Path) -> None:
+    spec = folding(("last", DataType.STRING, Strategy.OVERWRITE, True), ("all", DataType.LONG, Strategy.APPEND, False))
+    rows = rows_of({"ts": 5, "last": "a", "all": [2, 1]}, {"ts": 5, "last": None, "all": None}, {"ts": 5, "all": [1]})
+    assert BothWays()(table_of(tmp_path, spec, rows), 'select "last", "all" from orders').rows == [("a", [2, 1, 1])]
+
+
+def test_a_deleted_key_begins_anew_and_not_below_what_it_had_reached(tmp_path: Path) -> None:
+    spec = folding(("n", DataType.LONG, Strategy.INCREMENT, True))
+    shown = []
+    rows: list[dict[str, Any]] = []
+    for number, (ts, op) in enumerate([(10, "row"), (20, "delete"), (15, "row"), (20, "row"), (19, "delete")]):
+        rows.append({"ts": ts, "n": 2**number, "op": op, "gone": op == "delete"})
+        halves = table_of(tmp_path / str(number), spec, rows_of(*(dict(one) for one in rows)))
+        shown.append(BothWays()(halves, "select n from orders").rows)
+    assert shown == [[(1,)], [], [], [(8,)], [(8,)]]
+
+
+def test_a_list_that_nothing_was_united_with_stays_as_it_came(tmp_path: Path) -> None:
+    spec = folding(("u", DataType.STRING, Strategy.UNION, False))
+    first, second = {"ts": 1, "u": ["b", "a", "b"]}, {"ts": 2, "u": ["c", "a"]}
+    one, both = (
+        table_of(tmp_path / "1", spec, rows_of(dict(first))),
+        table_of(tmp_path / "2", spec, rows_of(first, second)),
+    )
+    assert BothWays()(one, "select u from orders").rows == [(["b", "a", "b"],)]
+    assert BothWays()(both, "select u from orders").rows == [(["a", "b", "c"],)]
+
+
+@pytest.mark.parametrize("kind", [DataType.INT, DataType.LONG, DataType.BIG_DECIMAL])
+def test_a_sum_that_does_not_fit_its_column_is_an_error(tmp_path: Path, kind: DataType) -> None:
+    """Pinot wraps it around."""
+    most: Any = {DataType.INT: 2**31 - 1, DataType.LONG: 2**63 - 1, DataType.BIG_DECIMAL: Decimal(10) ** 20 - 1}[kind]
+    spec = folding(("n", kind, Strategy.INCREMENT, True))
+    halves = table_of(tmp_path, spec, rows_of({"ts": 1, "n": most}, {"ts": 2, "n": type(most)(1)}))
+    options = QueryOptions(tail=ListTail())
+    with pytest.raises(QueryError) as caught:
+        run("select n from orders", halves, options)
+    assert caught.value.pinot_code == 200
+    assert run("select ts from orders", halves, options).rows == [(2,)]
+
+
+def test_only_the_key_rules_files_out(tmp_path: Path) -> None:
+    spec = folding(("n", DataType.LONG, Strategy.MAX, True))
+    assert prunable_columns(spec) == ["order_id"]
+    halves = table_of(tmp_path, spec, rows_of({"ts": 1, "n": 9}))
+    halves.commit_realtime([replace(rows_of({"ts": 2, "n": 1})[0], offset=1)], offsets={KEY: 2})
+    assert BothWays()(halves, "select n from orders where ts = 2 and order_id = 1").rows == [(9,)]
+    assert BothWays()(halves, "select n from orders where n = 1").rows == []
