@@ -17,7 +17,7 @@ from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
 from hybrid.spec.evolution import column_change, with_kept_defaults
-from hybrid.spec.table_config import Half, TableSpec, UpsertConfig
+from hybrid.spec.table_config import Half, Partial, TableSpec, UpsertConfig
 
 if TYPE_CHECKING:
     from hybrid.api import Creation, Hybrid
@@ -100,7 +100,7 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
         "its way of keeping nulls": before.null_handling == after.null_handling,
         "its primary key": before.schema.primary_key == after.schema.primary_key,
         "its time column": before.time_column == after.time_column,
-        "its upsert settings": _order(before) == _order(after),
+        "its upsert settings": _stored_under(before) == _stored_under(after),
         "its topic": topic is None or (after.stream is not None and after.stream.topic == topic),
         "its connectors": _keeps_connectors(before, after),
         "its halves": before.halves <= after.halves,
@@ -114,9 +114,15 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
             )
 
 
-def _order(spec: TableSpec) -> UpsertConfig | None:
-    """What rows of a key are compared by. How long delete markers stay may change."""
-    return replace(spec.upsert, deleted_keys_ttl=0) if spec.upsert is not None else None
+def _stored_under(spec: TableSpec) -> UpsertConfig | None:
+    """The upsert settings that rows are stored under.
+
+    Strategies fold rows when they are asked for, and how long delete markers stay may change.
+    """
+    upsert = spec.upsert
+    if upsert is None:
+        return None
+    return replace(upsert, deleted_keys_ttl=0, partial=None if upsert.partial is None else Partial())
 
 
 def _keeps_connectors(before: TableSpec, after: TableSpec) -> bool:

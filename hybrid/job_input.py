@@ -79,6 +79,8 @@ def answered(
     # Of an old revision what comes after it does not matter, for that is what was asked for; but a purge does.
     is_past = AS_OF_OPTION in parse_statement(sql).options
     into = home.table(table)
+    if into.spec.folds:
+        _refuse_folded(table, sql, home.table_names())
     seen = into.half(Half.OFFLINE).version if is_past and Half.OFFLINE in into.spec.halves else None
     result = home.query(sql, options if tail is None else replace(options, tail=tail))
     _check_names(result)
@@ -113,6 +115,21 @@ def _fetched(home: Hybrid, job: JobSpec) -> Iterator[JobSpec]:
 def _is_wanted(job: JobSpec, below: str, address: str) -> bool:
     """Markers that writers leave beside their data count only when a pattern names them."""
     return job.matches(below, address) and bool(job.include or not PurePosixPath(below).name.startswith((".", "_")))
+
+
+def _refuse_folded(table: str, sql: str, names: list[str]) -> None:
+    """UsageError for folded rows, which would be put among those that they were made of, and count twice."""
+    from hybrid.sql.statement import parse_statement
+    from hybrid.sql.tables import resolve_tables
+
+    refs = resolve_tables(parse_statement(sql).tree, names)
+    if any(ref.table == table and ref.half is not Half.OFFLINE for ref in refs):
+        raise UsageError(
+            f"--sql: FROM {table} gives one row for each key, folded of all its rows: put in their place it would be "
+            "folded once more.",
+            hint=f"FROM {table}_OFFLINE gives the rows as they are stored. To correct them in their place: hybrid "
+            "backfill plan ... --update or --delete",
+        )
 
 
 def _check_names(result: QueryResult) -> None:

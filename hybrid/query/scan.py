@@ -2,6 +2,7 @@
 
 OFFLINE files that the boundary shows   UNION ALL   REALTIME files and tail that it does not cover
 then, on an upsert table: the winner of each key, and not the delete markers among the winners
+      on one that folds: the rows of each key, folded
       on a table without a key whose stream deletes: of equal rows as many as are inserted more often than deleted
 then: the user's columns in Pinot's order, and the virtual columns that are used
 """
@@ -15,6 +16,7 @@ from datetime import datetime
 
 from hybrid.lake.log import DataFile
 from hybrid.query.connection import identifier, quoted
+from hybrid.query.fold import folded_sql
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.spec.evolution import WIDER
 from hybrid.spec.schema import FieldSpec
@@ -57,14 +59,17 @@ FILE = "_hy_file"
 
 
 def stored_sql(scan: Scan) -> str:
-    """The visible rows with their hidden columns and FILE; on an upsert table the winner of each key, deletes too."""
+    """The visible rows with their hidden columns and FILE; of an upsert table the winner of each key, deletes too.
+
+    Of a table that folds, all rows that are folded.
+    """
     nothing = f"SELECT *, 0 AS {FILE} FROM ({_nothing(scan.spec)})"
     return f"SELECT * FROM ({' UNION ALL '.join(_parts(scan, numbered=True)) or nothing}){winners_sql(scan.spec)}"
 
 
 def winners_sql(spec: TableSpec, last: str = "") -> str:
-    """The QUALIFY that keeps the winner of each key; nothing on an append table. `last` decides between equal rows."""
-    if spec.upsert is None:
+    """The QUALIFY that keeps the winner of each key; nothing where all rows stay. `last` decides between equal rows."""
+    if not spec.picks_winners:
         return ""
     return f" QUALIFY row_number() OVER (PARTITION BY {_key_sql(spec)} ORDER BY {_order_sql(spec)}{last}) = 1"
 
@@ -82,6 +87,11 @@ def relation_sql(scan: Scan) -> str:
         return f"SELECT {columns}{virtual} FROM ({rows}) WHERE {_not_deleted()}"
     kept = "".join(f", {identifier(name)}" for name in sorted(scan.virtual))
     # Liveness before every filter (R5): the window stands inside, so nothing but the key can be filtered before it.
+    if scan.spec.folds:
+        names = [identifier(name) for name in sorted(scan.virtual)]
+        return (
+            f"SELECT {columns}{kept} FROM ({folded_sql(scan.spec, f'(SELECT *{virtual} FROM ({rows}))', last=names)})"
+        )
     return (
         f"SELECT {columns}{kept} FROM (SELECT *{virtual} FROM ({rows}){winners_sql(scan.spec)}) WHERE {_not_deleted()}"
     )

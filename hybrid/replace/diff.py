@@ -36,8 +36,9 @@ class Sample:
 class Difference:
     """`rows_*` count stored rows without delete markers.
 
-    With a primary key `added`, `removed` and `changed` count keys (the latest row of each); without one they are the
-    multiset difference of rows, and nothing is `changed`. `identical` holds when not even a marker differs.
+    With a primary key `added`, `removed` and `changed` count keys (the latest row of each). Without one, and where the
+    rows of a key are folded, they are the multiset difference of rows, and nothing is `changed`. `identical` holds when
+    not even a marker differs.
     """
 
     rows_before: int
@@ -79,7 +80,7 @@ def differences(spec: TableSpec, before: DataFrame, after: DataFrame, group: str
         found[row[group]] = Difference(*numbers, identical=identical)
     if all(one.identical for one in found.values()):
         return found
-    if spec.schema.primary_key:
+    if spec.schema.primary_key and not spec.folds:
         return {**found, **_by_key(spec, before, after, group, found)}
     samples = _multiset_samples(spec, rows.where(is_row & (weight != 0)), group)
     return {value: replace(one, samples=tuple(samples.get(value, ()))) for value, one in found.items()}
@@ -185,8 +186,8 @@ def latest(spec: TableSpec, rows: DataFrame, group: str) -> DataFrame:
 
 
 def order_columns(spec: TableSpec) -> list[Column]:
-    """By what the winning row of a key is greatest, or least; on a table without upsert, by time and arrival."""
-    order: Sequence[str] = winning_order(spec) if spec.upsert else (columns.TIME, *columns.ARRIVAL)
+    """By what the winning row of a key is greatest, or least; where none wins, by time and arrival."""
+    order: Sequence[str] = winning_order(spec) if spec.picks_winners else (columns.TIME, *columns.ARRIVAL)
     # Each once: where rows are compared by their arrival it stands twice, and no file holds two columns of one name.
     return [quoted(name) for name in dict.fromkeys(order)]
 

@@ -23,9 +23,10 @@ _FIRST, _SECOND = "_hy_first", "_hy_second"
 def refuse_duplicate_keys(spec: TableSpec, files: Sequence[InputFile], csv_format: CsvFormat, staged: Staged) -> None:
     """DataError, naming both places, when two rows have the same primary key and the same comparison value.
 
-    Rows of one key with different comparison values are its versions. On a dedup table the first of them is seen.
+    Rows of one key with different comparison values are its versions. On a dedup table the first of them is seen; where
+    rows are folded all of them count, in their order in the files.
     """
-    if spec.upsert is None or spec.upsert.first_wins:
+    if spec.upsert is None or not spec.picks_winners or spec.upsert.first_wins:
         return
     names = tuple(dict.fromkeys([*spec.primary_key, spec.upsert.comparison_column]))
     found = _first_pair(staged, names)

@@ -23,7 +23,7 @@ from hybrid.replace.first_places import hidden_by_earlier, in_first_places
 from hybrid.replace.lineage import entries_of, lineage_of
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.opening import closed
-from hybrid.replace.plan import refuse_unmoved, stage_markers
+from hybrid.replace.plan import refuse_unmoved, stage_markers, warn_ignored
 from hybrid.replace.pushing import user_columns
 from hybrid.replace.report import JobReport, report_of, sentence_of_job, shown
 from hybrid.replace.swap import NOT_YET, Arrival, Swap, commit_swap, newest_rows
@@ -124,6 +124,8 @@ class _End:
         refuse_swallowing(bench, spec, self.layout, base, old, after)
         found = difference(spec, before, after)
         results = self._checked(found)
+        realtime = open_half(self.layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
+        warnings += warn_ignored(bench, spec, base, realtime, old, fresh)
         names = (old, self._written(markers))
         sentence = sentence_of_job(*names, found, dry_run=False)
 
@@ -136,8 +138,11 @@ class _End:
         swap = Swap(self.entry.id, "replace", base, lineage, rows, lambda current: not self._come(current))
         version = commit_swap(bench, spec, self.layout, swap)
         told: dict[str, object] = {
-            "act": self.entry.id, "version": version, "expectations": results, "warnings": tuple(warnings),
-        }  # fmt: skip
+            "act": self.entry.id,
+            "version": version,
+            "expectations": results,
+            "warnings": tuple(warnings),
+        }
         return report_of(spec.name, names, found, sentence, **told)
 
     def _refuse_changed(self, base: HalfSnapshot) -> None:

@@ -23,10 +23,12 @@ _KEY, _ROW = "_hy_key", "_hy_row"
 def removed_winners(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
     """Stored rows of op `delete`: one for each key of `before` that `after` lacks, in the place of its latest row.
 
-    A marker that already stands in `before` is carried on in the same way.
+    A marker that already stands in `before` is carried on in the same way. Where rows are folded, these alone are.
     """
     from pyspark.sql import functions as F
 
+    if spec.folds:
+        return before.where(quoted(columns.OP) == columns.OP_DELETE)
     names = [name for name, _ in physical_columns(spec, Half.OFFLINE)]
     stored = F.struct(*(quoted(name) for name in names)).alias(_ROW)
     latest = (

@@ -14,6 +14,7 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.cover import Stretch, covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.first_places import hidden_by_earlier, in_first_places
+from hybrid.replace.ignored import compared, ignored_warnings
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.merged import refuse_merged
 from hybrid.replace.stage import FILE, Staged
@@ -98,8 +99,29 @@ def plan_job(
     to = tuple(target.name for target in targets if target.rows or target.name in marked)
     kept = tuple(name for name in gone.covered if name in marked)
     found = difference(spec, before, rows(NOT_YET))
-    warnings = hidden_by_earlier(bench, spec, layout, base, gone.replaced, fresh(NOT_YET))
-    return JobPlan(base, gone.replaced, (*to, *kept), found, rows, holds, stretch is not None, tuple(warnings))
+    fresh_rows = fresh(NOT_YET)
+    warnings = hidden_by_earlier(bench, spec, layout, base, gone.replaced, fresh_rows)
+    ignored = warn_ignored(bench, spec, base, realtime, gone.replaced, fresh_rows)
+    told = (*warnings, *ignored)
+    return JobPlan(base, gone.replaced, (*to, *kept), found, rows, holds, stretch is not None, told)
+
+
+def warn_ignored(
+    bench: Workbench,
+    spec: TableSpec,
+    base: HalfSnapshot,
+    realtime: HalfSnapshot | None,
+    replaced: Sequence[str],
+    fresh: DataFrame,
+) -> tuple[str, ...]:
+    """What a table that folds ignores of the rows `fresh`, which come in the place of segments, in words."""
+    if not spec.folds:
+        return ()
+    stored = newest_rows(bench, base)  # first: columns need a session
+    others = stored.where(~quoted(columns.SEGMENT).isin(list(replaced))).select(*compared(spec))
+    if realtime is not None:
+        others = others.unionByName(unmoved_rows(bench, spec, realtime, base).select(*compared(spec)))
+    return ignored_warnings(spec, fresh, others)
 
 
 @dataclass(frozen=True)

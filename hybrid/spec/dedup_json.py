@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from hybrid.spec.connectors import Connector
 from hybrid.spec.document import Section
+from hybrid.spec.named_column import column
 from hybrid.spec.schema import Schema
 from hybrid.spec.table_config import ARRIVED, MessageFormat, StreamConfig, UpsertConfig
 from hybrid.spec.ttl import METADATA_TTL, metadata_warning, read_ttl
-from hybrid.spec.upsert_json import column
 
 DEDUP = "dedupConfig"
 _TIME = "dedupTimeColumn"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybrid.spec.document import Section, shown
+from hybrid.spec.named_column import column
 from hybrid.spec.schema import FieldSpec, Schema
 from hybrid.spec.table_config import PartitionedColumn, PartitionFunction
 from hybrid.spec.types import DataType
-from hybrid.spec.upsert_json import column
 
 PARTITIONS = "segmentPartitionConfig"
 _COLUMNS = "columnPartitionMap"

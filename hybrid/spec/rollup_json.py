@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybrid.spec.document import Section
+from hybrid.spec.named_column import column
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
 from hybrid.spec.table_config import Aggregation, kept_for_average
 from hybrid.spec.types import DataType
-from hybrid.spec.upsert_json import column
 
 AGGREGATION_SUFFIX = ".aggregationType"
 _WHOLE = {DataType.INT, DataType.LONG}

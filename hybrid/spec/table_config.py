@@ -174,19 +174,62 @@ class CompactionConfig:
     schedule: Cron | None = None
 
 
+class Strategy(StrEnum):
+    """How PARTIAL upsert brings a column's values of one key together, in order of arrival; see docs/reference.md."""
+
+    OVERWRITE = "OVERWRITE"
+    FORCE_OVERWRITE = "FORCE_OVERWRITE"
+    IGNORE = "IGNORE"
+    INCREMENT = "INCREMENT"
+    MAX = "MAX"
+    MIN = "MIN"
+    APPEND = "APPEND"
+    UNION = "UNION"
+
+
+@dataclass(frozen=True)
+class Partial:
+    """PARTIAL upsert: the strategies of columns by name, and that of all others."""
+
+    strategies: Mapping[str, Strategy] = field(default_factory=dict)
+    default: Strategy = Strategy.OVERWRITE
+
+
 @dataclass(frozen=True)
 class UpsertConfig:
-    """FULL upsert: one row per primary key, the one with the highest comparison value.
+    """FULL upsert: one row per primary key, the one with the highest comparison value; or PARTIAL, with `partial`.
 
-    `delete_column` names a BOOLEAN column whose true value marks a delete marker. `first_wins`: dedup, where the row
-    that arrived first is seen instead; rows are compared by their arrival alone then. `deleted_keys_ttl` is how far
-    behind the highest comparison value, in its unit, a delete marker may go that hides nothing; 0: it stays.
+    `delete_column` names a BOOLEAN column whose true value marks a delete marker. With `further_comparison_columns`
+    each row has a value in one of them or in `comparison_column`, and is compared with that column's alone.
+    `first_wins`: dedup, where the row that arrived first is seen; rows are compared by their arrival alone then.
+    `deleted_keys_ttl` is how far behind the highest comparison value, in its unit, a delete marker may go that hides
+    nothing; 0: it stays.
     """
 
     comparison_column: str
     delete_column: str | None = None
+    further_comparison_columns: tuple[str, ...] = ()
+    partial: Partial | None = None
     first_wins: bool = False
     deleted_keys_ttl: float = 0
+
+    @property
+    def comparison_columns(self) -> tuple[str, ...]:
+        """All of them; mostly one."""
+        return (self.comparison_column, *self.further_comparison_columns)
+
+    @property
+    def folds(self) -> bool:
+        """Whether what a key shows is made of several of its rows, so that all of them are kept: docs/adr/0021."""
+        return self.partial is not None or bool(self.further_comparison_columns)
+
+    def strategy_of(self, name: str) -> Strategy:
+        """How the values of a column are brought together where rows are folded. Not asked of the primary key."""
+        if self.partial is None:
+            return Strategy.FORCE_OVERWRITE
+        if name in self.comparison_columns:
+            return Strategy.OVERWRITE
+        return self.partial.strategies.get(name, self.partial.default)
 
 
 @dataclass(frozen=True)
@@ -249,6 +292,16 @@ class TableSpec:
     def primary_key(self) -> tuple[str, ...]:
         """The primary key by which rows are upserted; empty on an append table."""
         return self.schema.primary_key if self.upsert else ()
+
+    @property
+    def folds(self) -> bool:
+        """Whether all rows of a key are kept and folded when they are asked for."""
+        return self.upsert is not None and self.upsert.folds
+
+    @property
+    def picks_winners(self) -> bool:
+        """Whether one stored row of each key is what queries show, so that the others may go."""
+        return self.upsert is not None and not self.upsert.folds
 
     @property
     def column_order(self) -> tuple[str, ...]:

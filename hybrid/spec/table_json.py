@@ -23,6 +23,7 @@ from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.merge_json import MERGE_TASK, merge_warnings, parse_merge_schedule, parse_merges
+from hybrid.spec.named_column import column
 from hybrid.spec.partition_json import parse_partitions, partition_warnings
 from hybrid.spec.period import parse_period
 from hybrid.spec.retention_json import (
@@ -44,7 +45,7 @@ from hybrid.spec.task_schedules import (
     parse_upkeep_schedule,
 )
 from hybrid.spec.types import DataType
-from hybrid.spec.upsert_json import MOVE_TASK, column, parse_upsert, tasks_of, upsert_warnings
+from hybrid.spec.upsert_json import MOVE_TASK, parse_upsert, tasks_of, upsert_warnings
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
@@ -71,13 +72,14 @@ def parse_table(
     halves = _by_half(configs)
     _check_honoured(halves)
     time_column = _time_column(halves, schema)
-    upsert = _upsert(halves, schema, time_column)
+    null_handling = _null_handling(halves, schema)
+    upsert = _upsert(halves, schema, time_column, null_handling)
     realtime, offline = halves.get(Half.REALTIME), halves.get(Half.OFFLINE)
     connectors = parse_connectors(realtime, brokers=brokers) if realtime else ()
     if offline and offline.has("connectors"):
         offline.fail("connectors", "stand in the REALTIME config, those that bring history too.")
     task = tasks_of(realtime) if realtime else None
-    rows = TableRows(schema, time_column, upsert is not None)
+    rows = TableRows(schema, time_column, upsert is not None and not upsert.folds)
     move = parse_move(task.section(MOVE_TASK), rows) if task and MOVE_TASK in task.doc else None
     stream = _stream(realtime, connectors, halves, brokers) if realtime else None
     batch = parse_batch_ingestion(offline) if offline else BatchIngestion()
@@ -92,7 +94,7 @@ def parse_table(
         upsert=upsert,
         sort_columns=_sort_columns(halves, schema),
         index_columns=_index_columns(halves, schema),
-        null_handling=_null_handling(halves, schema),
+        null_handling=null_handling,
         ingestion={half: parse_ingestion(top, schema) for half, top in halves.items()},
         boundary_mode=_boundary_mode(halves),
         revert_window_ms=_revert_window_ms(halves),
@@ -116,7 +118,7 @@ def parse_table(
         offline_doc=offline.doc if offline else None,
         warnings=(*schema.warnings, *_warnings(halves, time_column), *partition_warnings(offline, schema)),
     )
-    _check_deletes(spec, halves)
+    _check_all_kept(spec, halves)
     if upsert is not None and upsert.first_wins:
         top = next(top for top in halves.values() if top.has(DEDUP))
         refuse_not_first(top.section(DEDUP), stream, connectors, by_flows=spec.by_flows)
@@ -125,18 +127,24 @@ def parse_table(
     return spec
 
 
-def _check_deletes(spec: TableSpec, halves: Halves) -> None:
-    """Where each delete takes an equal row away, rows stay as many and as they came."""
-    if not spec.nets_deletes:
+def _check_all_kept(spec: TableSpec, halves: Halves) -> None:
+    """SpecError where rows would be merged or changed that all count."""
+    why = "would change what deletes leave: of equal rows they take away one each" if spec.nets_deletes else None
+    if spec.folds:
+        why = "would leave out or change rows that upsert folds when they are asked for, all rows of a key"
+    if why is None:
         return
     if spec.move is not None:
-        _check_keeps_rows(tasks_of(halves[Half.REALTIME]).section(MOVE_TASK), "", spec.move)
+        _check_keeps_rows(tasks_of(halves[Half.REALTIME]).section(MOVE_TASK), "", spec.move, why)
     for level in spec.merge_levels:
-        _check_keeps_rows(tasks_of(halves[Half.OFFLINE]).section(MERGE_TASK), f"{level.name}.", level)
+        _check_keeps_rows(tasks_of(halves[Half.OFFLINE]).section(MERGE_TASK), f"{level.name}.", level, why)
+    if spec.folds and spec.compaction is not None:
+        section = next(tasks_of(top) for top in halves.values() if COMPACTION_TASK in tasks_of(top).doc)
+        message = "cannot run here: no row is superseded where all rows of a key are folded. Remove the task."
+        section.fail(COMPACTION_TASK, message)
 
 
-def _check_keeps_rows(task: Section, prefix: str, config: BucketConfig) -> None:
-    why = "would change what deletes leave: of equal rows they take away one each"
+def _check_keeps_rows(task: Section, prefix: str, config: BucketConfig, why: str) -> None:
     if config.merge_type is not MergeType.CONCAT:
         task.fail(f"{prefix}mergeType", f"'{config.merge_type}' {why}. Use concat.")
     if config.round_ms is not None:
@@ -210,12 +218,12 @@ def _check_schema_name(section: Section, schema: Schema) -> None:
         section.fail("schemaName", f"'{name}' is not the schema that was given, '{schema.name}'.")
 
 
-def _upsert(halves: Halves, schema: Schema, time_column: str | None) -> UpsertConfig | None:
+def _upsert(halves: Halves, schema: Schema, time_column: str | None, null_handling: bool) -> UpsertConfig | None:
     found: list[tuple[Section, UpsertConfig | None]] = []
     for half in (Half.REALTIME, Half.OFFLINE):
         if half in halves and halves[half].has("upsertConfig"):
             section = halves[half].section("upsertConfig")
-            found.append((section, parse_upsert(section, schema, time_column)))
+            found.append((section, parse_upsert(section, schema, time_column, null_handling)))
     if len(found) == 2 and found[0][1] != found[1][1]:
         found[1][0].fail("mode", f"differs from {found[0][0].source}: upsert holds over both halves alike.")
     dedup = _dedup(halves, schema)

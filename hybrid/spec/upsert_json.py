@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hybrid.errors import suggestion
 from hybrid.spec.cron import Cron
-from hybrid.spec.document import Section, shown
-from hybrid.spec.schema import FieldSpec, Schema
+from hybrid.spec.document import Section
+from hybrid.spec.named_column import column
+from hybrid.spec.partial_json import (
+    COMPARABLE,
+    DEFAULT_STRATEGY,
+    STRATEGIES,
+    check_several,
+    parse_partial,
+)
+from hybrid.spec.schema import Schema
 from hybrid.spec.table_config import ARRIVED, UpsertConfig
 from hybrid.spec.ttl import METADATA_TTL, metadata_warning, read_ttl
 from hybrid.spec.types import DataType
@@ -20,33 +27,31 @@ _UPSERT_KEYS = {
     # How Pinot's servers keep their key maps; the answer is the same without.
     "hashFunction", "enableSnapshot", "snapshot", "enablePreload", "preload", "consistencyMode", "metadataManagerClass",
     "metadataManagerConfigs", "upsertViewRefreshIntervalMs", "newSegmentTrackingTimeMs",
-    "defaultPartialUpsertStrategy", "enableDeletedKeysCompactionConsistency",
-}  # fmt: skip
-# In these types "higher" means the same to every engine.
-_COMPARABLE = {
-    DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE,
-    DataType.BIG_DECIMAL, DataType.TIMESTAMP, DataType.STRING,
+    "enableDeletedKeysCompactionConsistency", STRATEGIES, DEFAULT_STRATEGY,
 }  # fmt: skip
 
 # The difference of two values of these is a span.
-_MEASURABLE = _COMPARABLE - {DataType.STRING}
+_MEASURABLE = COMPARABLE - {DataType.STRING}
 
 
-def parse_upsert(section: Section, schema: Schema, time_column: str | None) -> UpsertConfig | None:
-    """FULL upsert, or None for an append table."""
+def parse_upsert(section: Section, schema: Schema, time_column: str | None, null_handling: bool) -> UpsertConfig | None:
+    """FULL or PARTIAL upsert, or None for an append table."""
     if not section.doc:
         return None
     mode = section.choice("mode", ("FULL", "PARTIAL", "NONE"))
     if mode == "NONE":
         return None
-    if mode == "PARTIAL":
-        section.fail("mode", "'PARTIAL' is not built yet. Use FULL.")
     if not schema.primary_key:
         hint = f'Add "primaryKeyColumns": [...] to the schema {schema.name}.'
         section.fail("mode", "upsert needs a primary key, and the schema has none.", hint=hint)
-    comparison = _comparison_column(section, schema, time_column)
-    ttl = _deleted_ttl(section, schema, comparison)
-    return UpsertConfig(comparison, _delete_column(section, schema), deleted_keys_ttl=ttl)
+    first, *others = _comparison_columns(section, schema, time_column)
+    if others:
+        check_several(section, schema, (first, *others), time_column, null_handling)
+    partial = None
+    if mode == "PARTIAL":
+        partial = parse_partial(section, schema, (first, *others), null_handling)
+    ttl = _deleted_ttl(section, schema, first)
+    return UpsertConfig(first, _delete_column(section, schema), tuple(others), partial, deleted_keys_ttl=ttl)
 
 
 def upsert_warnings(section: Section) -> Iterator[str]:
@@ -56,33 +61,22 @@ def upsert_warnings(section: Section) -> Iterator[str]:
         yield metadata_warning(section, "one row of a key is seen")
 
 
-def column(section: Section, key: str, name: str, schema: Schema) -> FieldSpec:
-    """The field of the schema that `key` names. SpecError with the columns there are."""
-    field = schema.find(name)
-    if field is None:
-        near = suggestion(name, schema.column_names)
-        columns = ", ".join(schema.column_names)
-        section.fail(key, f"'{name}' is not a column of the schema '{schema.name}'.{near} Columns are: {columns}.")
-    return field
-
-
 def _one(section: Section, key: str, known: set[str]) -> Iterator[str]:
     return Section({key: section.doc[key]}, section.source, section.path).unknown(known)
 
 
-def _comparison_column(section: Section, schema: Schema, time_column: str | None) -> str:
+def _comparison_columns(section: Section, schema: Schema, time_column: str | None) -> tuple[str, ...]:
     key = "comparisonColumns" if section.has("comparisonColumns") else "comparisonColumn"
     names = section.texts(key) or ((time_column,) if time_column else ())
     if not names:
         section.fail(key, "is missing: without a time column, upsert needs to know which row is newer.")
     if names == (ARRIVED,):
-        return ARRIVED
-    if len(names) > 1:
-        section.fail(key, f"{shown(list(names))}: several comparison columns are not built yet. Name one.")
-    field = column(section, key, names[0], schema)
-    if field.data_type not in _COMPARABLE or not field.single_value:
-        section.fail(key, f"'{field.name}' is {field.data_type} and has no order. Name a number, TIMESTAMP or STRING.")
-    return field.name
+        return names
+    for field in [column(section, key, name, schema) for name in names]:
+        if field.data_type not in COMPARABLE or not field.single_value:
+            message = f"'{field.name}' is {field.data_type} and has no order. Name a number, TIMESTAMP or STRING."
+            section.fail(key, message)
+    return tuple(dict.fromkeys(names))
 
 
 def _delete_column(section: Section, schema: Schema) -> str | None:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from hybrid.spec.transforms import Transforms
 
 _MANY, _FEW = 1000, 50
+_AGAIN = (
+    "An earlier record of the message has the same key, and rows of a key are folded in order of their offsets: send "
+    "each in a message of its own."
+)
 
 
 class Decoder:
@@ -53,10 +57,12 @@ class Decoder:
         delete = spec.upsert.delete_column if spec.upsert else None
         self._delete = names.index(delete) if delete else None
         self._places = [names.index(name) for name in spec.primary_key]
+        compared = spec.upsert.comparison_columns if spec.upsert else ()
+        self._compared = [names.index(name) for name in compared] if len(compared) > 1 else []
         self._marker = marker_fields(spec, self._fields)
         plain = message is MessageFormat.RECORD and self._transforms is None
         self._is_plain = plain and not spec.ignores_case
-        is_short = self._is_plain and self._records is Records.ONE
+        is_short = self._is_plain and self._records is Records.ONE and not self._compared
         self._plain_records = PlainRecords(spec, self._fields) if is_short else None
 
     def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec, Half, MessageFormat]]:
@@ -70,7 +76,8 @@ class Decoder:
     def decode_all(self, payload: bytes | None, now_ms: int | None = None) -> list[Outcome]:
         """What becomes of each record in a message's value; of one key only the last that wins is kept.
 
-        The rows of a message share its offset, so what comes after what is settled here.
+        The rows of a message share its offset, so what comes after what is settled here. Where rows are folded all of
+        a key would count, in an order that nothing tells: the first is kept, and the others are rejected.
         """
         if self._records is Records.ONE:
             return [self.decode(payload, now_ms)]
@@ -83,6 +90,8 @@ class Decoder:
         numbered = [
             _numbered(one, number, len(found)) for number, of_record in enumerate(found, 1) for one in of_record
         ]
+        if self._spec.folds:
+            return self._first_of_each(numbered)
         return self._last_of_each(numbered) if self._spec.primary_key else numbered
 
     def _decode_each(self, payload: bytes | None, now_ms: int | None) -> list[Outcome]:
@@ -156,6 +165,17 @@ class Decoder:
                     winners[of] = one
         kept = {id(one) for one in winners.values()}
         return [one for one in found if not isinstance(one, Decoded) or id(one) in kept]
+
+    def _first_of_each(self, found: list[Outcome]) -> list[Outcome]:
+        """With a reason in the place of each row whose key an earlier one of the same message has."""
+        seen: set[tuple[object, ...]] = set()
+        kept: list[Outcome] = []
+        for number, one in enumerate(found, 1):
+            of = tuple(one.values[place] for place in self._places) if isinstance(one, Decoded) else None
+            again = of is not None and of in seen
+            kept.append(_numbered(Rejected(_AGAIN), number, len(found)) if again else one)
+            seen |= {of} if of is not None else set()
+        return kept
 
     def _step(self, step: Step, now_ms: int | None) -> Outcome:
         """The row that is inserted or deleted. A delete by key has the time of its message where it names none."""
@@ -253,6 +273,11 @@ class Decoder:
 
     def _finish(self, values: list[object]) -> Decoded | Rejected:
         row = tuple(values)
+        given = [place for place in self._compared if row[place] is not None]
+        if self._compared and len(given) != 1:
+            names = " and ".join(f"'{self._fields[place].name}'" for place in given or self._compared)
+            have = "have a value" if given else "are missing or null"
+            return Rejected(f"Columns {names} {have}: a row has a value in just one of the comparison columns.")
         is_delete = self._delete is not None and row[self._delete] is True
         if self._time is None or row[self._time] is None:  # a delete by key
             return Decoded(row, None, is_delete)

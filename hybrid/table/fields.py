@@ -66,7 +66,7 @@ def _why_required(spec: TableSpec, field: FieldSpec) -> str | None:
         return _NEVER_NULL
     if name in spec.primary_key:
         return "it is part of the primary key"
-    if spec.upsert and name == spec.upsert.comparison_column:
+    if spec.upsert and (name,) == spec.upsert.comparison_columns:
         return "it decides which row of a key is newest"
     return "it is NOT NULL" if field.is_required else None
 

@@ -20,9 +20,9 @@ REPLACEMENT_CONNECTOR = "~replacement"
 def winning_order(spec: TableSpec) -> tuple[str, ...]:
     """Column names by which the winner of a key is greatest, or least where the `first_wins`, most significant first.
 
-    Upsert and dedup tables only.
+    Tables that pick one only.
     """
-    assert spec.upsert is not None
+    assert spec.picks_winners and spec.upsert is not None
     return (spec.upsert.comparison_column, *ARRIVAL)
 
 

@@ -43,7 +43,11 @@ class BothWays:
             return expected
         assert found is not None
         self.cached += 1
-        assert sorted(found.rows) == sorted(expected.rows), (sql, str(found.revision), str(expected.revision))
+        assert sorted(map(repr, found.rows)) == sorted(map(repr, expected.rows)), (
+            sql,
+            str(found.revision),
+            str(expected.revision),
+        )
         assert (found.column_names, found.column_types) == (expected.column_names, expected.column_types)
         assert _read_on(found) == _read_on(expected)
         return found

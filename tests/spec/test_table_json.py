@@ -214,7 +214,7 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
         (lambda s, r, o: task(r).update(bucketTimePeriod="0h"), ["too short"]),
         (lambda s, r, o: task(r).update(schedule="0 0 0 30 2 ?"), ["r.json: task.", ".schedule: '0 0 0 30 2 ?' never"]),
         (lambda s, r, o: task(r).update(mergeType="roll"), ["mergeType: 'roll' is not known. Did you mean 'rollup'?"]),
-        (lambda s, r, o: r.update(upsertConfig={"mode": "PARTIAL"}), ["upsertConfig.mode: 'PARTIAL' is not built"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "PARTIAL"}), ["upsertConfig.mode: 'PARTIAL' needs nulls"]),
         (lambda s, r, o: (s.pop("primaryKeyColumns"), r.update(upsertConfig={"mode": "FULL"})), ["primary key"]),
         (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "comparisonColumn": "x"}), ["'x' is not a column"]),
         (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "comparisonColumns": ["ts", "amount"]}), ["several"]),

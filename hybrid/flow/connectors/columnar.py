@@ -34,7 +34,9 @@ class Columnar:
         config = spec.ingestion.get(Half.OFFLINE)
         shaped = config is not None and bool(config.transforms or config.filter_function)
         self._spec, self._wanted = spec, wanted
-        self._is_possible = not shaped and (spec.upsert is None or spec.upsert.delete_column is None)
+        upsert = spec.upsert
+        plain = upsert is None or (upsert.delete_column is None and not upsert.further_comparison_columns)
+        self._is_possible = not shaped and plain
 
     def convert(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], pa.Array] | None:
         """The user's columns and the time in ms, or None."""

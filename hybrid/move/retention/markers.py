@@ -1,5 +1,8 @@
 """Delete markers for winners that expire (R5): they stay for keys of which an older row stays anywhere.
 
+Where rows are folded no row is a winner, and rows that stay count by themselves. A delete marker that expires stays
+there while any row of its key does: what it took away must not come back.
+
 A marker stands in the place of a row that goes: in its segment, at its time, with what makes it win. So it is seen
 where the row was, and hides what the row hid. Of a key, each row gets one that is the greatest of those up to its time:
 under any limit in time the greatest that goes below it is among them. A marker that expires is such a row.
@@ -36,7 +39,8 @@ class Markers:
 
 def deciding(spec: TableSpec) -> list[Column]:
     """What is read of rows that stay: their key, what they are compared by, and whether they are markers."""
-    names = (*spec.primary_key, *winning_order(spec), columns.OP)
+    order = winning_order(spec) if spec.picks_winners else ()
+    names = (*spec.primary_key, *order, columns.OP)
     return [quoted(name) for name in dict.fromkeys(names)]
 
 
@@ -44,7 +48,8 @@ def stage_markers(spark: SparkSession, spec: TableSpec, going: DataFrame, stayin
     """The markers that rows `going` leave behind, staged in `folder`; of all others `staying` has what is deciding."""
     from pyspark.sql import functions as F
 
-    _greatest_with_older(spec, going, staying).write.parquet(str(folder))
+    chosen = _greatest_with_older if spec.picks_winners else _with_others
+    chosen(spec, going, staying).write.parquet(str(folder))
     staged = spark.read.schema(going.schema).parquet(str(folder))
     counts = {row[0]: int(row[1]) for row in staged.groupBy(columns.SEGMENT).count().collect()}
     is_marker = quoted(columns.OP) == columns.OP_DELETE
@@ -72,12 +77,23 @@ def _greatest_with_older(spec: TableSpec, going: DataFrame, staying: DataFrame) 
     return greatest.join(oldest, _KEY).where(beats(spec, F.col(_ORDER), F.col(_LOW))).select(f"{_ROW}.*")
 
 
+def _with_others(spec: TableSpec, going: DataFrame, staying: DataFrame) -> DataFrame:
+    """The markers of `going` of whose keys there is a row in `staying`."""
+    from pyspark.sql import functions as F
+
+    key = F.struct(*(quoted(name) for name in spec.primary_key)).alias(_KEY)
+    row = F.struct(*(_kept(spec, name, kind) for name, kind in going.dtypes)).alias(_ROW)
+    markers = going.where(quoted(columns.OP) == columns.OP_DELETE).select(key, row)
+    return markers.join(staying.select(key).distinct(), _KEY, "left_semi").select(f"{_ROW}.*")
+
+
 def _kept(spec: TableSpec, name: str, kind: str) -> Column:
     """A column of a marker: what it is found, compared and placed by. Other values have expired."""
     from pyspark.sql import functions as F
 
     if name == columns.OP:
         return F.lit(columns.OP_DELETE).alias(name)
-    deciding = {*spec.primary_key, *winning_order(spec), spec.time_column}
+    compared = spec.upsert.comparison_columns if spec.upsert is not None else ()
+    deciding = {*spec.primary_key, *compared, spec.time_column}
     keeps = name in deciding or name.startswith(columns.PREFIX)
     return quoted(name).alias(name) if keeps else F.lit(None).cast(kind).alias(name)

@@ -18,6 +18,7 @@ from hybrid.query.cache.rows import Served
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
+from hybrid.query.fold import folded_sql
 from hybrid.query.guard import check_statement
 from hybrid.query.plan import PLAN_OPTION, QueryTable, Relation, Rewritten, resolve, rewrite
 from hybrid.query.result import QueryResult, QueryStats
@@ -27,6 +28,7 @@ from hybrid.spec.types import DataType
 from hybrid.sql.predicates import comparisons_on
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.tables import TableRef
+from hybrid.table.columns import ARRIVAL, OP, OP_ROW
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -181,10 +183,24 @@ def _are_newest(tables: Sequence[CachedTable], served: Sequence[Served]) -> bool
 def _relations(rewritten: Rewritten, tables: Sequence[CachedTable], served: Sequence[Served]) -> Iterator[Relation]:
     by_name = {table.table.spec.name: one for table, one in zip(tables, served, strict=True)}
     for ref in rewritten.refs:
-        one = by_name[ref.table]
-        select = f"SELECT {_columns(rewritten, rewritten.tables[ref.table].spec, one)} FROM {one.relation}"
-        few = _few(ref, rewritten.tables[ref.table].spec, one.indexed)
+        one, spec = by_name[ref.table], rewritten.tables[ref.table].spec
+        few = _few(ref, spec, one.indexed)
+        if spec.folds:
+            rows = f"({_to_fold(spec, one, few)})"
+            yield Relation(f"SELECT {_columns(rewritten, spec, one)} FROM ({folded_sql(spec, rows)})", whole=bool(few))
+            continue
+        select = f"SELECT {_columns(rewritten, spec, one)} FROM {one.relation}"
         yield Relation(f"{select} WHERE {few}", whole=True) if few else Relation(select)
+
+
+def _to_fold(spec: TableSpec, served: Served, few: str | None) -> str:
+    """The rows of a table that folds, those of a few keys by `few`, delete markers among them."""
+    names = [*(identifier(field.name) for field in spec.schema.fields), *ARRIVAL]
+    where = f" WHERE {few}" if few else ""
+    parts = [f"SELECT {', '.join(names)}, '{OP_ROW}' AS {OP} FROM {served.relation}{where}"]
+    if served.marks is not None:
+        parts.append(f"SELECT {', '.join(names)}, {OP} FROM {served.marks}{where}")
+    return " UNION ALL ".join(parts)
 
 
 def _few(ref: TableRef, spec: TableSpec, indexed: Sequence[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 One relation holds what `FROM table` shows: on an append table every visible row, on an upsert table the winner of each
 key; keys whose winner is a delete marker stand in a second relation, so that an older row that comes late stays dead.
+Of a table that folds both hold all visible rows, which every statement folds anew.
 Rows lie newest first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index.
 
 What moves it on, each in one transaction:
@@ -23,7 +24,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
 from hybrid.query.cache.database import CacheDatabase, relation
@@ -42,9 +42,6 @@ from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME
 from hybrid.table.coverage_sql import frontier_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import OfflineState, RealtimeState
-
-if TYPE_CHECKING:
-    pass
 
 _HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 # How many keys are looked up by the index; more are found by reading the key column once.
@@ -66,10 +63,11 @@ class Served:
     """What the relation holds at one moment: which revision, and how much of it lies in segments.
 
     `indexed` are the columns by which a few rows are found at once; `enums` text columns of few values, as ENUM, whose
-    order is the texts'.
+    order is the texts'. `marks` holds delete markers that count when the rows are folded; None where there are none.
     """
 
     relation: str
+    marks: str | None
     indexed: Sequence[str]
     enums: Collection[str]
     revision: TableRevision
@@ -175,8 +173,8 @@ class CachedRows:
         with rows.offered(self._write, f"{self._name} stream") as (select, parameters), self._commit():
             hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
             source = f"(SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden})"
-            if self._spec.upsert is None:
-                self._insert(source, parameters, marks=False)
+            if not self._spec.picks_winners:
+                self._insert(source, parameters, marks=rows.has_deletes)
             elif len(self._key) == 1 and rows.count <= _KEYS_MAX:
                 self._merge_few(source, parameters, list(dict.fromkeys(rows.values[self._key[0]])), rows.has_deletes)
             else:
@@ -273,7 +271,7 @@ class CachedRows:
 
     def _is_onward(self, commit: Commit) -> bool:
         """Whether a commit only adds rows and brings the boundary forward, by rows that it brings back."""
-        if any(path not in self._files for path in commit.removed) or (commit.removed and self._spec.upsert):
+        if any(path not in self._files for path in commit.removed) or (commit.removed and self._spec.picks_winners):
             return False
         if not isinstance(commit.state, OfflineState):
             return not commit.added and not commit.removed  # rows that somebody else wrote
@@ -352,6 +350,8 @@ class CachedRows:
         """A new generation of the relation from staged rows; ENUMs take `more` texts too."""
         before, self._generation = self._relation, self._generation + 1
         plain = {name for name, times in self._widened.items() if times > _WIDENED_MAX}
+        if more:  # of what is about to come only the texts of these columns are known
+            plain |= set(self._spec.schema.column_names) - self._enums.keys()
         self._enums = few_texts(self._write, self._spec, source, more or {}, plain)
         order = f"{TIME} DESC, {OFFSET} DESC" if self._spec.time_column else f"{PARTITION}, {OFFSET}"
         self._write.execute(f"DROP TABLE IF EXISTS {before}")
@@ -374,7 +374,9 @@ class CachedRows:
 
     def _indexed(self) -> list[str]:
         """The key's columns and those of Pinot's inverted indexes, where they tell rows apart."""
-        wanted = dict.fromkeys([*self._spec.schema.primary_key, *self._spec.index_columns])
+        # Rows are folded before any filter that is not on their key.
+        others = () if self._spec.folds else self._spec.index_columns
+        wanted = dict.fromkeys([*self._spec.schema.primary_key, *others])
         if not wanted or not self._rows:
             return list(self._key)
         counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in wanted)
@@ -382,13 +384,13 @@ class CachedRows:
         return [
             name
             for name, distinct in zip(wanted, found, strict=True)
-            if (name in self._key and self._spec.upsert) or self._rows <= distinct * _SELECTIVE
+            if (name in self._key and self._spec.picks_winners) or self._rows <= distinct * _SELECTIVE
         ]
 
     def _merge(self) -> int:
         """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
-        if self._spec.upsert is None:
-            rows = self._insert(self._staged, marks=False)
+        if not self._spec.picks_winners:
+            rows = self._insert(self._staged, marks=self._spec.folds)
         else:
             self._find_winners(self._among(self._staged), (), self._staged, ())
             self._delete(self._among(self._temporary(_WON)))
@@ -484,6 +486,7 @@ class CachedRows:
         consuming = state.consuming_names() if state is not None else frozenset()
         return Served(
             self._relation,
+            self._marks if self._spec.folds and self._marked else None,
             self._index,
             tuple(self._enums),
             TableRevision(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from hybrid.query import fold
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.types import duckdb_type
 from hybrid.query.views.python import commented, long_text
@@ -19,7 +20,8 @@ from hybrid.spec.types import DataType
 def duckdb_code(reads: ViewReads) -> str:
     """The code; `view` in it is a DuckDBPyRelation."""
     sources = [Source(part, _relation(reads, part), part.columns) for part in reads.parts.values()]
-    sql = statement(reads, Words(identifier, quoted, duckdb_type, partial(_shown, reads), "[{}]".format), sources)
+    words = Words(identifier, quoted, duckdb_type, partial(_shown, reads), "[{}]".format, fold.DUCKDB)
+    sql = statement(reads, words, sources)
     return f"""{commented([*reads.header, "Needs: pip install duckdb"])}
 import duckdb
 

@@ -35,7 +35,15 @@ _HIDDEN = {"string": "pl.String", "int": "pl.Int32", "bigint": "pl.Int64"}
 
 
 def polars_code(reads: ViewReads) -> str:
-    """The code; `view` in it is a LazyFrame. QueryError for a column whose name Polars takes for a pattern."""
+    """The code; `view` in it is a LazyFrame. QueryError for a column whose name Polars takes for a pattern,
+    and for a table that folds.
+    """
+    if reads.spec.folds:
+        raise QueryError(
+            f"The rows of '{reads.spec.name}' are folded by key (PARTIAL upsert, or several comparison columns), which "
+            "this code does not do for Polars.",
+            hint="--for duckdb, or --for spark",
+        )
     for field in reads.fields:
         if field.name == "*" or (field.name.startswith("^") and field.name.endswith("$")):
             raise QueryError(

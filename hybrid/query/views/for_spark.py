@@ -8,6 +8,7 @@ from pathlib import Path
 from hybrid.errors import QueryError
 from hybrid.lake.history import committed_ms
 from hybrid.lake.log import HalfSnapshot
+from hybrid.query import fold
 from hybrid.query.asof import refuse_missing
 from hybrid.query.views.python import commented, long_text
 from hybrid.query.views.reads import ViewReads, stored_columns, version_with
@@ -36,11 +37,10 @@ def spark_code(reads: ViewReads) -> str:
         sources.append(Source(part, f"{{{name}}}", stored_columns(half), conditions))
         loads.append((name, half))
     # What stands in braces are the names of the DataFrames.
-    sql = statement(
-        reads,
-        Words(_identifier, _text, lambda field: field.spark_type, partial(_shown, reads), "array({})".format),
-        sources,
+    words = Words(
+        _identifier, _text, lambda field: field.spark_type, partial(_shown, reads), "array({})".format, _FOLDING
     )
+    sql = statement(reads, words, sources)
     lines = [f"{name} = {_load(half)}" for name, half in loads]
     given = "".join(f"\n    {name}={name}," for name, _ in loads)
     return f"""{commented([*reads.header, "Needs: pip install pyspark delta-spark (of versions that fit together)"])}
@@ -97,3 +97,21 @@ def _text(text: str) -> str:
 def _shown(reads: ViewReads, field: FieldSpec) -> str:
     name = _identifier(field.name)
     return f"CAST({name} AS {field.spark_type})" if field.name in reads.widened else name
+
+
+def _listed(value: str, place: str) -> str:
+    """In order; null rather than an empty list."""
+    pairs = f"collect_list(CASE WHEN {value} IS NOT NULL THEN named_struct('place', {place}, 'value', {value}) END)"
+    return f"CASE WHEN count({value}) > 0 THEN transform(array_sort({pairs}), one -> one.value) END"
+
+
+_FOLDING = fold.Words(
+    _identifier,
+    lambda field: field.spark_type,
+    last=lambda value, place: f"max_by({value}, CASE WHEN {value} IS NOT NULL THEN {place} END)",
+    at_last=lambda value, place: f"max_by({value}, {place})",
+    first=lambda value, place: f"min_by({value}, CASE WHEN {value} IS NOT NULL THEN {place} END)",
+    listed=_listed,
+    total=lambda value, place: f"aggregate({_listed(value, place)}, 0D, (sum, one) -> sum + CAST(one AS DOUBLE))",
+    united=lambda values: f"array_sort(array_distinct({values}))",
+)

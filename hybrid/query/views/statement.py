@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from hybrid.query import fold
 from hybrid.query.views.reads import Part, ViewReads
 from hybrid.spec.schema import FieldSpec
 from hybrid.table.columns import ARRIVAL, OP, OP_DELETE
@@ -17,8 +18,8 @@ from hybrid.table.liveness import first_wins, winners_first_sql
 
 @dataclass(frozen=True)
 class Words:
-    """An engine's words: a quoted name, a quoted text, the type of a column, a stored column as it is shown, and a list
-    of one value.
+    """An engine's words: a quoted name, a quoted text, the type of a column, a stored column as it is shown, a list of
+    one value, and those by which rows are folded.
     """
 
     identifier: Callable[[str], str]
@@ -26,6 +27,7 @@ class Words:
     type_of: Callable[[FieldSpec], str]
     shown: Callable[[FieldSpec], str]
     listed: Callable[[str], str]
+    folding: fold.Words
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,9 @@ def statement(reads: ViewReads, words: Words, sources: Sequence[Source]) -> str:
     stored = "\n  UNION ALL\n".join(_part(reads, words, source) for source in sources)
     if reads.is_append:
         return f"SELECT\n  {shown}\nFROM (\n{stored}\n) AS stored"
+    if reads.spec.folds:
+        rows = fold.folded_sql(reads.spec, f"(\n{stored}\n)", words.folding)
+        return f"SELECT\n  {shown}\nFROM (\n{rows}\n) AS folded -- the rows of each key, in order of arrival"
     not_deleted = f"{OP} IS DISTINCT FROM '{OP_DELETE}'"
     if reads.scan.nets:
         counted = (

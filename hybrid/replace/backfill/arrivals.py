@@ -24,6 +24,7 @@ from hybrid.replace.backfill.request import Request
 from hybrid.replace.diff import Difference, differences, key_struct
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.first_places import in_first_places
+from hybrid.replace.ignored import compared, ignored_warnings
 from hybrid.replace.places import place_in_files
 from hybrid.replace.plan import stage_markers
 from hybrid.replace.stage import Staged
@@ -192,7 +193,7 @@ def _by_shared_keys(arrivals: _Arrivals, differing: Sequence[int]) -> list[tuple
     """
     from pyspark.sql import functions as F
 
-    if arrivals.base.spec.upsert is None or len(differing) < 2:
+    if not arrivals.base.spec.picks_winners or len(differing) < 2:
         return []
     key = key_struct(arrivals.base.spec).alias(KEY)
     versions = arrivals.arriving.select(BUCKET, key)
@@ -223,7 +224,11 @@ def _hidden_elsewhere(found: Mapping[int, Difference], differing: Sequence[int])
 
 
 def _dead_on_arrival(base: Base, arrivals: _Arrivals, counts: Mapping[int, Counts]) -> Iterator[str]:
-    if base.spec.upsert is None:
+    if base.spec.folds and arrivals.goes is None:
+        stays = base.with_bucket(base.shown()).where(~arrivals.leaves).select(*compared(base.spec))
+        others = stays.unionByName(base.unmoved().select(*compared(base.spec)))
+        yield from ignored_warnings(base.spec, arrivals.fresh, others)
+    if base.spec.upsert is None or not base.spec.picks_winners:
         return
     coming = arrivals.fresh.where(_IS_ROW).select(key_struct(base.spec)).distinct().count()
     live = sum(counts[bucket].rows_after for bucket in arrivals.reached if bucket in counts)
@@ -255,7 +260,7 @@ def _held(arrivals: _Arrivals) -> dict[tuple[int, str], int]:
     from pyspark.sql import functions as F
 
     frame, shown = arrivals.there, F.col(columns.OP) == columns.OP_ROW
-    if arrivals.base.spec.upsert is not None:
+    if arrivals.base.spec.picks_winners:
         frame, shown = arrivals.base.with_live(frame), shown & F.col(LIVE)
     found = frame.where(F.col(BUCKET).isNotNull()).groupBy(BUCKET, columns.SEGMENT).agg(F.count_if(shown)).collect()
     return {(bucket, segment): rows for bucket, segment, rows in found}
@@ -284,9 +289,9 @@ def _differences(arrivals: _Arrivals) -> dict[int, Difference]:
     It is the live rows that are compared there, as queries see them.
     """
     base, reached = arrivals.base, quoted(BUCKET).isin(arrivals.reached)
-    if base.spec.upsert is None:
+    if not base.spec.picks_winners:
         there = arrivals.there.where(reached)
-        after = there.where(~arrivals.leaves).unionByName(arrivals.fresh)
+        after = there.where(~arrivals.leaves).unionByName(arrivals.arriving)
         return differences(base.spec, there, after, BUCKET)
     before = base.with_live(arrivals.there.where(f"{BUCKET} IS NOT NULL")).where(LIVE).drop(LIVE)
     return differences(base.spec, before, _live_after(arrivals), BUCKET)

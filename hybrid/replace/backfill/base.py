@@ -64,7 +64,7 @@ class Base:
         return any(act.kind == "evolve" for act in chain(logged, kept))
 
     def rows(self, segments: Sequence[str] | None = None) -> DataFrame:
-        """The stored rows of some segments (None: of the candidates), with BUCKET and on an upsert table LIVE."""
+        """The stored rows of some segments (None: of the candidates), with BUCKET and where winners are picked LIVE."""
         stored = self.stored()  # first: columns need a session
         wanted = [quoted(name) for name, _ in physical_columns(self.spec, Half.OFFLINE)]
         chosen = list(self.candidates if segments is None else segments)
@@ -79,10 +79,10 @@ class Base:
         return frame.withColumn(BUCKET, F.expr(sql).cast("bigint"))
 
     def with_live(self, frame: DataFrame) -> DataFrame:
-        """Adds LIVE on an upsert table: whether the row wins its key over the whole table, delete or not."""
+        """Adds LIVE on a table that picks winners: whether the row wins its key over the whole table, delete or not."""
         from pyspark.sql import functions as F
 
-        if self.spec.upsert is None:
+        if not self.spec.picks_winners:
             return frame
         keyed = frame.withColumn(KEY, key_struct(self.spec))
         won = self.winners.select(quoted(KEY).alias("_hy_won_key"), ORDER)
@@ -113,11 +113,15 @@ class Base:
 
     def elsewhere(self) -> DataFrame:
         """(KEY, ORDER) of the REALTIME rows that the boundary leaves visible."""
-        key = key_struct(self.spec).alias(KEY)
+        found = self.unmoved()  # first: columns need a session
+        return found.select(key_struct(self.spec).alias(KEY), self._ordered)
+
+    def unmoved(self) -> DataFrame:
+        """The REALTIME rows that the boundary leaves visible."""
         if self.realtime is None:
-            return self.stored().limit(0).select(key, self._ordered)
+            return self.stored().limit(0)
         rows = rows_as_of(self.bench, self.realtime).where(columns.rows_sql(self.spec.name))
-        return rows.where(visible_realtime_sql(self._effective)).select(key, self._ordered)
+        return rows.where(visible_realtime_sql(self._effective))
 
     @property
     def _effective(self) -> EffectiveBoundary:

@@ -77,7 +77,7 @@ def refuse_deciding(spec: TableSpec, assignments: Mapping[str, str]) -> None:
     if spec.time_column:
         kept[spec.time_column] = "the time column"
     if spec.upsert is not None:
-        kept[spec.upsert.comparison_column] = "what says which version of a key wins"
+        kept |= dict.fromkeys(spec.upsert.comparison_columns, "what says which version of a key wins")
         if spec.upsert.delete_column:
             kept[spec.upsert.delete_column] = "what marks deletes"
     for name in assignments:

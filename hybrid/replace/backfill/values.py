@@ -2,7 +2,8 @@
 
 A row stays in its segment and keeps its coordinates, so its place among the versions of its key is as it was. On an
 upsert table live rows alone match, and one that is removed becomes a delete marker in its own place: older versions
-of its key stay hidden, those that come late too.
+of its key stay hidden, those that come late too. Where rows are folded all of them match, as on a table without a key,
+and what is left is folded as if those that were removed had never come.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def corrected_values(base: Base, request: Request) -> Correction:
     def rows() -> DataFrame:
         return _changed(base, request, _marked(base, request, base.rows(touched)))
 
-    return Correction(counts, pairs, rows, needs_sort=base.spec.upsert is not None, samples=samples, checks=checks)
+    return Correction(counts, pairs, rows, needs_sort=base.spec.picks_winners, samples=samples, checks=checks)
 
 
 def _marked(base: Base, request: Request, rows: DataFrame) -> DataFrame:
@@ -56,7 +57,7 @@ def _marked(base: Base, request: Request, rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     subject = F.col(BUCKET).isNotNull() & (F.col(columns.OP) == columns.OP_ROW)
-    if base.spec.upsert is not None:
+    if base.spec.picks_winners:
         subject &= F.col(LIVE)
     if request.where is not None:
         subject &= F.coalesce(F.expr(request.where), F.lit(False))
@@ -99,7 +100,7 @@ def _count(base: Base, request: Request, marked: DataFrame) -> tuple[dict[int, C
     from pyspark.sql import functions as F
 
     counted = F.col(columns.OP) == columns.OP_ROW
-    if base.spec.upsert is not None:
+    if base.spec.picks_winners:
         counted &= F.col(LIVE)
     names = list(request.assignments)
     found = (
@@ -160,7 +161,7 @@ def _changed(base: Base, request: Request, marked: DataFrame) -> DataFrame:
     if request.kind is ChangeKind.UPDATE:
         new = {name: F.when(hit, F.col(f"`{_NEW}{name}`")).otherwise(quoted(name)) for name in request.assignments}
         return marked.select(*(new[name].alias(name) if name in new else quoted(name) for name in names))
-    if base.spec.upsert is None:
+    if not base.spec.picks_winners:
         return marked.where(~hit).select(*(quoted(name) for name in names))
     return marked.select(*(_of_marker(base.spec, name, hit).alias(name) for name in names))
 

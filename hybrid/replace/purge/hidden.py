@@ -92,7 +92,9 @@ class Hidden:
             keyed = rows.withColumn(_KEY, key_struct(self._scene.spec))
             of_key = self._winners.withColumnRenamed(_KEY, "_hy_of_key")
             joined = keyed.join(of_key, keyed[_KEY].eqNullSafe(F.col("_hy_of_key")), "left")
+            # Where rows are folded none is beaten: each of them counts.
             beaten = F.coalesce(beats(self._scene.spec, F.col(_TOP), self._order), F.lit(False))
+            beaten = beaten & F.lit(self._scene.spec.picks_winners)
             alone = F.col(_MARKER) & F.coalesce(F.col(_REST) == 0, F.lit(False)) & self._takes_markers
             decided = joined.withColumn(GOES, F.col(_MATCH) & (hidden | beaten | alone))
         return self._with_rejected(decided) if half is Half.REALTIME else decided

@@ -229,8 +229,9 @@ def _refuse_shown(scene: Scene, seen: Look) -> None:
     if not seen.shown:
         return
     name, first = scene.spec.name, seen.shown[0]
+    show = "fold" if scene.spec.folds else "show"
     raise ConflictError(
-        f"Queries show {counted(sum(one.shown for one in seen.shown), 'row')} of '{name}' that match, in segment "
+        f"Queries {show} {counted(sum(one.shown for one in seen.shown), 'row')} of '{name}' that match, in segment "
         f"'{first.name}' of {first.half.value} for one. A purge only removes what has been deleted. Nothing was "
         "changed.",
         hint=f"hybrid backfill plan {name} --delete --where ... --from ... --to ... -o PLAN.json",

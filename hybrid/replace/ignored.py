@@ -1,0 +1,59 @@
+"""Rows of a correction that a table which folds ignores: they arrive last, and a row below the comparison value that
+its key has reached is ignored wherever it comes from.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from hybrid.lake.layout import quoted
+from hybrid.progress import counted
+from hybrid.replace.diff import key_struct
+from hybrid.spec.table_config import TableSpec
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_KEY = "_hy_key"
+
+
+def compared(spec: TableSpec) -> list[Column]:
+    """What is read of the rows that arrived before: their key, and what they are compared by."""
+    names = spec.upsert.comparison_columns if spec.upsert is not None else ()
+    return [quoted(name) for name in dict.fromkeys([*spec.primary_key, *names])]
+
+
+def ignored_warnings(spec: TableSpec, fresh: DataFrame, others: DataFrame) -> tuple[str, ...]:
+    """How many of `fresh`, which arrive after all of `others`, do not count, in words; nothing on other tables."""
+    if not spec.folds or spec.upsert is None:
+        return ()
+    count = _below(spec, spec.upsert.comparison_columns, fresh, others)
+    if not count:
+        return ()
+    names = " and ".join(f"'{name}'" for name in spec.upsert.comparison_columns)
+    return (
+        f"{counted(count, 'row')} of the input will be ignored: rows of a correction arrive now, and their keys "
+        f"have reached a higher {names}. To correct rows in their place: hybrid backfill plan ... --update or "
+        "--delete.",
+    )
+
+
+def _below(spec: TableSpec, names: tuple[str, ...], fresh: DataFrame, others: DataFrame) -> int:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    tops = [f"_hy_top_{place}" for place in range(len(names))]
+    reached = others.groupBy(key_struct(spec).alias(_KEY)).agg(
+        *(F.max(quoted(name)).alias(top) for name, top in zip(names, tops, strict=True))
+    )
+    so_far = Window.partitionBy(_KEY).orderBy(columns.PARTITION, columns.OFFSET)
+    joined = fresh.withColumn(_KEY, key_struct(spec)).join(reached, _KEY, "left")
+
+    def is_below(name: str, top: str) -> Column:
+        return quoted(name) < F.greatest(F.max(quoted(name)).over(so_far), F.col(top))
+
+    below = reduce(or_, (is_below(name, top) for name, top in zip(names, tops, strict=True)))
+    return joined.withColumn("_hy_below", below).where(F.col("_hy_below")).count()

@@ -1,0 +1,74 @@
+"""What the decoder lets through to tables that fold: one comparison value in a row, one row of a key in a message."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hybrid.spec.schema import FieldKind, FieldSpec
+from hybrid.spec.table_config import MessageFormat, Partial, Records, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.types import DataType
+from hybrid.table.decode import Decoder
+from hybrid.table.outcome import Decoded, Rejected
+from tests.query.halves import orders_spec
+
+
+def several(**stream: Any) -> TableSpec:
+    """Compared by v1 and v2."""
+    extra = [FieldSpec(name, DataType.LONG, FieldKind.METRIC) for name in ("v1", "v2")]
+    spec = orders_spec(upsert=True, deletes=True, extra=extra)
+    upsert = UpsertConfig("v1", "gone", further_comparison_columns=("v2",))
+    return replace(spec, upsert=upsert, null_handling=True, stream=StreamConfig("orders", "", **stream))
+
+
+def message(**values: Any) -> bytes:
+    return json.dumps({"order_id": 1, "ts": 5, **values}).encode()
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"v1": 1}, None),
+        ({"v1": None, "v2": 0}, None),
+        ({"v2": 1, "gone": True}, None),
+        ({}, "Columns 'v1' and 'v2' are missing or null"),
+        ({"v1": None, "gone": True}, "Columns 'v1' and 'v2' are missing or null"),
+        ({"v1": 1, "v2": 2}, "Columns 'v1' and 'v2' have a value"),
+    ],
+)
+def test_a_row_has_a_value_in_just_one_of_the_comparison_columns(values: dict[str, Any], reason: str | None) -> None:
+    """One message or many at once: Spark's workers and the tail take either way."""
+    decoder = pickle.loads(pickle.dumps(Decoder(several())))
+    found = decoder.decode(message(**values))
+    batch = decoder.decode_batch([message(**values)] * 2000)
+    if reason is None:
+        assert isinstance(found, Decoded) and len(batch.rows) == 2000
+        return
+    assert (
+        isinstance(found, Rejected)
+        and found.reason == f"{reason}: a row has a value in just one of the comparison columns."
+    )
+    assert not batch.rows and set(batch.reasons) == {found.reason}
+
+
+def test_a_delete_by_key_has_a_comparison_value_too() -> None:
+    decoder = Decoder(several(message=MessageFormat.CHANGE))
+    deleted = decoder.decode(json.dumps({"delete": {"order_id": 1, "v2": 7}}).encode(), 9)
+    assert isinstance(deleted, Decoded) and deleted.is_delete and deleted.time_ms == 9
+    refused = decoder.decode(json.dumps({"delete": {"order_id": 1}}).encode(), 9)
+    assert isinstance(refused, Rejected) and "are missing or null" in refused.reason
+
+
+def test_of_one_message_each_key_has_one_row() -> None:
+    """Rows of a key are folded by their offsets, and those of a message share one: none is lost silently."""
+    spec = replace(several(records=Records.ARRAY), upsert=UpsertConfig("ts", "gone", partial=Partial()))
+    rows = [{"order_id": key, "ts": ts} for key, ts in ((1, 5), (2, 5), (1, 6), (1, 7))]
+    first, other, *again = Decoder(spec).decode_all(json.dumps(rows).encode())
+    assert isinstance(first, Decoded) and isinstance(other, Decoded)
+    reasons = [one.reason for one in again if isinstance(one, Rejected)]
+    assert [reason.partition(":")[0] for reason in reasons] == ["Record 3 of 4", "Record 4 of 4"]
+    assert "An earlier record of the message has the same key" in reasons[0]
