@@ -14,7 +14,6 @@ from hybrid.lake.layout import physical_ddl, statistics_columns
 from hybrid.lake.workers import Worker
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.boundary import PartitionKey
 from hybrid.table.decode import Decoder
 from hybrid.table.outcome import Batch
 from hybrid.table.ranges import OffsetRange
@@ -56,25 +55,23 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
     )
 
 
-def decode_frame(
-    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], topic: PartitionKey
-) -> DataFrame:
+def decode_frame(messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner]) -> DataFrame:
     """Stored rows of the REALTIME half, rejected rows among them, by the one decoder.
 
-    `assigners` hands out segments by Kafka partition; `topic` gives connector, topic and epoch of the rows.
+    `assigners` hands out segments by Kafka partition.
     """
-    return messages.mapInArrow(_worker(spec, dict(assigners), topic), physical_ddl(spec, Half.REALTIME))
+    return messages.mapInArrow(_worker(spec, dict(assigners)), physical_ddl(spec, Half.REALTIME))
 
 
 def write_ranges(
-    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], topic: PartitionKey, act: FileAct
+    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], act: FileAct
 ) -> tuple[list[dict[str, object]], Pieces]:
     """Writes the same rows into files of the act's half; their log entries, and what became of the messages.
 
     Messages that the table's filter drops are among the pieces, without a segment. No query sees the files before they
     are committed.
     """
-    writer = _writer(spec, dict(assigners), topic, act)
+    writer = _writer(spec, dict(assigners), act)
     found = messages.mapInArrow(writer, "files string, pieces string").collect()
     entries = [entry for row in found for entry in json.loads(row["files"])]
     return entries, together(pieces_from_json(row["pieces"]) for row in found)
@@ -92,19 +89,19 @@ def assigners_for(
     }
 
 
-def _worker(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey) -> Worker:
+def _worker(spec: TableSpec, assigners: dict[int, Assigner]) -> Worker:
     """The function that Spark runs in its workers. It sees whole partitions, each in offset order."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(spec)
         for batch in batches:
-            rows, _ = _convert_batch(batch, spec, decoder, assigners, topic)
+            rows, _ = _convert_batch(batch, spec, decoder, assigners)
             yield rows.filter(rows.column(columns.SEGMENT).is_valid())
 
     return convert
 
 
-def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey, act: FileAct) -> Worker:
+def _writer(spec: TableSpec, assigners: dict[int, Assigner], act: FileAct) -> Worker:
     """As `_worker`, with the rows put into files, one of each segment. At most two are open at a time."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -118,7 +115,7 @@ def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey
         entries: list[dict[str, object]] = []
         counted: Pieces = {}
         for batch in batches:
-            rows, sizes = _convert_batch(batch, spec, decoder, assigners, topic)
+            rows, sizes = _convert_batch(batch, spec, decoder, assigners)
             counted = together([counted, pieces_of(rows, sizes)])
             for segment, part in _by_segment(rows):
                 if segment not in files:
@@ -148,7 +145,7 @@ def _by_segment(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def _convert_batch(
-    batch: pa.RecordBatch, spec: TableSpec, decoder: Decoder, assigners: Mapping[int, Assigner], topic: PartitionKey
+    batch: pa.RecordBatch, spec: TableSpec, decoder: Decoder, assigners: Mapping[int, Assigner]
 ) -> tuple[pa.RecordBatch, pa.Array]:
     """Messages become stored rows, column by column; a message with several records becomes several rows.
 
@@ -165,12 +162,13 @@ def _convert_batch(
     messages = batch if _one_each(found, values) else batch.take(pa.array(found.origins, pa.int64()))
     sizes = _sizes(values, found)
     raw = [values[of] if why is not None else None for of, why in zip(found.origins, found.reasons, strict=True)]
+    one, epochs = next(iter(assigners.values())), {assigner.key.epoch for assigner in assigners.values()}
     ops = [columns.OP_DELETE if is_delete else columns.OP_ROW for is_delete in found.deletes]
     made = {
         columns.SEGMENT: _segments(spec, found, partitions, sizes, assigners),
-        columns.CONNECTOR: pa.repeat(topic.connector, count),
-        columns.TOPIC: pa.repeat(topic.topic, count),
-        columns.EPOCH: pa.repeat(topic.epoch, count),
+        columns.CONNECTOR: pa.repeat(one.key.connector, count),
+        columns.TOPIC: pa.repeat(one.key.topic, count),
+        columns.EPOCH: pa.repeat(one.key.epoch, count) if len(epochs) == 1 else _epochs(found, partitions, assigners),
         columns.PARTITION: messages.column("partition"),
         columns.OFFSET: messages.column("offset"),
         columns.TIMESTAMP: messages.column("timestamp"),
@@ -214,6 +212,11 @@ def _segments(
         else:
             segments.append(None if is_filtered else rejected)
     return segments
+
+
+def _epochs(found: Batch, partitions: Sequence[int], assigners: Mapping[int, Assigner]) -> list[int]:
+    """The epoch of each record, where some partitions were reset more often than others."""
+    return [assigners[partitions[of]].key.epoch for of in found.origins]
 
 
 def _as_type(values: Any, kind: pa.DataType) -> pa.Array:

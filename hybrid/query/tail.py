@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hybrid.spec.table_config import StreamConfig, TableSpec
-from hybrid.table.boundary import PartitionKey, partition_key, topic_key
+from hybrid.table.boundary import PartitionKey, current_keys, topic_key
 from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class KafkaTail:
         topic_id, ends = view
         if known is not None and known != topic_id:
             return Tail(warnings=(_recreated(stream.topic, known, topic_id),))
-        keys = {partition_key(stream, partition): end for partition, end in ends.items()}
-        wanted = {key: (state.offsets.get(key, 0), end) for key, end in keys.items()}
+        keys = current_keys(stream, ends, state.offsets)
+        wanted = {keys[number]: (state.offsets.get(keys[number], 0), end) for number, end in ends.items()}
         reader = _Reader(wanted, self._rows_max, time.monotonic() + self._read_s_max)
         return reader.read(brokers)
 

@@ -64,8 +64,9 @@ class Records(StrEnum):
 class StreamConfig:
     """Where live rows come from and when a consuming segment is sealed.
 
-    `brokers` is a bootstrap list; `offset_reset` is `smallest` or `largest` (Pinot's default); thresholds are in
-    rows, bytes (of the message values) and milliseconds since the segment's first commit. `connector` is who reads it.
+    `brokers` is a bootstrap list; `offset_reset` is `smallest`, `largest` (Pinot's default), a time in ISO 8601 or a
+    period before the table's creation; thresholds are in rows, bytes (of the message values) and milliseconds since the
+    segment's first commit. `connector` is who reads it.
     """
 
     topic: str

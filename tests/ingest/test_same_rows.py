@@ -54,7 +54,7 @@ def rows_of_worker(made: TableSpec, messages: list[tuple[bytes | None, int]]) ->
     )  # fmt: skip
     ranges = [OffsetRange(KEY, 0, len(values))]
     assigners = assigners_for(made, STATE, ranges, Thresholds(10**9, 10**9, 10**9), 0)
-    found = _convert_batch(batch, made, Decoder(made), assigners, KEY)[0].to_pylist()
+    found = _convert_batch(batch, made, Decoder(made), assigners)[0].to_pylist()
     names = ["_hy_offset", "_hy_op", "_hy_time", *made.schema.column_names]
     good = [tuple(row[name] for name in names) for row in found if row["_hy_segment"] and not row["_hy_reason"]]
     return good, sum(row["_hy_segment"] is None for row in found)

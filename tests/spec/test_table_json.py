@@ -172,7 +172,11 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
         (lambda s, r, o: stream(r).update(streamType="kinesis"), ["'kinesis' is not known", "kafka"]),
         (lambda s, r, o: stream(r).update({"stream.kafka.decoder.class.name": "x.KafkaAvroMessageDecoder"}),
          ["'x.KafkaAvroMessageDecoder' cannot be honoured"]),
-        (lambda s, r, o: stream(r).update({"auto.offset.reset": "2021-01-01T00:00:00Z"}), ["cannot be honoured"]),
+        (lambda s, r, o: stream(r).update({"auto.offset.reset": "2021-01-01T00:00:00"}), ["is no place to start from"]),
+        (
+            lambda s, r, o: stream(r).update({"realtime.segment.offsetAutoReset.enable": "true"}),
+            ["realtime.segment.offsetAutoReset.enable", "never skipped without a person"],
+        ),
         (lambda s, r, o: stream(r).update({"stream.kafka.isolation.level": "read_uncommitted"}), ["aborted"]),
         (lambda s, r, o: stream(r).update({"realtime.segment.flush.threshold.rows": "many"}), ["'many' is not a"]),
         (lambda s, r, o: stream(r).update({"realtime.segment.flush.threshold.segment.size": "big"}), ["'200M'"]),

@@ -15,7 +15,7 @@ from typing import Protocol
 from hybrid.errors import StreamError
 from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
 from hybrid.spec.table_config import TableSpec
-from hybrid.table.boundary import PartitionKey, partition_key, topic_key
+from hybrid.table.boundary import PartitionKey, current_keys, topic_key
 from hybrid.table.state import RealtimeState
 
 # Rows end a poll at once; an idle one costs a thread of the process that answers.
@@ -203,7 +203,7 @@ class KafkaStream:
         self._check_identity()
         if len(numbers) == len(self._keys):
             return
-        self._keys = {number: partition_key(self._stream, number) for number in numbers}
+        self._keys = current_keys(self._stream, numbers, self._positions)
         self._met.clear()
         starts = {number: self._positions.setdefault(key, 0) for number, key in self._keys.items()}
         self._fetching.assign([TopicPartition(self._topic, number, start) for number, start in starts.items()])
