@@ -14,6 +14,7 @@ from hybrid.catalog.definitions import Definition
 from hybrid.creation import lay_halves, settle_boundary_mode
 from hybrid.errors import SpecError
 from hybrid.lake.log import open_half
+from hybrid.spec.kafka_security import is_secret
 from hybrid.spec.table_config import Half, TableSpec
 
 if TYPE_CHECKING:
@@ -105,7 +106,10 @@ def _difference(path: str, before: Any, after: Any) -> Iterator[str]:
     """`path: before -> after` for every leaf that differs."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
-            yield from _difference(f"{path}/{key}", before.get(key), after.get(key))
+            if is_secret(key) and before.get(key) != after.get(key):
+                yield f"{path}/{key}: changed"
+            else:
+                yield from _difference(f"{path}/{key}", before.get(key), after.get(key))
     elif before != after:
         yield f"{path}: {_short(before)} -> {_short(after)}"
 

@@ -227,7 +227,7 @@ class TableConnectors:
         others = [name for name in now.open_before(self._before(after)) if name != one.name]
         if kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
             return
-        view = view_topic(stream.brokers, stream.topic, KAFKA_TIMEOUT_MS)
+        view = view_topic(stream.brokers, stream.topic, KAFKA_TIMEOUT_MS, stream.security)
         if view is not None:
             found = dict(self._loaded_offsets(after) or {})
             raise_to(found, source.highest_offsets(self._home.bench.spark) or {})
@@ -255,7 +255,7 @@ class TableConnectors:
         assert isinstance(one.transport, KafkaInput)
         start, at_time = one.transport.start, None
         if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
-            at_time = offsets_at(one.transport.brokers, view, start.timestamp_ms)
+            at_time = offsets_at(one.transport.brokers, view, start.timestamp_ms, one.transport.security)
         topic = Topic(view.topic, view.starts, view.ends)
         return start_offsets(one.name, start, topic, loaded, at_time, is_whole)
 

@@ -103,7 +103,9 @@ def _starts(spec: TableSpec, view: TopicView | None, now_ms: int) -> Mapping[Par
     if stream is None or view is None:
         return {}
     time_ms = place_time_ms(stream.offset_reset, now_ms)
-    return start_offsets(stream, view, offsets_at(stream.brokers, view, time_ms) if time_ms is not None else None)
+    if time_ms is None:
+        return start_offsets(stream, view)
+    return start_offsets(stream, view, offsets_at(stream.brokers, view, time_ms, stream.security))
 
 
 def first_realtime_state(
@@ -136,7 +138,7 @@ def _view(spec: TableSpec) -> TopicView | None:
     """The topic that is read from the creation on; most connectors look at their own when they start."""
     if spec.stream is None or not (spec.stream.connector == CONFIGURED or _starts_at_once(spec)):
         return None
-    return view_topic(spec.stream.brokers, spec.stream.topic)
+    return view_topic(spec.stream.brokers, spec.stream.topic, security=spec.stream.security)
 
 
 def _act_zero(spec: TableSpec, now_ms: int) -> Act:

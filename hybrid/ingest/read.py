@@ -15,6 +15,7 @@ from hybrid.lake.workers import Worker
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
+from hybrid.table.messages import Message, pack
 from hybrid.table.outcome import Batch
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds
@@ -48,10 +49,14 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
         .option("endingOffsets", json.dumps(ends))
         .option("failOnDataLoss", "true")
     )
-    for key, value in _CONSUMER.items():
+    secured = {f"kafka.{key}": value for key, value in stream.security.for_java().items()}
+    for key, value in {**_CONSUMER, **secured}.items():
         reader = reader.option(key, value)
-    return reader.load().selectExpr(
-        "value", "partition", "offset", "cast(unix_millis(timestamp) as bigint) as timestamp"
+    beside = ("key", "headers") if stream.metadata else ()
+    return (
+        reader.option("includeHeaders", str(stream.metadata).lower())
+        .load()
+        .selectExpr("value", "partition", "offset", "cast(unix_millis(timestamp) as bigint) as timestamp", *beside)
     )
 
 
@@ -156,12 +161,16 @@ def _convert_batch(
 
     from hybrid.lake.create import arrow_schema
 
-    values, partitions, _, timestamps = (column.to_pylist() for column in batch.columns)
-    found = decoder.decode_batch(values, timestamps)
+    values, partitions, offsets, timestamps, *beside = (column.to_pylist() for column in batch.columns)
+    whole = _whole(values, *beside, partitions, offsets, timestamps) if beside else None
+    found = decoder.decode_batch(values, timestamps, whole)
     count = len(found.reasons)
     messages = batch if _one_each(found, values) else batch.take(pa.array(found.origins, pa.int64()))
     sizes = _sizes(values, found)
-    raw = [values[of] if why is not None else None for of, why in zip(found.origins, found.reasons, strict=True)]
+    raw = [
+        pack(whole[of] if whole else Message(values[of])) if why is not None else None
+        for of, why in zip(found.origins, found.reasons, strict=True)
+    ]
     one, epochs = next(iter(assigners.values())), {assigner.key.epoch for assigner in assigners.values()}
     ops = [columns.OP_DELETE if is_delete else columns.OP_ROW for is_delete in found.deletes]
     made = {
@@ -212,6 +221,14 @@ def _segments(
         else:
             segments.append(None if is_filtered else rejected)
     return segments
+
+
+def _whole(
+    values: Sequence[bytes | None], keys: Sequence[bytes | None], headers: Sequence[Any], *places: Sequence[int]
+) -> list[Message]:
+    """The messages of a batch, with their keys and headers."""
+    told = [[(one["key"], one["value"]) for one in of_one or ()] for of_one in headers]
+    return [Message(*one) for one in zip(values, keys, told, *places, strict=True)]
 
 
 def _epochs(found: Batch, partitions: Sequence[int], assigners: Mapping[int, Assigner]) -> list[int]:

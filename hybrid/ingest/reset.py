@@ -172,7 +172,7 @@ def _offsets(stream: StreamConfig, view: TopicView, place: KafkaStart) -> dict[i
     if place.kind is StartKind.LATEST:
         return dict(view.ends)
     if place.kind is StartKind.TIMESTAMP and place.timestamp_ms is not None:
-        return {**view.ends, **offsets_at(stream.brokers, view, place.timestamp_ms)}
+        return {**view.ends, **offsets_at(stream.brokers, view, place.timestamp_ms, stream.security)}
     if place.kind is not StartKind.OFFSETS:
         raise SpecError(f"'{place.kind}' is no place to reset a stream to.")
     found = {partition: offset for (_, partition), offset in place.offsets.items()}

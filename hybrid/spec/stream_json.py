@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterator
 
 from hybrid.spec.document import Section, shown
+from hybrid.spec.kafka_security import java_keys, of_java
 from hybrid.spec.offset_place import place_time_ms, place_word
 from hybrid.spec.period import parse_period
+from hybrid.spec.schema import Schema
+from hybrid.spec.stream_decoder import DECODER, codec_of, decoder_keys
 from hybrid.spec.table_config import StreamConfig
 
 _FLUSH = "realtime.segment.flush.threshold."
@@ -17,13 +20,14 @@ _TIME_KEYS = (f"{_FLUSH}time",)
 _SIZE_KEYS = (f"{_FLUSH}segment.size", "realtime.segment.flush.desired.size")
 _RESET_KEYS = ("stream.kafka.consumer.prop.auto.offset.reset", "auto.offset.reset")
 _ISOLATION_KEYS = ("stream.kafka.consumer.prop.isolation.level", "stream.kafka.isolation.level")
+_METADATA_KEYS = ("stream.kafka.metadata.populate", "metadata.populate")
 _AUTO_RESET = "realtime.segment.offsetAutoReset.enable"
 _AUTO_RESET_LIMITS = {
     "realtime.segment.offsetAutoReset.offsetThreshold", "realtime.segment.offsetAutoReset.timeSecThreshold",
     "realtime.segment.offsetAutoReset.timeThresholdSeconds",
 }  # fmt: skip
 _USED = {
-    "streamType", "stream.kafka.topic.name", "stream.kafka.broker.list", "stream.kafka.decoder.class.name",
+    "streamType", "stream.kafka.topic.name", "stream.kafka.broker.list", DECODER, *_METADATA_KEYS,
     *_ROWS_KEYS, *_TIME_KEYS, *_SIZE_KEYS, *_RESET_KEYS, *_ISOLATION_KEYS, _AUTO_RESET,
 }  # fmt: skip
 # Class names, Zookeeper and how Pinot's servers divide their work: read and not used.
@@ -51,10 +55,9 @@ def find_stream(realtime: Section) -> Section:
     return found
 
 
-def parse_stream(section: Section, brokers: str | None) -> StreamConfig:
+def parse_stream(section: Section, schema: Schema, brokers: str | None) -> StreamConfig:
     """The stream of a REALTIME table; `brokers`, where given, stands in for the file's broker list."""
     section.choice("streamType", ("kafka",), "kafka")
-    _check_decoder(section)
     _check_isolation(section)
     _check_auto_reset(section)
     default = StreamConfig("", "")
@@ -65,24 +68,25 @@ def parse_stream(section: Section, brokers: str | None) -> StreamConfig:
         flush_rows=_rows(section) or default.flush_rows,
         flush_bytes=_bytes(section) or default.flush_bytes,
         flush_ms=_millis(section) or default.flush_ms,
+        codec=codec_of(section, schema),
+        metadata=_metadata(section),
+        security=of_java(section),
     )
 
 
 def stream_warnings(section: Section) -> Iterator[str]:
     """One warning for each key that has no effect."""
-    return section.unknown(_USED | _QUIET | _AUTO_RESET_LIMITS)
+    return section.unknown(_USED | _QUIET | _AUTO_RESET_LIMITS | decoder_keys(section) | java_keys(section))
 
 
 def _given(section: Section, keys: tuple[str, ...]) -> str | None:
     return next((key for key in keys if section.doc.get(key) not in (None, "")), None)
 
 
-def _check_decoder(section: Section) -> None:
-    key = "stream.kafka.decoder.class.name"
-    name = section.text(key, "JSONMessageDecoder")
-    if not name.endswith("JSONMessageDecoder"):
-        hint = "Send JSON and name org.apache.pinot.plugin.inputformat.json.JSONMessageDecoder."
-        section.fail(key, f"'{name}' cannot be honoured: messages are read as JSON only.", hint=hint)
+def _metadata(section: Section) -> bool:
+    """Whether keys, headers and coordinates are fields; by default they are not, as in Pinot."""
+    key = _given(section, _METADATA_KEYS)
+    return section.boolean(key) if key else False
 
 
 def _check_isolation(section: Section) -> None:
