@@ -227,11 +227,15 @@ def _sentence(spec: TableSpec, report: ResetReport) -> str:
     parts = [f"{topic[0].upper()}{topic[1:]} {verb} into '{spec.name}' from offset (by partition) {offsets}"]
     if report.recreated:
         parts.append("it is another topic than was read before: what it holds of that one's messages comes again")
-    parts.append(f"{counted(report.lost, 'offset')} are gone from Kafka unread" if report.lost else "")
-    parts.append(f"{counted(report.skipped, 'offset')} that Kafka holds are skipped" if report.skipped else "")
+    parts.append(f"{_offsets_are(report.lost)} gone from Kafka unread" if report.lost else "")
+    parts.append(f"{_offsets_are(report.skipped)} skipped that Kafka holds" if report.skipped else "")
     if report.again:
-        twice = "" if spec.primary_key else ", whose rows stand twice then"
-        parts.append(f"{counted(report.again, 'offset')} are read again{twice}")
+        twice = "" if spec.primary_key else ", and their rows stand twice then"
+        parts.append(f"{_offsets_are(report.again)} read again{twice}")
     if not (report.lost or report.skipped or report.again):
         parts.append("nothing is skipped and nothing read again")
     return "; ".join(part for part in parts if part) + "."
+
+
+def _offsets_are(count: int) -> str:
+    return f"{counted(count, 'offset')} {'is' if count == 1 else 'are'}"

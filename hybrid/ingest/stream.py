@@ -114,5 +114,6 @@ def unreachable(brokers: str, error: Exception) -> StreamError:
     """The error for a cluster that does not answer."""
     return StreamError(
         f"Kafka at {brokers} does not answer ({type(error).__name__}).",
-        hint="hybrid kafka start (a local broker), or give your cluster's address: --kafka HOST:PORT on table create",
+        hint="hybrid kafka start (a local broker), or give your cluster's address: --kafka HOST:PORT on table create. "
+        "A broker that asks for a user or speaks TLS does not answer who says nothing of it in the stream's config",
     )

@@ -14,8 +14,8 @@ from hybrid.errors import DataError
 from hybrid.spec.ingestion import ComplexTypes, ListsToJson
 from hybrid.spec.jsontext import compact
 
-# Two lists of one message multiply; nobody means a message that fills the memory.
-ROWS_MAX = 100_000
+# Lists of one message multiply, and so do long names of what is nested; nobody means a message that fills the memory.
+ROWS_MAX, VALUES_MAX, NAME_MAX = 100_000, 5_000_000, 1000
 
 
 class Unnester:
@@ -36,7 +36,12 @@ class Unnester:
         return [self._renamed(one) for one in found] if self._config.renames else found
 
     def _name(self, *parts: str) -> str:
-        return self._config.delimiter.join(parts)
+        name = self._config.delimiter.join(parts)
+        if len(name) > NAME_MAX:
+            raise DataError(
+                f"Field '{name[:50]}...': the names of nested fields are longer than {NAME_MAX} characters."
+            )
+        return name
 
     def _flatten(self, record: dict[str, Any], names: Iterable[str]) -> None:
         for name in names:
@@ -83,14 +88,16 @@ class Unnester:
 
     def _unnested(self, records: list[dict[str, Any]], path: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
+        values = 0
         for record in records:
             value = record.get(path)
             if not isinstance(value, list):
                 found.append(record)
                 continue
             rest = {name: one for name, one in record.items() if name != path}
-            if len(found) + len(value) > ROWS_MAX:
-                raise DataError(f"The message would become more than {ROWS_MAX} rows.")
+            values += len(value) * len(record)
+            if len(found) + len(value) > ROWS_MAX or values > VALUES_MAX:
+                raise DataError(f"The message would become more than {ROWS_MAX} rows, or {VALUES_MAX} values.")
             found += [{**rest, **self._fields(path, one)} for one in value] or [rest]
         return found
 

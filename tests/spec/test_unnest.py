@@ -4,7 +4,7 @@ import pytest
 
 from hybrid.errors import DataError
 from hybrid.spec.ingestion import ComplexTypes, ListsToJson
-from hybrid.spec.unnest import ROWS_MAX, Unnester
+from hybrid.spec.unnest import ROWS_MAX, VALUES_MAX, Unnester
 
 
 def rows(record, *unnest, **more):
@@ -65,6 +65,14 @@ def test_prefixes_are_renamed_in_every_row():
         rows({"event": {"id": 1}, "id": 2}, renames=renames)
     with pytest.raises(DataError, match="cannot be renamed to ''"):
         rows({"event.": 1}, renames=renames)
+
+
+def test_long_names_and_wide_records_do_not_fill_the_memory():
+    with pytest.raises(DataError, match="longer than 1000 characters"):
+        rows({"x" * 600_000: {str(number): 1 for number in range(100_000)}})
+    assert rows({"x" * 2000: 1}) == [{"x" * 2000: 1}], "what is not nested is as it came"
+    with pytest.raises(DataError, match=f"{VALUES_MAX} values"):
+        rows({"t": [1] * 90_000, **{str(number): 1 for number in range(1000)}}, "t")
 
 
 def test_two_long_lists_do_not_fill_the_memory():

@@ -115,3 +115,32 @@ def test_records_of_avro():
 )
 def test_schemas_that_are_none(text, words):
     assert words in (AvroMessages(text).check() or "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (["null", "r"], "a type that holds itself ('r')"),
+        (
+            {"type": "map", "values": {"type": "record", "name": "s", "fields": [{"name": "r", "type": ["r"]}]}},
+            "itself",
+        ),
+        ({"type": "array", "items": "null"}, "elements take no bytes"),
+        (
+            {"type": "array", "items": {"type": "record", "name": "e", "fields": [{"name": "n", "type": "null"}]}},
+            "no bytes",
+        ),
+        ({"type": "array", "items": {"type": "fixed", "name": "f", "size": 0}}, "no bytes"),
+    ],
+)
+def test_schemas_whose_messages_could_end_the_reader(kind, words):
+    schema = {"type": "record", "name": "r", "fields": [{"name": "x", "type": kind}]}
+    assert words in (AvroMessages(json.dumps(schema)).check() or "")
+
+
+def test_a_named_type_may_come_again():
+    point = {"type": "record", "name": "n.point", "fields": [{"name": "x", "type": "int"}]}
+    fields = [{"name": "a", "type": point}, {"name": "b", "type": ["null", "n.point"]}]
+    fields.append({"name": "c", "type": {"type": "array", "items": "n.point"}})
+    made = AvroMessages(json.dumps({"type": "record", "name": "r", "fields": fields}))
+    assert made.check() is None and AVRO.check() is None
