@@ -14,7 +14,7 @@ from hybrid.catalog.definitions import Definition
 from hybrid.creation import lay_halves, settle_boundary_mode
 from hybrid.errors import SpecError
 from hybrid.lake.log import open_half
-from hybrid.spec.kafka_security import is_secret
+from hybrid.spec.kafka_security import is_secret, without_secrets
 from hybrid.spec.table_config import Half, TableSpec
 
 if TYPE_CHECKING:
@@ -115,5 +115,5 @@ def _difference(path: str, before: Any, after: Any) -> Iterator[str]:
 
 
 def _short(value: Any) -> str:
-    text = "(none)" if value is None else str(value)
+    text = "(none)" if value is None else str(without_secrets(value))
     return text if len(text) <= 60 else text[:57] + "..."

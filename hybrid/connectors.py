@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.connector_status import KAFKA_TIMEOUT_MS, ConnectorStatus, Standing
 from hybrid.connector_view import ConnectorView, stop_at
-from hybrid.errors import HybridError, NotFoundError
+from hybrid.errors import ConflictError, HybridError, NotFoundError
 from hybrid.spec.connectors import (
     Connector,
     Datagen,
@@ -121,10 +122,16 @@ class TableConnectors:
         if wanted is not None and wanted not in known:
             raise NotFoundError.named("Stream", wanted, known)
         place = parse_place(to, stream.topic, self.now_ms(), "--to")
-        if dry_run:
-            return reset_stream(self._home.bench, self._spec, table.layout, place, dry_run=True)
+        told = reset_stream(self._home.bench, self._spec, table.layout, place, dry_run=True)
+        if dry_run or not told.partitions:
+            return replace(told, dry_run=dry_run)
+        if not accept:
+            raise ConflictError(
+                f"{told.sentence} That has to be accepted; nothing was changed.",
+                hint='--yes accepts it, over HTTP {"yes": true}',
+            )
         with self._home.recorded(self._spec.name, "reset") as run:
-            how: dict[str, Any] = {"accept": accept, "act_id": self._home.act_id("reset"), "holding": self._hold}
+            how: dict[str, Any] = {"act_id": self._home.act_id("reset"), "holding": self._hold}
             report = reset_stream(self._home.bench, self._spec, table.layout, place, **how)
             run.ended(report.sentence, did_something=report.version is not None)
         self._known.worked(self._spec.name, stream.connector)

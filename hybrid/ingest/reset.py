@@ -87,40 +87,39 @@ def reset_stream(
     place: KafkaStart,
     *,
     dry_run: bool = False,
-    accept: bool = False,
     act_id: str | None = None,
     holding: Callable[[ResetReport], None] = lambda _: None,
 ) -> ResetReport:
     """Has the stream read on from `place`; `holding` is told before the commit what it will be.
 
-    ConflictError, with the numbers, where something would change and nobody said `accept`.
-    StreamError when the topic does not hold the place, NotFoundError when it is missing, SpecError without a stream.
+    StreamError when the topic does not hold the place, NotFoundError when it is missing, SpecError without a stream,
+    ConflictError before its connector has started.
     """
     stream, path = stream_of(spec), layout.half(Half.REALTIME)
     if dry_run:  # no JVM
-        return _report(spec, stream, open_half(path).realtime, require_topic(stream), place, dry_run=True)
+        state = _started(spec, stream, open_half(path).realtime)
+        return _report(spec, stream, state, require_topic(stream), place, dry_run=True)
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)
-        state = snapshot.realtime
-        if not state.reads(stream):
-            raise ConflictError(
-                f"Connector '{stream.connector}' of '{spec.name}' has not started: there is nothing to reset.",
-                hint=f"hybrid connector list {spec.name}",
-            )
+        state = _started(spec, stream, snapshot.realtime)
         view = require_topic(stream)
         report = _report(spec, stream, state, view, place)
         if not report.partitions:
             return report
-        if not accept:
-            raise ConflictError(
-                f"{report.sentence} That has to be accepted; nothing was changed.",
-                hint='--yes accepts it, over HTTP {"yes": true}',
-            )
         holding(report)  # first, for a pause must never let rows through: held lower than need be they come later
         after = _after(state, stream, report, act_id or new_act_id(RESET), bench.now_iso())
         nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
         version = commit_act(nothing, path, after, planned=snapshot.version)
     return replace(report, version=version)
+
+
+def _started(spec: TableSpec, stream: StreamConfig, state: RealtimeState) -> RealtimeState:
+    if not state.reads(stream):
+        raise ConflictError(
+            f"Connector '{stream.connector}' of '{spec.name}' has not started: there is nothing to reset.",
+            hint=f"hybrid connector list {spec.name}",
+        )
+    return state
 
 
 def plan_reset(

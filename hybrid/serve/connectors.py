@@ -97,9 +97,10 @@ async def reset_connector(request: Request, table: TableName, connector: Connect
     context = context_of(request)
     found = await run_in_threadpool(named, context, table)
     wanted = {"table": found.table.name, "name": connector, "to": body.to}
-    if body.dry_run:
-        return await run_in_threadpool(VERBS["connector_reset_plan"].call, context.home, **wanted)
-    return await context.carried_out("connector_reset", {**wanted, "yes": body.yes})
+    if body.dry_run or not body.yes:  # who did not accept it is told why not, and no run is queued
+        verb = "connector_reset_plan" if body.dry_run else "connector_reset"
+        return await run_in_threadpool(VERBS[verb].call, context.home, **wanted)
+    return await context.carried_out("connector_reset", {**wanted, "yes": True})
 
 
 def _connectors(request: Request, table: str) -> Any:

@@ -158,9 +158,9 @@ class LiveTable:
         return run_job(self.bench, self.spec, self.layout, job, **options)
 
     def reset(self, to: str, **options: bool) -> ResetReport:
-        """Has the stream read on from a place, as its user accepts."""
+        """Has the stream read on from a place."""
         place = parse_place(to, self.spec.stream.topic, self.now, "--to")
-        return reset_stream(self.bench, self.spec, self.layout, place, **{"accept": True, **options})
+        return reset_stream(self.bench, self.spec, self.layout, place, **options)
 
     # What is there
 
