@@ -17,6 +17,7 @@ from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
 from hybrid.spec.evolution import column_change, with_kept_defaults
+from hybrid.spec.kafka_security import is_secret, without_secrets
 from hybrid.spec.table_config import Half, Partial, TableSpec, UpsertConfig
 
 if TYPE_CHECKING:
@@ -153,7 +154,10 @@ def _difference(path: str, before: Any, after: Any) -> Iterator[str]:
         before, after = ({one["name"]: one for one in several} for several in (before, after))
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
-            yield from _difference(f"{path}/{key}", before.get(key), after.get(key))
+            if is_secret(key) and before.get(key) != after.get(key):
+                yield f"{path}/{key}: changed"
+            else:
+                yield from _difference(f"{path}/{key}", before.get(key), after.get(key))
     elif before != after:
         yield f"{path}: {_short(before)} -> {_short(after)}"
 
@@ -163,5 +167,5 @@ def _is_named(value: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    text = "(none)" if value is None else str(value)
+    text = "(none)" if value is None else str(without_secrets(value))
     return text if len(text) <= 60 else text[:57] + "..."

@@ -121,7 +121,7 @@ class Standing:
 
     def _lag(self) -> int | None:
         from hybrid.ingest.stream import require_topic
-        from hybrid.table.boundary import partition_key
+        from hybrid.table.boundary import current_keys
 
         stream = self._spec.stream
         assert stream is not None
@@ -130,7 +130,8 @@ class Standing:
         except HybridError:
             return None
         offsets = self._table.half(Half.REALTIME).realtime.offsets
-        return sum(max(0, end - offsets.get(partition_key(stream, number), 0)) for number, end in ends.items())
+        keys = current_keys(stream, ends, offsets)
+        return sum(max(0, end - offsets.get(keys[number], 0)) for number, end in ends.items())
 
 
 def _named(names: list[str]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.connector_status import KAFKA_TIMEOUT_MS, ConnectorStatus, Standing
 from hybrid.connector_view import ConnectorView, stop_at
-from hybrid.errors import HybridError, NotFoundError
+from hybrid.errors import ConflictError, HybridError, NotFoundError
 from hybrid.spec.connectors import (
     Connector,
     Datagen,
@@ -20,12 +21,13 @@ from hybrid.spec.connectors import (
     waits_for,
 )
 from hybrid.spec.table_config import Half
-from hybrid.table.boundary import partition_key
+from hybrid.table.boundary import current_keys
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
     from hybrid.flow.connectors.source import Source
     from hybrid.handle import Table
+    from hybrid.ingest.reset import ResetReport
     from hybrid.spec.table_config import TableSpec
 
 _LOG = logging.getLogger(__name__)
@@ -103,6 +105,44 @@ class TableConnectors:
 
     def _chosen(self, name: str | None) -> list[Connector]:
         return [self.find(name)] if name is not None else list(self._spec.connectors)
+
+    def reset(self, to: str, name: str | None = None, *, dry_run: bool = False, accept: bool = False) -> ResetReport:
+        """Has the stream read on from `to`, a place as `hybrid.spec.offset_place` reads it.
+
+        Also of a table whose config names the stream, without `name` or by the topic's. ConflictError, with what would
+        be lost, skipped or read again, when nobody said `accept`. NotFoundError for a name that is no stream's.
+        """
+        from hybrid.ingest.batch import stream_of
+        from hybrid.ingest.reset import reset_stream
+        from hybrid.spec.offset_place import parse_place
+
+        stream, table = stream_of(self._spec), self._table
+        known = [stream.connector] if self._spec.connectors else [stream.connector, stream.topic]
+        wanted = self.find(name).name if name is not None and self._spec.connectors else name
+        if wanted is not None and wanted not in known:
+            raise NotFoundError.named("Stream", wanted, known)
+        place = parse_place(to, stream.topic, self.now_ms(), "--to")
+        told = reset_stream(self._home.bench, self._spec, table.layout, place, dry_run=True)
+        if dry_run or not told.partitions:
+            return replace(told, dry_run=dry_run)
+        if not accept:
+            raise ConflictError(
+                f"{told.sentence} That has to be accepted; nothing was changed.",
+                hint='--yes accepts it, over HTTP {"yes": true}',
+            )
+        with self._home.recorded(self._spec.name, "reset") as run:
+            how: dict[str, Any] = {"act_id": self._home.act_id("reset"), "holding": self._hold}
+            report = reset_stream(self._home.bench, self._spec, table.layout, place, **how)
+            run.ended(report.sentence, did_something=report.version is not None)
+        self._known.worked(self._spec.name, stream.connector)
+        return report
+
+    def _hold(self, report: ResetReport) -> None:
+        """A pause that holds the stream holds it where it begins now; what it counted was of the epoch before."""
+        if self.stop_at() is not None:
+            ends = {**(self.stop_at() or {}), **{one.partition: one.to for one in report.partitions}}
+            assert self._spec.stream is not None
+            self._known.pause(self._spec.name, self._spec.stream.connector, ends)
 
     # Work
 
@@ -194,7 +234,7 @@ class TableConnectors:
         others = [name for name in now.open_before(self._before(after)) if name != one.name]
         if kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
             return
-        view = view_topic(stream.brokers, stream.topic, KAFKA_TIMEOUT_MS)
+        view = view_topic(stream.brokers, stream.topic, KAFKA_TIMEOUT_MS, stream.security)
         if view is not None:
             found = dict(self._loaded_offsets(after) or {})
             raise_to(found, source.highest_offsets(self._home.bench.spark) or {})
@@ -222,7 +262,7 @@ class TableConnectors:
         assert isinstance(one.transport, KafkaInput)
         start, at_time = one.transport.start, None
         if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
-            at_time = offsets_at(one.transport.brokers, view, start.timestamp_ms)
+            at_time = offsets_at(one.transport.brokers, view, start.timestamp_ms, one.transport.security)
         topic = Topic(view.topic, view.starts, view.ends)
         return start_offsets(one.name, start, topic, loaded, at_time, is_whole)
 
@@ -261,11 +301,8 @@ class TableConnectors:
         stream = self._spec.stream
         assert stream is not None
         state = self._table.half(Half.REALTIME).realtime
-        committed = {
-            key.partition: offset
-            for key, offset in state.offsets.items()
-            if key == partition_key(stream, key.partition)  # and not a replay's
-        }
+        keys = current_keys(stream, {key.partition for key in state.offsets}, state.offsets)  # and no replay's
+        committed = {number: state.offsets[key] for number, key in keys.items() if key in state.offsets}
         if not state.reads(stream):
             return None
         try:

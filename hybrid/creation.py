@@ -17,7 +17,7 @@ from typing import Any
 
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.ingest.plan import start_offsets
-from hybrid.ingest.stream import TopicView, view_topic
+from hybrid.ingest.stream import TopicView, offsets_at, view_topic
 from hybrid.lake.create import commit_state, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
@@ -25,8 +25,9 @@ from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
 from hybrid.progress import Progress
 from hybrid.spec.connectors import KafkaInput, StartKind, live_connector
+from hybrid.spec.offset_place import place_time_ms
 from hybrid.spec.table_config import CONFIGURED, Half, TableSpec
-from hybrid.table.boundary import INFINITE, Boundary, topic_key
+from hybrid.table.boundary import INFINITE, Boundary, PartitionKey, topic_key
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
 
 _LOCK_TIMEOUT_S = 10.0
@@ -67,8 +68,9 @@ def lay_halves(
     """
     halves = spec.halves if halves is None else halves
     view = _view(spec) if Half.REALTIME in halves else None
+    starts = _starts(spec, view, now_ms)
     makers: dict[Half, Callable[[], HalfState]] = {
-        Half.REALTIME: lambda: first_realtime_state(spec, view, now_ms),
+        Half.REALTIME: lambda: first_realtime_state(spec, view, starts, now_ms),
         Half.OFFLINE: lambda: first_offline_state(spec, now_ms),
     }
     for half in (Half.REALTIME, Half.OFFLINE):
@@ -78,7 +80,6 @@ def lay_halves(
                 _refuse_acted(layout.half(half), spec)
                 shutil.rmtree(layout.half(half), ignore_errors=True)
                 create_half(layout.half(half), spec, half, makers[half]())
-    starts = start_offsets(spec.stream, view) if spec.stream and view else {}
     return {str(key.partition): offset for key, offset in starts.items()}
 
 
@@ -96,14 +97,27 @@ def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> N
         commit_state(path, replace(state, act=act, boundary=replace(state.boundary, mode=mode)))
 
 
-def first_realtime_state(spec: TableSpec, view: TopicView | None, now_ms: int) -> RealtimeState:
+def _starts(spec: TableSpec, view: TopicView | None, now_ms: int) -> Mapping[PartitionKey, int]:
+    """The offsets that the table starts from."""
+    stream = spec.stream
+    if stream is None or view is None:
+        return {}
+    time_ms = place_time_ms(stream.offset_reset, now_ms)
+    if time_ms is None:
+        return start_offsets(stream, view)
+    return start_offsets(stream, view, offsets_at(stream.brokers, view, time_ms, stream.security))
+
+
+def first_realtime_state(
+    spec: TableSpec, view: TopicView | None, starts: Mapping[PartitionKey, int], now_ms: int
+) -> RealtimeState:
     """Act 0 of a REALTIME half: where each partition starts, and which topic that is."""
     act, stream = _act_zero(spec, now_ms), spec.stream
     if stream is None:
         return RealtimeState(act)
     started = {stream.connector: {"started_at": act.at}} if _starts_at_once(spec) else {}
     known = {topic_key(stream): view.topic_id} if view is not None else {}
-    return RealtimeState(act, offsets=start_offsets(stream, view), topic_ids=known, progress=started)
+    return RealtimeState(act, offsets=starts, topic_ids=known, progress=started)
 
 
 def _starts_at_once(spec: TableSpec) -> bool:
@@ -124,7 +138,7 @@ def _view(spec: TableSpec) -> TopicView | None:
     """The topic that is read from the creation on; most connectors look at their own when they start."""
     if spec.stream is None or not (spec.stream.connector == CONFIGURED or _starts_at_once(spec)):
         return None
-    return view_topic(spec.stream.brokers, spec.stream.topic)
+    return view_topic(spec.stream.brokers, spec.stream.topic, security=spec.stream.security)
 
 
 def _act_zero(spec: TableSpec, now_ms: int) -> Act:

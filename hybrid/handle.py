@@ -295,7 +295,7 @@ class Table:
     def await_commits(self, timeout_s: float) -> bool:
         """Waits until what Kafka holds at this moment is committed, by whoever ingests; whether it is."""
         from hybrid.ingest.stream import require_topic
-        from hybrid.table.boundary import partition_key
+        from hybrid.table.boundary import current_keys
 
         stream = self.spec.stream
         if stream is None or self.name in self._home.catalog.serving.pauses():
@@ -307,7 +307,8 @@ class Table:
             return False
         while True:
             offsets = self.half(Half.REALTIME).realtime.offsets
-            if all(offsets.get(partition_key(stream, number), 0) >= end for number, end in ends.items()):
+            keys = current_keys(stream, ends, offsets)
+            if all(offsets.get(keys[number], 0) >= end for number, end in ends.items()):
                 return True
             if time.monotonic() >= deadline:
                 return False

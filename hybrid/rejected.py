@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybrid.table import columns
+from hybrid.table.messages import unpack
 
 REJECTED = "rejected"
 
@@ -34,7 +35,7 @@ def read_rejected(
             "partition": row[columns.PARTITION],
             "offset": row[columns.OFFSET],
             "reason": row[columns.REASON],
-            "value": _text(row[columns.RAW]),
+            "value": _text(unpack(row[columns.RAW]).value),
             **({"state": _state(row[columns.OP])} if everything else {}),
         }
         for row in table.to_pylist()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid import views
 from hybrid.plain import json_value
 from hybrid.spec.upsert_json import MOVE_TASK
+from hybrid.table.state import RESET
 from hybrid.tasks import TASK_TYPES, task_type
 
 if TYPE_CHECKING:
@@ -219,6 +220,16 @@ def connector_start(home: Hybrid, *, table: str, name: str | None = None) -> Jso
 def connector_pause(home: Hybrid, *, table: str, name: str | None = None) -> Json:
     """Pauses a connector, or all of a table."""
     return views.connector_views(home.table(table).connectors.pause(name))
+
+
+def connector_reset_plan(home: Hybrid, *, table: str, to: str, name: str | None = None) -> Json:
+    """What a reset of a table's stream would lose, skip and read again."""
+    return json_value(home.table(table).connectors.reset(to, name, dry_run=True).to_json())
+
+
+def connector_reset(home: Hybrid, *, table: str, to: str, name: str | None = None, yes: bool = False) -> Json:
+    """Has a table's stream read on from a place."""
+    return json_value(home.table(table).connectors.reset(to, name, accept=yes).to_json())
 
 
 def pause(home: Hybrid, *, table: str, comment: str | None = None) -> Json:
@@ -440,6 +451,8 @@ VERBS: Mapping[str, Verb] = {
     "connectors": Verb(connectors),
     "connector_start": Verb(connector_start),
     "connector_pause": Verb(connector_pause),
+    "connector_reset": Verb(connector_reset, RESET),
+    "connector_reset_plan": Verb(connector_reset_plan),
     "pause": Verb(pause),
     "resume": Verb(resume),
     "pause_status": Verb(pause_status),

@@ -27,7 +27,7 @@ from hybrid.logs import log_context
 from hybrid.schemas import users_of
 from hybrid.spec.table_config import Half
 from hybrid.spec.upsert_json import MOVE_TASK
-from hybrid.table.state import Act
+from hybrid.table.state import RESET, Act
 from hybrid.tasks import TASK_TYPES
 from hybrid.verbs import JOB, VERBS
 
@@ -90,22 +90,29 @@ class Committed:
 
     version: int
     act: Act
+    half: str
 
 
 def _committed_before(home: Hybrid, run: RunRecord) -> Committed | None:
-    if run.table_name not in home.table_names() or Half.OFFLINE not in home.spec(run.table_name).halves:
+    half = _half_of(run)
+    if run.table_name not in home.table_names() or half not in home.spec(run.table_name).halves:
         return None
     # A JVM may outlive its killed process and still commit. Whoever has the lock has seen the end of it.
-    with home.bench.lock(home.layout(run.table_name), Half.OFFLINE):
+    with home.bench.lock(home.layout(run.table_name), half):
         return committed(home, run)
 
 
+def _half_of(run: RunRecord) -> Half:
+    """Where a run's act is looked for: those that are done again by mistake change something, once more."""
+    return Half.REALTIME if run.type == RESET else Half.OFFLINE
+
+
 def committed(home: Hybrid, run: RunRecord) -> Committed | None:
-    """The act in the OFFLINE half that bears the run's id."""
-    path = home.layout(run.table_name).half(Half.OFFLINE)
+    """The act that bears the run's id, in the half that its kind commits to."""
+    path = home.layout(run.table_name).half(_half_of(run))
     for version, state in own_states(path, open_half(path).version):
         if state.act.id.endswith(f"-{run.id}"):
-            return Committed(version, state.act)
+            return Committed(version, state.act, path.name)
         if state.act.at < run.created_at:
             return None
     return None
@@ -123,7 +130,7 @@ def _commit_first(home: Hybrid, table: str) -> None:
 
 def _found(done: Committed) -> dict[str, Any]:
     what = str(done.act.detail.get("result") or f"The {done.act.kind} was committed.")
-    sentence = f"{what} (Version {done.version} of OFFLINE; the server's process fell before it could tell.)"
+    sentence = f"{what} (Version {done.version} of {done.half}; the server's process fell before it could tell.)"
     return {"sentence": sentence, "act": done.act.id, "version": done.version, "warnings": [], "dry_run": False}
 
 

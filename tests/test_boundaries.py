@@ -31,7 +31,7 @@ Documents = Callable[..., TableDocuments]
 def hy(home: Path, monkeypatch: pytest.MonkeyPatch) -> Hybrid:
     """A home whose Kafka has the topic; a JVM that would be started is an error."""
     for module in ("hybrid.creation", "hybrid.ingest.stream"):
-        monkeypatch.setattr(f"{module}.view_topic", lambda *_: TopicView("orders", "id-1", {0: 0}, {0: 10}))
+        monkeypatch.setattr(f"{module}.view_topic", lambda *_, **__: TopicView("orders", "id-1", {0: 0}, {0: 10}))
     monkeypatch.setattr(Hybrid, "_start_spark", lambda self: pytest.fail("Spark was started"))
     return Hybrid(load_settings(home=home), Silent())
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import ask
+from hybrid.cli.opened import ask, confirm, tell
 
 _SHOWN = ["name", "state", "detail", "transport", "records", "lag", "errors"]
 
@@ -44,6 +44,22 @@ def pause(cli: Cli, table: str, name: str | None) -> None:
 
 
 connector.add_command(start, "resume")
+
+
+@connector.command()
+@click.argument("table", metavar="TABLE")
+@click.argument("name", required=False)
+@click.option("--to", required=True, metavar="PLACE", help="earliest, latest, a time, a time ago (2d), or 0:42,1:7.")
+@click.option("--dry-run", is_flag=True, help="Say what would be lost, skipped or read again, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_cli
+def reset(cli: Cli, table: str, name: str | None, to: str, dry_run: bool, yes: bool) -> None:
+    """Decide from where a stream is read on: its offsets have expired, or its topic is another one."""
+    found = ask(cli, "connector_reset_plan", table=table, name=name, to=to)
+    if not dry_run and found["partitions"]:
+        confirm(f"{found['sentence']} Go on?", yes)
+        found = ask(cli, "connector_reset", table=table, name=name, to=to, yes=True)
+    tell(cli, found)
 
 
 def _tell(cli: Cli, found: list[dict[str, Any]]) -> None:

@@ -15,7 +15,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.boundary import partition_key
+from hybrid.table.boundary import current_keys
 from hybrid.table.state import OfflineState, RealtimeState
 
 _ENTRY = re.compile(r"\d{20}\.json")
@@ -144,12 +144,13 @@ def contradictions_of_realtime(spec: TableSpec, state: RealtimeState, files: Seq
 
 def _uncommitted(stream: StreamConfig, state: RealtimeState, files: Sequence[DataFile]) -> Iterator[str]:
     """Rows at offsets that are to be read yet: they would come twice. A segment holds rows of one partition."""
-    for file in files:
-        partition, offset = file.high.get(columns.PARTITION), file.high.get(columns.OFFSET)
+    found = [(file, file.high.get(columns.PARTITION), file.high.get(columns.OFFSET)) for file in files]
+    keys = current_keys(stream, {number for _, number, _ in found if isinstance(number, int)}, state.offsets)
+    for file, partition, offset in found:
         if isinstance(partition, int) and isinstance(offset, int):
-            key = partition_key(stream, partition)
+            key = keys[partition]
             if file.low.get(columns.EPOCH, key.epoch) != key.epoch:
-                continue  # a replay's: its offsets were read long ago
+                continue  # a replay's, or of an epoch before: its offsets were read long ago
             committed = state.offsets.get(key, 0)
             if offset >= committed:
                 yield f"Segment {file.segment} holds offset {offset} of {key}, and {committed} is the next one to read."

@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from hybrid.files.records import Problem, Record, Slice, open_plain
+from hybrid.files.records import Record, Slice, open_plain
+from hybrid.spec.problem import Problem
 
 
 def read_avro(piece: Slice) -> Iterator[Record]:

@@ -3,79 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from hybrid.errors import SpecError
-from hybrid.files.csvcells import Dialect, rows_of
-from hybrid.files.records import Problem, Record, Slice, is_gzip, text_lines
-
-# What Pinot's `fileFormat` names mean: Commons CSV's predefined formats, without regard to case and underscores.
-_FILE_FORMATS: dict[str, dict[str, Any]] = {
-    "DEFAULT": {},
-    "EXCEL": {},
-    "RFC4180": {},
-    "TDF": {"delimiter": "\t"},
-    "MYSQL": {"delimiter": "\t", "quote": None, "escape": "\\", "null": "\\N"},
-    "ORACLE": {"escape": "\\", "null": "\\N"},
-    "POSTGRESQLCSV": {},
-    "POSTGRESQLTEXT": {"delimiter": "\t", "escape": "\\", "null": "\\N"},
-    "MONGODBCSV": {},
-    "MONGODBTSV": {"delimiter": "\t"},
-    "INFORMIXUNLOAD": {"delimiter": "|", "escape": "\\"},
-    "INFORMIXUNLOADCSV": {},
-}
-_CONFIGS = "recordReaderSpec.configs"
-
-
-@dataclass(frozen=True)
-class CsvFormat:
-    """How a file is read. `columns` stand in for a header line; `null` is the text of a missing value.
-
-    Cells of the columns in `multi_value` are split at `multi_value_delimiter`; None: they are not.
-    """
-
-    dialect: Dialect = field(default_factory=Dialect)
-    multi_value_delimiter: str | None = ";"
-    columns: tuple[str, ...] = ()
-    skip_header: bool = False
-    null: str | None = None
-    multi_value: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, configs: Mapping[str, str], multi_value: frozenset[str], source: str) -> CsvFormat:
-        """The format that a job spec's reader `configs` give; `multi_value` names the columns whose cells are split."""
-        name = configs.get("fileFormat", "DEFAULT").replace("_", "").upper()
-        if name not in _FILE_FORMATS:
-            known = ", ".join(_FILE_FORMATS)
-            raise SpecError.at(source, f"{_CONFIGS}.fileFormat", f"'{name}' is not one of {known}.")
-        named = _FILE_FORMATS[name]
-        dialect = _dialect(configs, named)
-        splits = _is_true(configs, "multiValueDelimiterEnabled", default=True)
-        return cls(
-            dialect=dialect,
-            multi_value_delimiter=configs.get("multiValueDelimiter", ";") if splits else None,
-            columns=_columns(configs, dialect, source),
-            skip_header=_is_true(configs, "skipHeader"),
-            null=configs.get("nullStringValue", named.get("null")),
-            multi_value=multi_value,
-        )
-
-    def value(self, column: str, cell: str) -> object:
-        """What a cell holds: None when it is empty, a list in a multi-value column, text otherwise."""
-        if cell in {"", self.null}:
-            return None
-        if self.multi_value_delimiter is None or column not in self.multi_value:
-            return cell
-        return cell.split(self.multi_value_delimiter)
+from hybrid.files.records import Record, Slice, is_gzip, text_lines
+from hybrid.spec.csvcells import rows_of
+from hybrid.spec.csvformat import CsvFormat, header_of
+from hybrid.spec.problem import Problem
 
 
 def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
     """The rows of a file below its header. Problem at a row with more or fewer cells than the header."""
     rows = rows_of((text for text, _ in text_lines(piece.path)), form.dialect)
-    header = _header(rows, form)
+    header = header_of(rows, form)
     for position, (line, cells) in enumerate(rows):
         at = f", line {line}"
         if len(cells) != len(header):
@@ -90,40 +30,3 @@ def ends_line(path: Path) -> bool:
             return True
         file.seek(-1, os.SEEK_END)
         return file.read(1) in b"\r\n"
-
-
-def _dialect(configs: Mapping[str, str], named: Mapping[str, Any]) -> Dialect:
-    return Dialect(
-        delimiter=configs.get("delimiter", named.get("delimiter", ",")),
-        quote=configs.get("quoteCharacter", named.get("quote", '"')),
-        escape=configs.get("escapeCharacter", named.get("escape")),
-        comment=configs.get("commentMarker"),
-        trim=_is_true(configs, "ignoreSurroundingSpaces", default=True),
-        skips_blank_lines=_is_true(configs, "ignoreEmptyLines", default=True),
-    )
-
-
-def _is_true(configs: Mapping[str, str], key: str, default: bool = False) -> bool:
-    return configs.get(key, str(default)).lower() == "true"
-
-
-def _columns(configs: Mapping[str, str], dialect: Dialect, source: str) -> tuple[str, ...]:
-    """The names in `header`, told apart like the cells of a row."""
-    if "header" not in configs:
-        return ()
-    try:
-        rows = list(rows_of(iter([configs["header"]]), dialect))
-    except Problem as problem:
-        raise SpecError.at(source, f"{_CONFIGS}.header", f"'{configs['header']}' {problem.reason}.") from problem
-    return tuple(name.strip() for _, cells in rows for name in cells)
-
-
-def _header(rows: Iterator[tuple[int, list[str]]], form: CsvFormat) -> Sequence[str]:
-    first = [] if form.columns and not form.skip_header else next(rows, (0, []))[1]
-    header = form.columns or tuple(name.strip() for name in first)
-    twice = next((name for name in header if header.count(name) > 1), None)
-    if twice is not None:
-        raise Problem(0, ", line 1", f"names column '{twice}' twice")
-    if not header:
-        raise Problem(0, "", "has no header line")
-    return header

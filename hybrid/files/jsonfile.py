@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from hybrid.files.records import Problem, Record, Shape, Slice, at_line, check_text, open_plain, text_lines
+from hybrid.files.records import Record, Shape, Slice, at_line, check_text, open_plain, text_lines
 from hybrid.spec.jsontext import parse_json
+from hybrid.spec.problem import Problem
 
 _HEAD_BYTES = 64 * 1024
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hybrid.files.records import Problem, Record, Shape, Slice
+from hybrid.files.records import Record, Shape, Slice
+from hybrid.spec.problem import Problem
 
 _BATCH_ROWS = 4096
 

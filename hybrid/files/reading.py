@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybrid.files.avrofile import read_avro
-from hybrid.files.csvfile import CsvFormat, read_csv
+from hybrid.files.csvfile import read_csv
 from hybrid.files.jsonfile import read_lines, read_whole
 from hybrid.files.orcfile import read_stripe
 from hybrid.files.parquetfile import read_row_group
-from hybrid.files.records import Problem, Record, Shape, Slice
+from hybrid.files.records import Record, Shape, Slice
+from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.problem import Problem
 
 
 def read_slice(piece: Slice, csv_format: CsvFormat) -> Iterator[Record]:

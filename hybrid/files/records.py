@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
+from hybrid.spec.problem import Problem
+
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 _NOT_TEXT = {
@@ -23,14 +25,6 @@ _NOT_TEXT = {
     b"ORC": "is an ORC file. Say dataFormat: 'orc' in recordReaderSpec",
     b"Obj\x01": "is an Avro file. Say dataFormat: 'avro' in recordReaderSpec",
 }
-
-
-class Problem(Exception):
-    """A place in a file that cannot be read: `at` continues the file's name (`, line 4`), `position` orders places."""
-
-    def __init__(self, position: int, at: str, reason: str) -> None:
-        super().__init__(position, at, reason)
-        self.position, self.at, self.reason = position, at, reason
 
 
 class Record(NamedTuple):

@@ -11,7 +11,7 @@ from hybrid.lake.held import HeldRows
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.workbench import Workbench
 from hybrid.spec.table_config import Half, Records, TableSpec
-from hybrid.table.boundary import partition_key
+from hybrid.table.boundary import current_keys
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds
 from hybrid.table.state import RealtimeState
@@ -23,7 +23,7 @@ def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRo
     """The messages up to the offsets of `state`.
 
     StreamError when the topic is not the one that was read, NotFoundError when it is missing; SpecError where a message
-    holds several records.
+    holds several records, or the stream was reset.
     """
     stream = stream_of(spec)
     if stream.records is not Records.ONE:
@@ -34,7 +34,13 @@ def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRo
         )
     view = require_topic(stream)
     check_identity(spec.name, stream, state, view)
-    keys = {number: partition_key(stream, number) for number in view.starts}
+    keys = current_keys(stream, view.starts, state.offsets)
+    if any(key.epoch for key in keys.values()):
+        raise SpecError(
+            f"The stream of '{spec.name}' was reset: which of the messages that topic '{stream.topic}' holds were read "
+            "is no longer told by its offsets.",
+            hint="hybrid backfill plan ... --input or --sql",
+        )
     committed = {key: state.offsets[key] for key in keys.values() if key in state.offsets}
     held = {keys[number]: start for number, start in view.starts.items() if keys[number] in committed}
     ranges = [OffsetRange(key, held[key], end) for key, end in sorted(committed.items()) if held[key] < end]
@@ -42,5 +48,5 @@ def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRo
         return HeldRows(bench.spark.createDataFrame([], physical_ddl(spec, Half.REALTIME)), held)
     messages = read_ranges(bench.spark, stream, ranges)
     assigners = {one.key.partition: Assigner(spec.name, one.key, _ONE_SEGMENT, 0, None, 0) for one in ranges}
-    frame = decode_frame(messages, spec, assigners, partition_key(stream, 0))
+    frame = decode_frame(messages, spec, assigners)
     return HeldRows(frame, held)

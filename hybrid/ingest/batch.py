@@ -98,18 +98,18 @@ def _commit_batch(
 ) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
     assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
-    topic, half, wanted = plan.ranges[0].key, layout.half(Half.REALTIME), physical_columns(spec, Half.REALTIME)
-    act = FileAct(half, "ingest", new_act_id("ingest"), wanted, takes_narrower=True)
+    wanted, keys = physical_columns(spec, Half.REALTIME), {one.key.partition: one.key for one in plan.ranges}
+    act = FileAct(layout.half(Half.REALTIME), "ingest", new_act_id("ingest"), wanted, takes_narrower=True)
     found = _Found({}, spec)
 
     def write() -> Written:
         nonlocal found
         messages = read_ranges(bench.spark, stream, plan.ranges)
-        files, pieces = write_ranges(messages, spec, assigners, topic, act)
+        files, pieces = write_ranges(messages, spec, assigners, act)
         found = _Found(pieces, spec)
         detail = {"rows": found.rows, "rejected": found.rejected, "filtered": found.filtered}
         after = replace(
-            _after(state, topic, found.good, limits, now_ms),
+            _after(state, keys, found.good, limits, now_ms),
             act=next_act(state, act.id, "ingest", bench.now_iso(), detail),
             offsets=advance(state.offsets, list(plan.ranges)),
             topic_ids={**state.topic_ids, topic_key(stream): plan.topic_id},
@@ -172,13 +172,20 @@ def _limits(spec: TableSpec) -> Thresholds:
 
 
 def _after(
-    state: RealtimeState, topic: PartitionKey, good: Mapping[tuple[int, str], Piece], limits: Thresholds, now_ms: int
+    state: RealtimeState,
+    keys: Mapping[int, PartitionKey],
+    good: Mapping[tuple[int, str], Piece],
+    limits: Thresholds,
+    now_ms: int,
 ) -> RealtimeState:
-    """Which segments are consuming after the batch, and the next free sequence of each partition."""
+    """Which segments are consuming after the batch, and the next free sequence of each partition.
+
+    `keys` are those of the partitions that were read.
+    """
     consuming: dict[PartitionKey, Consuming] = dict(state.consuming)
     sequences: dict[PartitionKey, int] = dict(state.sequences)
     for (partition, segment), piece in sorted(good.items(), key=lambda item: (item[0][0], item[1].start)):
-        key = topic._replace(partition=partition)
+        key = keys[partition]
         before = state.consuming.get(key)
         if before is not None and before.name == segment:
             merged = replace(before, rows=before.rows + piece.rows, bytes=before.bytes + piece.bytes)

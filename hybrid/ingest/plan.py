@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hybrid.errors import StreamError
 from hybrid.ingest.stream import TopicView
 from hybrid.spec.table_config import StreamConfig
-from hybrid.table.boundary import PartitionKey, partition_key, topic_key
+from hybrid.table.boundary import PartitionKey, current_keys, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange, plan_ranges
 from hybrid.table.state import RealtimeState
 
@@ -36,7 +36,8 @@ def plan_batch(
     next: ingestion stops and a person decides, because going on would skip or repeat rows without a word.
     """
     check_identity(table, stream, state, view)
-    ends = {partition_key(stream, partition): end for partition, end in view.ends.items()}
+    keys = current_keys(stream, view.ends, state.offsets)
+    ends = {keys[partition]: end for partition, end in view.ends.items()}
     for key, end in ends.items():
         _check_position(table, key, state.offsets.get(key, 0), view.starts[key.partition], end)
     if stop_at is not None:
@@ -52,8 +53,8 @@ def check_identity(table: str, stream: StreamConfig, state: RealtimeState, view:
     if known is not None and known != view.topic_id:
         raise StreamError(
             f"Topic '{view.topic}' was recreated: table '{table}' has read topic id {known}, "
-            f"now it is {view.topic_id}. Ingestion stopped; nothing was skipped and nothing was lost.",
-            hint="Decide what the new topic holds. To read it as new data, create a table of another name on it.",
+            f"now it is {view.topic_id}. Ingestion stopped; nothing was skipped and nothing was lost. {_decide(table)}",
+            hint="Decide what the new topic holds. What it has of the old one's messages would come twice.",
         )
 
 
@@ -63,20 +64,30 @@ def _check_position(table: str, key: PartitionKey, position: int, start: int, en
         raise StreamError(
             f"Offsets expired: table '{table}' has to read {where} from offset {position}, "
             f"but Kafka's first one there is {start}: {start - position} offsets are gone. "
-            "Ingestion stopped; nothing was skipped.",
+            f"Ingestion stopped; nothing was skipped. {_decide(table)}",
             hint="Keep the topic's retention above the longest pause of ingestion; restore the data, or backfill it.",
         )
     if position > end:
         raise StreamError(
             f"Table '{table}' has read {where} up to offset {position}, but it now ends at {end}: "
-            "the topic was truncated or refilled. Ingestion stopped; nothing was skipped.",
+            f"the topic was truncated or refilled. Ingestion stopped; nothing was skipped. {_decide(table)}",
             hint="Check which cluster the table's broker address names.",
         )
 
 
-def start_offsets(stream: StreamConfig, view: TopicView | None) -> Mapping[PartitionKey, int]:
-    """The offsets to start from, resolved at a table's creation. A topic that is not there yet starts at 0."""
+def _decide(table: str) -> str:
+    """What lets ingestion go on: nothing but a person's decision does."""
+    return f"Decide where it goes on: hybrid connector reset {table} --to earliest|latest|TIME, with --dry-run first."
+
+
+def start_offsets(
+    stream: StreamConfig, view: TopicView | None, at_time: Mapping[int, int] | None = None
+) -> Mapping[PartitionKey, int]:
+    """The offsets to start from, resolved at a table's creation. A topic that is not there yet starts at 0.
+
+    `at_time` is where messages of the stream's own time begin; a partition that it does not name has none yet.
+    """
     if view is None:
         return {}
-    chosen = view.ends if stream.offset_reset == "largest" else view.starts
+    chosen = {**view.ends, **(at_time or {})} if stream.offset_reset != "smallest" else view.starts
     return {partition_key(stream, partition): offset for partition, offset in chosen.items()}

@@ -15,8 +15,8 @@ from hybrid.lake.layout import physical_ddl, statistics_columns
 from hybrid.lake.workers import Worker
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.boundary import PartitionKey
 from hybrid.table.decode import Decoder
+from hybrid.table.messages import Message, pack
 from hybrid.table.outcome import Batch
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds
@@ -50,32 +50,34 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
         .option("endingOffsets", json.dumps(ends))
         .option("failOnDataLoss", "true")
     )
-    for key, value in _CONSUMER.items():
+    secured = {f"kafka.{key}": value for key, value in stream.security.for_java().items()}
+    for key, value in {**_CONSUMER, **secured}.items():
         reader = reader.option(key, value)
-    return reader.load().selectExpr(
-        "value", "partition", "offset", "cast(unix_millis(timestamp) as bigint) as timestamp"
+    beside = ("key", "headers") if stream.metadata else ()
+    return (
+        reader.option("includeHeaders", str(stream.metadata).lower())
+        .load()
+        .selectExpr("value", "partition", "offset", "cast(unix_millis(timestamp) as bigint) as timestamp", *beside)
     )
 
 
-def decode_frame(
-    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], topic: PartitionKey
-) -> DataFrame:
+def decode_frame(messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner]) -> DataFrame:
     """Stored rows of the REALTIME half, rejected rows among them, by the one decoder.
 
-    `assigners` hands out segments by Kafka partition; `topic` gives connector, topic and epoch of the rows.
+    `assigners` hands out segments by Kafka partition.
     """
-    return messages.mapInArrow(_worker(spec, dict(assigners), topic), physical_ddl(spec, Half.REALTIME))
+    return messages.mapInArrow(_worker(spec, dict(assigners)), physical_ddl(spec, Half.REALTIME))
 
 
 def write_ranges(
-    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], topic: PartitionKey, act: FileAct
+    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], act: FileAct
 ) -> tuple[list[dict[str, object]], Pieces]:
     """Writes the same rows into files of the act's half; their log entries, and what became of the messages.
 
     Messages that the table's filter drops are among the pieces, without a segment. No query sees the files before they
     are committed.
     """
-    writer = _writer(spec, dict(assigners), topic, act)
+    writer = _writer(spec, dict(assigners), act)
     found = messages.mapInArrow(writer, "files string, pieces string").collect()
     entries = [entry for row in found for entry in json.loads(row["files"])]
     return entries, together(pieces_from_json(row["pieces"]) for row in found)
@@ -93,20 +95,20 @@ def assigners_for(
     }
 
 
-def _worker(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey) -> Worker:
+def _worker(spec: TableSpec, assigners: dict[int, Assigner]) -> Worker:
     """The function that Spark runs in its workers. It sees whole partitions, each in offset order."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         collect_rarely()
         decoder = Decoder(spec)
         for batch in batches:
-            rows, _ = _convert_batch(batch, spec, decoder, assigners, topic)
+            rows, _ = _convert_batch(batch, spec, decoder, assigners)
             yield rows.filter(rows.column(columns.SEGMENT).is_valid())
 
     return convert
 
 
-def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey, act: FileAct) -> Worker:
+def _writer(spec: TableSpec, assigners: dict[int, Assigner], act: FileAct) -> Worker:
     """As `_worker`, with the rows put into files, one of each segment. At most two are open at a time."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -121,7 +123,7 @@ def _writer(spec: TableSpec, assigners: dict[int, Assigner], topic: PartitionKey
         entries: list[dict[str, object]] = []
         counted: Pieces = {}
         for batch in batches:
-            rows, sizes = _convert_batch(batch, spec, decoder, assigners, topic)
+            rows, sizes = _convert_batch(batch, spec, decoder, assigners)
             counted = together([counted, pieces_of(rows, sizes)])
             for segment, part in _by_segment(rows):
                 if segment not in files:
@@ -151,7 +153,7 @@ def _by_segment(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def _convert_batch(
-    batch: pa.RecordBatch, spec: TableSpec, decoder: Decoder, assigners: Mapping[int, Assigner], topic: PartitionKey
+    batch: pa.RecordBatch, spec: TableSpec, decoder: Decoder, assigners: Mapping[int, Assigner]
 ) -> tuple[pa.RecordBatch, pa.Array]:
     """Messages become stored rows, column by column; a message with several records becomes several rows.
 
@@ -162,18 +164,23 @@ def _convert_batch(
 
     from hybrid.lake.create import arrow_schema
 
-    values, partitions, _, timestamps = (column.to_pylist() for column in batch.columns)
-    found = decoder.decode_batch(values, timestamps)
+    values, partitions, offsets, timestamps, *beside = (column.to_pylist() for column in batch.columns)
+    whole = _whole(values, *beside, partitions, offsets, timestamps) if beside else None
+    found = decoder.decode_batch(values, timestamps, whole)
     count = len(found.reasons)
     messages = batch if _one_each(found, values) else batch.take(pa.array(found.origins, pa.int64()))
     sizes = _sizes(values, found)
-    raw = [values[of] if why is not None else None for of, why in zip(found.origins, found.reasons, strict=True)]
+    raw = [
+        pack(whole[of] if whole else Message(values[of])) if why is not None else None
+        for of, why in zip(found.origins, found.reasons, strict=True)
+    ]
+    one, epochs = next(iter(assigners.values())), {assigner.key.epoch for assigner in assigners.values()}
     ops = [columns.OP_DELETE if is_delete else columns.OP_ROW for is_delete in found.deletes]
     made = {
         columns.SEGMENT: _segments(spec, found, partitions, sizes, assigners),
-        columns.CONNECTOR: pa.repeat(topic.connector, count),
-        columns.TOPIC: pa.repeat(topic.topic, count),
-        columns.EPOCH: pa.repeat(topic.epoch, count),
+        columns.CONNECTOR: pa.repeat(one.key.connector, count),
+        columns.TOPIC: pa.repeat(one.key.topic, count),
+        columns.EPOCH: pa.repeat(one.key.epoch, count) if len(epochs) == 1 else _epochs(found, partitions, assigners),
         columns.PARTITION: messages.column("partition"),
         columns.OFFSET: messages.column("offset"),
         columns.TIMESTAMP: messages.column("timestamp"),
@@ -217,6 +224,19 @@ def _segments(
         else:
             segments.append(None if is_filtered else rejected)
     return segments
+
+
+def _whole(
+    values: Sequence[bytes | None], keys: Sequence[bytes | None], headers: Sequence[Any], *places: Sequence[int]
+) -> list[Message]:
+    """The messages of a batch, with their keys and headers."""
+    told = [[(one["key"], one["value"]) for one in of_one or ()] for of_one in headers]
+    return [Message(*one) for one in zip(values, keys, told, *places, strict=True)]
+
+
+def _epochs(found: Batch, partitions: Sequence[int], assigners: Mapping[int, Assigner]) -> list[int]:
+    """The epoch of each record, where some partitions were reset more often than others."""
+    return [assigners[partitions[of]].key.epoch for of in found.origins]
 
 
 def _as_type(values: Any, kind: pa.DataType) -> pa.Array:

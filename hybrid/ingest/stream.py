@@ -6,10 +6,15 @@ import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hybrid.errors import NotFoundError, StreamError
 from hybrid.jvm.topics import require_listener
+from hybrid.spec.kafka_security import PLAINTEXT, KafkaSecurity
 from hybrid.spec.table_config import StreamConfig
+
+if TYPE_CHECKING:
+    from kafka import KafkaConsumer
 
 _TIMEOUT_MS = 10_000
 
@@ -24,25 +29,29 @@ class TopicView:
     ends: Mapping[int, int]
 
 
-def view_topic(brokers: str, topic: str, timeout_ms: int = _TIMEOUT_MS) -> TopicView | None:
+def view_topic(
+    brokers: str, topic: str, timeout_ms: int = _TIMEOUT_MS, security: KafkaSecurity = PLAINTEXT
+) -> TopicView | None:
     """The topic as the cluster shows it now, or None when there is none of that name.
 
     Raises StreamError when the cluster does not answer within `timeout_ms`. The ends are last stable offsets: what an
     open transaction holds back is not in them.
     """
-    from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+    from kafka import KafkaAdminClient, TopicPartition
     from kafka.errors import KafkaError
 
     require_listener(brokers)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
     try:
         with ExitStack() as stack:
-            admin = KafkaAdminClient(bootstrap_servers=brokers, bootstrap_timeout_ms=timeout_ms)
+            admin = KafkaAdminClient(
+                bootstrap_servers=brokers, bootstrap_timeout_ms=timeout_ms, **security.for_python()
+            )
             stack.callback(admin.close)
             found = admin.describe_topics([topic])[0]
             if found.get("error_code", 0) != 0 or not found.get("partitions"):
                 return None
-            consumer = KafkaConsumer(bootstrap_servers=brokers, isolation_level="read_committed", group_id=None)
+            consumer = _consumer(brokers, security)
             stack.callback(consumer.close)
             partitions = [TopicPartition(topic, p["partition_index"]) for p in found["partitions"]]
             starts = consumer.beginning_offsets(partitions)
@@ -57,17 +66,25 @@ def view_topic(brokers: str, topic: str, timeout_ms: int = _TIMEOUT_MS) -> Topic
     )
 
 
-def offsets_at(brokers: str, view: TopicView, time_ms: int) -> dict[int, int]:
+def _consumer(brokers: str, security: KafkaSecurity) -> KafkaConsumer:
+    from kafka import KafkaConsumer
+
+    return KafkaConsumer(
+        bootstrap_servers=brokers, isolation_level="read_committed", group_id=None, **security.for_python()
+    )
+
+
+def offsets_at(brokers: str, view: TopicView, time_ms: int, security: KafkaSecurity = PLAINTEXT) -> dict[int, int]:
     """The first offset of each partition whose message is not older than `time_ms`; not of one that has none.
 
     StreamError when the cluster does not answer.
     """
-    from kafka import KafkaConsumer, TopicPartition
+    from kafka import TopicPartition
     from kafka.errors import KafkaError
 
     parts = [TopicPartition(view.topic, number) for number in view.ends]
     try:
-        consumer = KafkaConsumer(bootstrap_servers=brokers, isolation_level="read_committed", group_id=None)
+        consumer = _consumer(brokers, security)
         try:
             found = consumer.offsets_for_times(dict.fromkeys(parts, time_ms))
         finally:
@@ -79,7 +96,7 @@ def offsets_at(brokers: str, view: TopicView, time_ms: int) -> dict[int, int]:
 
 def require_topic(stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS) -> TopicView:
     """The topic of a table's stream. NotFoundError when it is not there (yet); else as `view_topic`."""
-    view = view_topic(stream.brokers, stream.topic, timeout_ms)
+    view = view_topic(stream.brokers, stream.topic, timeout_ms, stream.security)
     if view is None:
         raise missing_topic(stream)
     return view
@@ -97,5 +114,6 @@ def unreachable(brokers: str, error: Exception) -> StreamError:
     """The error for a cluster that does not answer."""
     return StreamError(
         f"Kafka at {brokers} does not answer ({type(error).__name__}).",
-        hint="hybrid kafka start (a local broker), or give your cluster's address: --kafka HOST:PORT on table create",
+        hint="hybrid kafka start (a local broker), or give your cluster's address: --kafka HOST:PORT on table create. "
+        "A broker that asks for a user or speaks TLS does not answer who says nothing of it in the stream's config",
     )

@@ -18,6 +18,7 @@ from pathlib import Path
 ACT_KINDS = (
     "create", "ingest", "seal", "move", "replace", "revert", "boundary", "history", "start",
     "flow", "refresh", "evolve", "backfill", "purge", "replay", "claim", "release", "retention", "merge",
+    "reset",
 )  # fmt: skip
 POSITIONS = ("before", "inside", "after")
 

@@ -14,6 +14,7 @@ from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
+from hybrid.table.messages import unpack
 from hybrid.table.outcome import Decoded, Filtered, Rejected
 from hybrid.table.replays import nothing_was_brought, replay_connector
 
@@ -99,7 +100,10 @@ def _worker(spec: TableSpec) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
 def _rows(spec: TableSpec, decoder: Decoder, message: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
     """All that becomes of a message."""
     reasons: list[str] = message[_REASONS]
-    found = decoder.decode_all(message[columns.RAW], message[columns.TIMESTAMP])
+    whole = unpack(message[columns.RAW])._replace(
+        partition=message[columns.PARTITION], offset=message[columns.OFFSET], timestamp_ms=message[columns.TIMESTAMP]
+    )
+    found = decoder.decode_all(whole.value, whole.timestamp_ms, whole)
     good = [one for one in found if isinstance(one, Decoded)]
     refused = [one.reason for one in found if isinstance(one, Rejected)]
     kind, why = columns.OP_REPLAYED, None

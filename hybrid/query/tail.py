@@ -13,8 +13,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from hybrid.spec.kafka_security import KafkaSecurity
 from hybrid.spec.table_config import StreamConfig, TableSpec
-from hybrid.table.boundary import PartitionKey, partition_key, topic_key
+from hybrid.table.boundary import PartitionKey, current_keys, topic_key
+from hybrid.table.messages import Headers
 from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
@@ -28,12 +30,17 @@ _CONNECT_MS = int(CONNECT_S_MAX * 1000)
 
 
 class TailMessage(NamedTuple):
-    """One message beyond the committed offsets; `timestamp_ms` is Kafka's."""
+    """One message beyond the committed offsets; `timestamp_ms` is Kafka's.
+
+    `message_key` and `headers` are there where the table takes them.
+    """
 
     key: PartitionKey
     offset: int
     timestamp_ms: int
     value: bytes | None
+    message_key: bytes | None = None
+    headers: Headers = ()
 
 
 @dataclass(frozen=True)
@@ -83,20 +90,20 @@ class KafkaTail:
             return Tail(warnings=(_unreachable(address),))
 
     def _read(self, stream: StreamConfig, state: RealtimeState, brokers: str) -> Tail:
-        view = _view(brokers, stream.topic)
+        view = _view(brokers, stream.topic, stream.security)
         known = state.topic_ids.get(topic_key(stream))
         if view is None:
             return Tail(warnings=() if known is None else (_gone(stream.topic),))
         topic_id, ends = view
         if known is not None and known != topic_id:
             return Tail(warnings=(_recreated(stream.topic, known, topic_id),))
-        keys = {partition_key(stream, partition): end for partition, end in ends.items()}
-        wanted = {key: (state.offsets.get(key, 0), end) for key, end in keys.items()}
-        reader = _Reader(wanted, self._rows_max, time.monotonic() + self._read_s_max)
-        return reader.read(brokers)
+        keys = current_keys(stream, ends, state.offsets)
+        wanted = {keys[number]: (state.offsets.get(keys[number], 0), end) for number, end in ends.items()}
+        reader = _Reader(wanted, self._rows_max, time.monotonic() + self._read_s_max, with_headers=stream.metadata)
+        return reader.read(brokers, stream.security)
 
 
-def _view(brokers: str, topic: str) -> tuple[str, Mapping[int, int]] | None:
+def _view(brokers: str, topic: str, security: KafkaSecurity) -> tuple[str, Mapping[int, int]] | None:
     """The topic's id and the last stable offset of each partition; None when there is no such topic."""
     from kafka import KafkaAdminClient, TopicPartition
     from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
@@ -105,7 +112,10 @@ def _view(brokers: str, topic: str) -> tuple[str, Mapping[int, int]] | None:
     # The admin client answers both in 12 ms; a consumer waits 100 ms for its first metadata.
     with ExitStack() as stack:
         admin = KafkaAdminClient(
-            bootstrap_servers=brokers, bootstrap_timeout_ms=_CONNECT_MS, request_timeout_ms=_CONNECT_MS
+            bootstrap_servers=brokers,
+            bootstrap_timeout_ms=_CONNECT_MS,
+            request_timeout_ms=_CONNECT_MS,
+            **security.for_python(),
         )
         stack.callback(admin.close)
         found = admin.describe_topics([topic])[0]
@@ -119,13 +129,16 @@ def _view(brokers: str, topic: str) -> tuple[str, Mapping[int, int]] | None:
 class _Reader:
     """Reads [start, end) of some partitions. Positions, not counts: transactions leave holes in the offsets."""
 
-    def __init__(self, wanted: Mapping[PartitionKey, tuple[int, int]], rows_max: int, deadline: float) -> None:
+    def __init__(
+        self, wanted: Mapping[PartitionKey, tuple[int, int]], rows_max: int, deadline: float, *, with_headers: bool
+    ) -> None:
+        self._with_headers = with_headers
         self._ends = {key: end for key, (start, end) in wanted.items() if end > start}
         self._positions = {key: start for key, (start, _) in wanted.items()}
         self._rows_max, self._deadline = rows_max, deadline
         self._messages: list[TailMessage] = []
 
-    def read(self, brokers: str) -> Tail:
+    def read(self, brokers: str, security: KafkaSecurity) -> Tail:
         """All there is; nobody is asked when there is nothing."""
         from kafka.errors import OffsetOutOfRangeError
 
@@ -133,7 +146,7 @@ class _Reader:
         if self._ends:
             try:
                 with ExitStack() as stack:
-                    consumer = _consumer(brokers)
+                    consumer = _consumer(brokers, security)
                     stack.callback(consumer.close, autocommit=False)
                     self._drain(consumer)
             except OffsetOutOfRangeError:
@@ -165,12 +178,21 @@ class _Reader:
 
     def _take(self, key: PartitionKey, records: Sequence[Any]) -> None:
         end = self._ends[key]
+        with_headers = self._with_headers
         self._messages += [
-            TailMessage(key, record.offset, record.timestamp, record.value) for record in records if record.offset < end
+            TailMessage(
+                key,
+                record.offset,
+                record.timestamp,
+                record.value,
+                *((record.key, record.headers) if with_headers else ()),
+            )
+            for record in records
+            if record.offset < end
         ]
 
 
-def _consumer(brokers: str) -> KafkaConsumer:
+def _consumer(brokers: str, security: KafkaSecurity) -> KafkaConsumer:
     from kafka import KafkaConsumer
 
     return KafkaConsumer(
@@ -184,6 +206,7 @@ def _consumer(brokers: str) -> KafkaConsumer:
         fetch_max_wait_ms=20,
         max_partition_fetch_bytes=8 * 1024 * 1024,
         metrics_enabled=False,
+        **security.for_python(),
     )
 
 

@@ -19,6 +19,7 @@ from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
+from hybrid.table.messages import Message
 from hybrid.table.names import realtime_segment
 from hybrid.table.state import RealtimeState
 
@@ -91,7 +92,7 @@ def tail_rows(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMess
     from hybrid.table.decode import Decoder
 
     values, times_ms = [message.value for message in messages], [message.timestamp_ms for message in messages]
-    batch = Decoder(spec).decode_batch(values, times_ms)
+    batch = Decoder(spec).decode_batch(values, times_ms, _whole(spec, messages))
     good = batch.rows
     if not good:
         return None
@@ -114,6 +115,16 @@ def tail_rows(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMess
         columns.TIME: [batch.times_ms[place] for place in good],
     }
     return TailRows(spec, {**user, **hidden}, frozenset(segments), len(good))
+
+
+def _whole(spec: TableSpec, messages: Sequence[TailMessage]) -> list[Message] | None:
+    """The messages as the decoder takes them, where the table takes more than their values."""
+    if spec.stream is None or not spec.stream.metadata:
+        return None
+    return [
+        Message(one.value, one.message_key, one.headers, one.key.partition, one.offset, one.timestamp_ms)
+        for one in messages
+    ]
 
 
 def consuming_segment(spec: TableSpec, state: RealtimeState, key: PartitionKey, now_ms: int) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError
-from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import InputFile
 from hybrid.lake.layout import quoted
 from hybrid.replace.places import place_in_files
 from hybrid.replace.stage import Staged
+from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 

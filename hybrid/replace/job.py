@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybrid.errors import DataError, SpecError, UsageError, suggestion
-from hybrid.files.csvfile import CsvFormat, ends_line
+from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
@@ -45,6 +45,7 @@ from hybrid.replace.report import (
 from hybrid.replace.stage import Staged, stage
 from hybrid.replace.swap import NOT_YET, Swap, commit_swap, require_offline
 from hybrid.replace.targets import Target, check_fixed_name, refuse_times_outside_name, targets_of
+from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import Half, TableSpec

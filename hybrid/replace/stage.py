@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError, suggestion
-from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
-from hybrid.files.records import Problem, Record, Slice
+from hybrid.files.records import Record, Slice
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.check_rows import NULLS
+from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.problem import Problem
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder

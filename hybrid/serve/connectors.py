@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 
 from hybrid import views
 from hybrid.serve.context import context_of
 from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
+from hybrid.verbs import VERBS
 
 router = APIRouter(tags=["connectors"])
 ConnectorName = Annotated[str, Path(description="The connector's name or a label of it", examples=["lineitem.live"])]
@@ -26,6 +29,20 @@ _EXAMPLE: dict[str, Any] = {
     "end_of_input": True,
     "lag": None,
     "latest_error": None,
+}
+_RESET: dict[str, Any] = {
+    "table": "orders",
+    "topic": "orders",
+    "topic_id": "5f0c1a2b-3c4d-5e6f-7081-92a3b4c5d6e7",
+    "recreated": False,
+    "partitions": [{"partition": 0, "epoch": 1, "position": 4, "to": 6, "lost": 2, "skipped": 0, "again": 0}],
+    "lost": 2,
+    "skipped": 0,
+    "again": 0,
+    "version": 7,
+    "sentence": "Topic 'orders' is read into 'orders' from offset (by partition) 0: 6; "
+    "2 offsets are gone from Kafka unread.",
+    "dry_run": False,
 }
 
 
@@ -55,6 +72,35 @@ def pause_connector(request: Request, table: TableName, connector: ConnectorName
     found = _connectors(request, table)
     found.pause(connector)
     return views.connector_views([found.status(connector)])[0]
+
+
+class Reset(BaseModel):
+    """From where a stream is read on: earliest, latest, a time, a time ago, or offsets by partition.
+
+    `yes` accepts what is lost, skipped and read again: without it nothing is changed. `dryRun` only tells the numbers.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"to": "earliest", "dryRun": True}]}
+    )
+
+    to: str = Field(min_length=1, max_length=10_000)
+    yes: bool = False
+    dry_run: bool = Field(default=False, alias="dryRun")
+
+
+@router.post(
+    "/tables/{table}/connectors/{connector}/reset", summary="Reset a stream's offsets", responses=shown(_RESET)
+)
+async def reset_connector(request: Request, table: TableName, connector: ConnectorName, body: Reset) -> Any:
+    """Has ingestion go on where offsets have expired or the topic is another one: nothing else does."""
+    context = context_of(request)
+    found = await run_in_threadpool(named, context, table)
+    wanted = {"table": found.table.name, "name": connector, "to": body.to}
+    if body.dry_run or not body.yes:  # who did not accept it is told why not, and no run is queued
+        verb = "connector_reset_plan" if body.dry_run else "connector_reset"
+        return await run_in_threadpool(VERBS[verb].call, context.home, **wanted)
+    return await context.carried_out("connector_reset", {**wanted, "yes": True})
 
 
 def _connectors(request: Request, table: str) -> Any:

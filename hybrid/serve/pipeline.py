@@ -22,6 +22,7 @@ from hybrid.lake.spark import jvm_pid
 from hybrid.serve.ingester import Ingester
 from hybrid.serve.loader import Loader
 from hybrid.serve.scheduler import Scheduler
+from hybrid.table.state import RESET
 from hybrid.verbs import BACKFILL, INGEST, SEAL
 from hybrid.workqueue import PipelineLost, carry_out
 
@@ -184,7 +185,7 @@ def _lane(run: RunRecord) -> tuple[str, str]:
 
     A backfill may take hours; moves go on meanwhile.
     """
-    return run.table_name, {INGEST: INGEST, SEAL: INGEST, BACKFILL: BACKFILL}.get(run.type, "offline")
+    return run.table_name, {INGEST: INGEST, SEAL: INGEST, RESET: INGEST, BACKFILL: BACKFILL}.get(run.type, "offline")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.named import HalfType, TableName, half_type, named
 from hybrid.serve.openapi import NOT_BUILT, Done, json_body, shown
+from hybrid.spec.kafka_security import without_secrets
 from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["tables"])
@@ -141,7 +142,8 @@ def _document(spec: Any, half: Half) -> dict[str, Any]:
 
 
 def _config(spec: Any, half: Half) -> dict[str, Any]:
-    return {**_document(spec, half), "tableName": f"{spec.name}_{half}"}
+    shown_doc = {key: without_secrets(value) for key, value in _document(spec, half).items()}
+    return {**shown_doc, "tableName": f"{spec.name}_{half}"}
 
 
 def _tasks(config: dict[str, Any]) -> dict[str, Any]:

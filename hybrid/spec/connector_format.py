@@ -1,4 +1,4 @@
-"""Reads a connector's `format`: json, csv or parquet. After docs.feldera.com/formats.
+"""Reads a connector's `format`: json, csv, parquet or avro. After docs.feldera.com/formats.
 
 Names and defaults are those of crates/feldera-types/src/format of feldera/feldera.
 A form that is not built is an error that names it: to read it as another one would reject, or mistake, every record.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hybrid.spec.connectors import CsvFormat, Format, JsonFlavor, JsonFormat, ParquetFormat, UpdateFormat
+from hybrid.spec.avromessages import AvroMessages, avro_texts
+from hybrid.spec.connectors import AvroFormat, CsvFormat, Format, JsonFlavor, JsonFormat, ParquetFormat, UpdateFormat
 from hybrid.spec.document import Section, shown
 
-_NAMES = ("json", "csv", "parquet")
-_NOT_BUILT = ("avro", "raw", "bincode")
+_NAMES = ("json", "csv", "parquet", "avro")
+_NOT_BUILT = ("raw", "bincode")
 _UPDATES_NOT_BUILT = ("weighted", "snowflake", "redis")
 _FLAVORS_NOT_BUILT = (
     "snowflake", "kafka_connect_json_converter", "pandas", "blockchain", "c_hex",
@@ -26,6 +27,7 @@ _KEYS: Mapping[str, set[str]] = {
         "buffer_size_records",
     },
     "parquet": {"buffer_size_records"},
+    "avro": {"schema", "skip_schema_id", "update_format", "buffer_size_records"},
 }  # fmt: skip
 # Values that are what always holds.
 _CSV_FIXED: Mapping[str, object] = {"double_quote": True, "quoting": True, "comment": None, "trim": "none"}
@@ -45,7 +47,7 @@ def parse_format(connector: Section, transport: str, possible: tuple[str, ...]) 
         why = "is not built yet" if name in _NOT_BUILT else f"does not come by {transport}"
         section.fail("name", f"'{name}' {why}. Use {' or '.join(possible)}.")
     config = section.section("config")
-    found = {"json": _json, "csv": _csv, "parquet": _parquet}[name](config)
+    found = {"json": _json, "csv": _csv, "parquet": _parquet, "avro": _avro}[name](config)
     if transport != "kafka_input":
         _check_of_stream(config, found)
     return found
@@ -96,6 +98,22 @@ def _csv(config: Section) -> Format:
 
 def _parquet(config: Section) -> Format:
     return ParquetFormat()
+
+
+def _avro(config: Section) -> Format:
+    for key in [one for one in config.doc if one.startswith("registry_")]:
+        config.fail(key, "is not built yet: schemas are not fetched from a registry. Give the schema: schema.")
+    if config.text("update_format", "raw") != "raw":
+        config.fail(
+            "update_format", f"{shown(config.doc['update_format'])} is not built yet: records are rows. Use raw."
+        )
+    text = next(avro_texts(config.doc.get("schema")), None)
+    if text is None:
+        config.fail("schema", "is missing: give the Avro schema as text.")
+    wrong = AvroMessages(text).check()
+    if wrong is not None:
+        config.fail("schema", f"{wrong}.")
+    return AvroFormat(text, config.boolean("skip_schema_id"))
 
 
 def _character(config: Section, key: str, default: str) -> str:

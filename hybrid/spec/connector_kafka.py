@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from hybrid.errors import suggestion
 from hybrid.spec.connectors import KafkaInput, KafkaStart, StartKind
 from hybrid.spec.document import Section, shown
+from hybrid.spec.kafka_security import of_librdkafka
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _WORDS = (StartKind.EARLIEST.value, StartKind.LATEST.value, StartKind.AFTER_HISTORY.value)
@@ -58,7 +59,8 @@ def parse_kafka(config: Section, brokers: str | None) -> KafkaInput:
         topics=topics,
         partitions=partitions,
         start=_start(config, topics, partitions),
-        properties=_properties(config),
+        properties=(properties := _properties(config)),
+        security=of_librdkafka(config, properties),
     )
 
 

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
-from hybrid.spec.connectors import Connector, Datagen, FileInput, JsonFormat, KafkaInput
+from hybrid.spec import csvformat as csv
+from hybrid.spec.avromessages import REGISTRY_BYTES, AvroMessages
+from hybrid.spec.connectors import AvroFormat, Connector, CsvFormat, Datagen, FileInput, JsonFormat, KafkaInput
+from hybrid.spec.csvcells import Dialect
 from hybrid.spec.document import Section
+from hybrid.spec.schema import Schema
 from hybrid.spec.table_config import Half, MessageFormat, Records, StreamConfig
 
 
-def stream_of(top: Section, connectors: tuple[Connector, ...], halves: Collection[Half]) -> StreamConfig | None:
-    """The stream of `connectors`; None when none of them reads Kafka. SpecError for what is not built yet."""
+def stream_of(
+    top: Section,
+    schema: Schema,
+    columns: tuple[str, ...],
+    connectors: tuple[Connector, ...],
+    halves: Collection[Half],
+) -> StreamConfig | None:
+    """The stream of `connectors`; None when none of them reads Kafka. Cells of CSV are `columns` in their order.
+
+    SpecError for what is not built yet.
+    """
     found: StreamConfig | None = None
     for position, one in enumerate(connectors):
         place = f"connectors[{position}]"
@@ -18,25 +32,36 @@ def stream_of(top: Section, connectors: tuple[Connector, ...], halves: Collectio
         if isinstance(one.transport, KafkaInput):
             if found is not None:
                 top.fail(place, f"'{one.name}' is the second one of Kafka; a table reads one stream. Keep one.")
-            found = _stream(top, place, one, one.transport)
+            found = _stream(top, place, one, one.transport, schema, columns)
     return found
 
 
-def _stream(top: Section, place: str, one: Connector, kafka: KafkaInput) -> StreamConfig:
+def csv_format(form: CsvFormat, schema: Schema, columns: tuple[str, ...]) -> csv.CsvFormat:
+    """The cells are the table's columns in their order, as in Feldera, whatever a header says."""
+    return csv.CsvFormat(
+        dialect=Dialect(form.delimiter, form.quote, form.escape, trim=False, controls=False),
+        columns=columns,
+        skip_header=form.headers,
+        multi_value=frozenset(field.name for field in schema.fields if not field.single_value),
+    )
+
+
+def _stream(
+    top: Section, place: str, one: Connector, kafka: KafkaInput, schema: Schema, columns: tuple[str, ...]
+) -> StreamConfig:
     config = f"{place}.transport.config"
     if len(kafka.topics) > 1:
         top.fail(f"{config}.topics", "several topics are not built yet. Name one.")
     if kafka.partitions:
         top.fail(f"{config}.partitions", "some of a topic's partitions are not built yet: all are read. Remove it.")
-    if kafka.properties:
-        names = ", ".join(sorted(kafka.properties))
-        top.fail(config, f"{names}: security settings of Kafka are not passed on yet.")
-    if not isinstance(one.format, JsonFormat):
-        top.fail(f"{place}.format", "messages are read as JSON only. Write the format json.")
-    return StreamConfig(
-        topic=kafka.topics[0],
-        brokers=kafka.brokers,
-        connector=one.name,
+    stream = StreamConfig(kafka.topics[0], kafka.brokers, connector=one.name, security=kafka.security)
+    if isinstance(one.format, CsvFormat):
+        return replace(stream, codec=csv_format(one.format, schema, columns))
+    if isinstance(one.format, AvroFormat):
+        return replace(stream, codec=AvroMessages(one.format.text, 0 if one.format.bare else REGISTRY_BYTES))
+    assert isinstance(one.format, JsonFormat)
+    return replace(
+        stream,
         message=MessageFormat(one.format.update_format),
         records=Records.ARRAY if one.format.array else Records.LINES,
         flavor=one.format.flavor,

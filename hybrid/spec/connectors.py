@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hybrid.spec.kafka_security import PLAINTEXT, KafkaSecurity
+
 
 class StartKind(StrEnum):
     """Where a Kafka connector begins. AFTER_HISTORY is ours: where the connectors it starts after have ended."""
@@ -40,7 +42,8 @@ class KafkaInput:
     topics: tuple[str, ...]
     partitions: tuple[int, ...] = ()
     start: KafkaStart = KafkaStart()
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    security: KafkaSecurity = PLAINTEXT
 
     @property
     def ends(self) -> bool:
@@ -203,7 +206,15 @@ class ParquetFormat:
     """Parquet, its columns by name."""
 
 
-Format = JsonFormat | CsvFormat | ParquetFormat
+@dataclass(frozen=True)
+class AvroFormat:
+    """Avro by the schema in `text`. `bare`: no registry's mark and number stand before a record."""
+
+    text: str
+    bare: bool = False
+
+
+Format = JsonFormat | CsvFormat | ParquetFormat | AvroFormat
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _REFUSED = {
 }
 # The formats that each transport can bring; a transport without any has its own.
 _FORMATS = {
-    "kafka_input": ("json", "csv"),
+    "kafka_input": ("json", "csv", "avro"),
     "delta_table_input": (),
     "file_input": ("json", "csv", "parquet"),
     "datagen": (),

@@ -11,15 +11,18 @@ from itertools import pairwise
 
 from hybrid.errors import suggestion
 from hybrid.spec.document import Section
-from hybrid.spec.ingestion import IngestionConfig, Transform
+from hybrid.spec.ingestion import ComplexTypes, IngestionConfig, ListsToJson, Transform
 from hybrid.spec.schema import Schema
+from hybrid.spec.table_config import Half
 
 _FUNCTION = "transformFunction"
 _FILTER = "filterFunction"
+_COMPLEX = "complexTypeConfig"
+_COMPLEX_KEYS = {"fieldsToUnnest", "delimiter", "collectionNotUnnestedToJson", "prefixesToRename"}
 
 
-def parse_ingestion(top: Section, schema: Schema) -> IngestionConfig:
-    """What the table config `top` says of records on their way in; a schema's own transforms come second."""
+def parse_ingestion(top: Section, schema: Schema, half: Half) -> IngestionConfig:
+    """What the table config `top` of a half says of records on their way in; a schema's own transforms come second."""
     section = top.section("ingestionConfig")
     places: dict[str, Section] = {}
     given: dict[str, str] = {}
@@ -38,7 +41,31 @@ def parse_ingestion(top: Section, schema: Schema) -> IngestionConfig:
         _check_destination(place, column, schema, [*_others(reads, column), *filtered_by])
     order = _in_order(section, reads)
     transforms = tuple(Transform(column, given[column]) for column in order)
-    return IngestionConfig(transforms, filter_function, section.boolean("continueOnError"))
+    complex_types = _complex_types(section, half)
+    return IngestionConfig(transforms, filter_function, section.boolean("continueOnError"), complex_types)
+
+
+def _complex_types(top: Section, half: Half) -> ComplexTypes | None:
+    """How nested records become flat, as Pinot's ComplexTypeConfig has it."""
+    if top.doc.get(_COMPLEX) is None:
+        return None
+    if half is Half.OFFLINE:
+        top.fail(_COMPLEX, "cannot be honoured for files of jobs yet. Give it in the REALTIME config only.")
+    section = top.section(_COMPLEX)
+    renames = section.section("prefixesToRename")
+    for prefix, other in renames.doc.items():
+        if not prefix or not isinstance(other, str):
+            renames.fail(str(prefix), f"'{other}' is no other prefix: write a text for a text.")
+    delimiter = section.doc.get("delimiter", ".")
+    if not isinstance(delimiter, str) or not delimiter:
+        section.fail("delimiter", "is not a text of at least one character.")
+    lists = ListsToJson(section.choice("collectionNotUnnestedToJson", tuple(ListsToJson), ListsToJson.NON_PRIMITIVE))
+    return ComplexTypes(
+        section.texts("fieldsToUnnest"),
+        delimiter,
+        lists,
+        {str(prefix): str(other) for prefix, other in renames.doc.items()},
+    )
 
 
 def expression_fields(section: Section, key: str, function: str, column: str | None = None) -> tuple[str, ...]:
@@ -58,6 +85,7 @@ def ingestion_warnings(section: Section) -> Iterator[str]:
     for one in section.sections("transformConfigs"):
         yield from one.unknown({"columnName", _FUNCTION})
     yield from section.section("filterConfig").unknown({_FILTER})
+    yield from section.section(_COMPLEX).unknown(_COMPLEX_KEYS)
 
 
 def _fields(function: str) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def reader_configs(reader: Section) -> dict[str, str]:
         if configs.boolean(key):
             configs.fail(key, f"'true' cannot be honoured: {reason}. Remove the key: a job stops there.")
     if form == "csv":
-        _check_csv(configs)
+        check_csv(configs)
     return {str(key): _as_text(value) for key, value in configs.doc.items() if value is not None}
 
 
@@ -60,7 +60,8 @@ def reader_warnings(reader: Section) -> Iterator[str]:
     yield from reader.section("configs").unknown(known)
 
 
-def _check_csv(configs: Section) -> None:
+def check_csv(configs: Section) -> None:
+    """SpecError for what is no character or truth value among the `configs` of CSV."""
     for key in _CHARACTERS:
         value = configs.doc.get(key)
         if value is not None and len(str(value)) != 1:

@@ -6,20 +6,29 @@ import re
 from collections.abc import Iterator
 
 from hybrid.spec.document import Section, shown
+from hybrid.spec.kafka_security import java_keys, of_java
+from hybrid.spec.offset_place import place_time_ms, place_word
 from hybrid.spec.period import parse_period
+from hybrid.spec.schema import Schema
+from hybrid.spec.stream_decoder import DECODER, codec_of, decoder_keys
 from hybrid.spec.table_config import StreamConfig
 
 _FLUSH = "realtime.segment.flush.threshold."
-_OFFSETS = {"smallest": "smallest", "earliest": "smallest", "largest": "largest", "latest": "largest"}
 _SIZES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _ROWS_KEYS = (f"{_FLUSH}rows", f"{_FLUSH}size")
 _TIME_KEYS = (f"{_FLUSH}time",)
 _SIZE_KEYS = (f"{_FLUSH}segment.size", "realtime.segment.flush.desired.size")
 _RESET_KEYS = ("stream.kafka.consumer.prop.auto.offset.reset", "auto.offset.reset")
 _ISOLATION_KEYS = ("stream.kafka.consumer.prop.isolation.level", "stream.kafka.isolation.level")
+_METADATA_KEYS = ("stream.kafka.metadata.populate", "metadata.populate")
+_AUTO_RESET = "realtime.segment.offsetAutoReset.enable"
+_AUTO_RESET_LIMITS = {
+    "realtime.segment.offsetAutoReset.offsetThreshold", "realtime.segment.offsetAutoReset.timeSecThreshold",
+    "realtime.segment.offsetAutoReset.timeThresholdSeconds",
+}  # fmt: skip
 _USED = {
-    "streamType", "stream.kafka.topic.name", "stream.kafka.broker.list", "stream.kafka.decoder.class.name",
-    *_ROWS_KEYS, *_TIME_KEYS, *_SIZE_KEYS, *_RESET_KEYS, *_ISOLATION_KEYS,
+    "streamType", "stream.kafka.topic.name", "stream.kafka.broker.list", DECODER, *_METADATA_KEYS,
+    *_ROWS_KEYS, *_TIME_KEYS, *_SIZE_KEYS, *_RESET_KEYS, *_ISOLATION_KEYS, _AUTO_RESET,
 }  # fmt: skip
 # Class names, Zookeeper and how Pinot's servers divide their work: read and not used.
 _QUIET = {
@@ -46,11 +55,11 @@ def find_stream(realtime: Section) -> Section:
     return found
 
 
-def parse_stream(section: Section, brokers: str | None) -> StreamConfig:
+def parse_stream(section: Section, schema: Schema, brokers: str | None) -> StreamConfig:
     """The stream of a REALTIME table; `brokers`, where given, stands in for the file's broker list."""
     section.choice("streamType", ("kafka",), "kafka")
-    _check_decoder(section)
     _check_isolation(section)
+    _check_auto_reset(section)
     default = StreamConfig("", "")
     return StreamConfig(
         topic=section.text("stream.kafka.topic.name"),
@@ -59,24 +68,25 @@ def parse_stream(section: Section, brokers: str | None) -> StreamConfig:
         flush_rows=_rows(section) or default.flush_rows,
         flush_bytes=_bytes(section) or default.flush_bytes,
         flush_ms=_millis(section) or default.flush_ms,
+        codec=codec_of(section, schema),
+        metadata=_metadata(section),
+        security=of_java(section),
     )
 
 
 def stream_warnings(section: Section) -> Iterator[str]:
     """One warning for each key that has no effect."""
-    return section.unknown(_USED | _QUIET)
+    return section.unknown(_USED | _QUIET | _AUTO_RESET_LIMITS | decoder_keys(section) | java_keys(section))
 
 
 def _given(section: Section, keys: tuple[str, ...]) -> str | None:
     return next((key for key in keys if section.doc.get(key) not in (None, "")), None)
 
 
-def _check_decoder(section: Section) -> None:
-    key = "stream.kafka.decoder.class.name"
-    name = section.text(key, "JSONMessageDecoder")
-    if not name.endswith("JSONMessageDecoder"):
-        hint = "Send JSON and name org.apache.pinot.plugin.inputformat.json.JSONMessageDecoder."
-        section.fail(key, f"'{name}' cannot be honoured: messages are read as JSON only.", hint=hint)
+def _metadata(section: Section) -> bool:
+    """Whether keys, headers and coordinates are fields; by default they are not, as in Pinot."""
+    key = _given(section, _METADATA_KEYS)
+    return section.boolean(key) if key else False
 
 
 def _check_isolation(section: Section) -> None:
@@ -85,14 +95,23 @@ def _check_isolation(section: Section) -> None:
         section.fail(key, f"{shown(section.doc[key])} cannot be honoured: rows of aborted transactions are never read.")
 
 
+def _check_auto_reset(section: Section) -> None:
+    """Pinot skips what lies too far back by itself, where a config asks for it."""
+    if section.boolean(_AUTO_RESET):
+        hint = "hybrid connector reset TABLE --to PLACE, when ingestion has stopped or is too far behind"
+        section.fail(_AUTO_RESET, "true cannot be honoured: offsets are never skipped without a person.", hint=hint)
+
+
 def _offset_reset(section: Section) -> str:
     key = _given(section, _RESET_KEYS)
     if key is None:
         return "largest"
     text = section.text(key)
-    if text.lower() not in _OFFSETS:
-        section.fail(key, f"'{text}' cannot be honoured: use smallest (earliest) or largest (latest).")
-    return _OFFSETS[text.lower()]
+    word = place_word(text)
+    if word is None and place_time_ms(text, 0) is None:
+        message = f"'{text}' is no place to start from. Write smallest (earliest), largest (latest), a time such as "
+        section.fail(key, f"{message}2022-08-09T12:31:38.222Z, or a time ago such as 2d.")
+    return word or text.strip()
 
 
 def _rows(section: Section) -> int:

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hybrid.spec.avromessages import AvroMessages
 from hybrid.spec.batch_ingestion import BatchIngestion
 from hybrid.spec.connectors import Connector, JsonFlavor
 from hybrid.spec.cron import Cron
+from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.ingestion import IngestionConfig
+from hybrid.spec.kafka_security import PLAINTEXT, KafkaSecurity
 from hybrid.spec.schema import FieldSpec, Schema
 
 
@@ -83,8 +86,11 @@ class Records(StrEnum):
 class StreamConfig:
     """Where live rows come from and when a consuming segment is sealed.
 
-    `brokers` is a bootstrap list; `offset_reset` is `smallest` or `largest` (Pinot's default); thresholds are in
-    rows, bytes (of the message values) and milliseconds since the segment's first commit. `connector` is who reads it.
+    `brokers` is a bootstrap list; `offset_reset` is `smallest`, `largest` (Pinot's default), a time in ISO 8601 or a
+    period before the table's creation; thresholds are in rows, bytes (of the message values) and milliseconds since the
+    segment's first commit. `connector` is who reads it. `codec` says how messages are written, None: as JSON. With
+    `metadata` the key, headers and coordinates of a message are fields of its record (see `hybrid.table.messages`).
+    `security` is that of all connections.
     """
 
     topic: str
@@ -97,6 +103,9 @@ class StreamConfig:
     message: MessageFormat = MessageFormat.RECORD
     records: Records = Records.ONE
     flavor: JsonFlavor = JsonFlavor.DEFAULT
+    codec: CsvFormat | AvroMessages | None = None
+    metadata: bool = False
+    security: KafkaSecurity = PLAINTEXT
 
 
 class PartitionFunction(StrEnum):

@@ -81,7 +81,7 @@ def parse_table(
     task = tasks_of(realtime) if realtime else None
     rows = TableRows(schema, time_column, upsert is not None and not upsert.folds)
     move = parse_move(task.section(MOVE_TASK), rows) if task and MOVE_TASK in task.doc else None
-    stream = _stream(realtime, connectors, halves, brokers) if realtime else None
+    stream = _stream(realtime, schema, connectors, halves, brokers) if realtime else None
     batch = parse_batch_ingestion(offline) if offline else BatchIngestion()
     retention = parse_retention(halves, time_column)
     spec = TableSpec(
@@ -95,7 +95,7 @@ def parse_table(
         sort_columns=_sort_columns(halves, schema),
         index_columns=_index_columns(halves, schema),
         null_handling=null_handling,
-        ingestion={half: parse_ingestion(top, schema) for half, top in halves.items()},
+        ingestion={half: parse_ingestion(top, schema, half) for half, top in halves.items()},
         boundary_mode=_boundary_mode(halves),
         revert_window_ms=_revert_window_ms(halves),
         retention=retention,
@@ -275,14 +275,14 @@ def _null_handling(halves: Halves, schema: Schema) -> bool:
 
 
 def _stream(
-    realtime: Section, connectors: tuple[Connector, ...], halves: Halves, brokers: str | None
+    realtime: Section, schema: Schema, connectors: tuple[Connector, ...], halves: Halves, brokers: str | None
 ) -> StreamConfig | None:
     """A table by DDL need not have one, nor one that flows fill."""
     if connectors:
-        return stream_of(realtime, connectors, halves.keys())
+        return stream_of(realtime, schema, _ddl_columns(realtime) or schema.column_names, connectors, halves.keys())
     if _by_flows(realtime) or _custom(realtime).boolean(_DDL):
         return None
-    return parse_stream(find_stream(realtime), brokers)
+    return parse_stream(find_stream(realtime), schema, brokers)
 
 
 def _check_datagens(realtime: Section, spec: TableSpec) -> None:

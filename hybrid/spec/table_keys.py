@@ -59,7 +59,6 @@ REFUSED: dict[str, dict[str, str]] = {
     "segmentsConfig": {"allowNullTimeValue": "a row whose time is null is rejected"},
     "tableIndexConfig": {"aggregateMetrics": "rows are stored as they come"},
     "ingestionConfig": {
-        "complexTypeConfig": "nested fields are not unnested yet, and the stored data would differ",
         "aggregationConfigs": "rows are stored as they come",
         "enrichmentConfigs": "enrichment is not built yet, and the stored data would differ",
         "schemaConformingTransformerConfig": "it is not built yet, and the stored data would differ",

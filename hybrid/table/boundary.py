@@ -8,7 +8,7 @@ times are epoch milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import lcm
 from typing import NamedTuple
@@ -37,12 +37,18 @@ class PartitionKey(NamedTuple):
         return cls(connector, topic, int(epoch), int(partition))
 
 
-_EPOCH = 0
-
-
 def partition_key(stream: StreamConfig, partition: int) -> PartitionKey:
-    """The key of a partition of a table's stream."""
-    return PartitionKey(stream.connector, stream.topic, _EPOCH, partition)
+    """The key under which a partition of a table's stream is read first."""
+    return PartitionKey(stream.connector, stream.topic, 0, partition)
+
+
+def current_keys(stream: StreamConfig, partitions: Iterable[int], committed: Offsets) -> dict[int, PartitionKey]:
+    """The keys under which partitions of a table's stream are read now, by partition: those of their newest epochs."""
+    epochs: dict[int, int] = {}
+    for key in committed:
+        if key.topic == stream.topic and key.connector == stream.connector:
+            epochs[key.partition] = max(key.epoch, epochs.get(key.partition, 0))
+    return {number: partition_key(stream, number)._replace(epoch=epochs.get(number, 0)) for number in partitions}
 
 
 def topic_key(stream: StreamConfig) -> str:

@@ -16,9 +16,12 @@ from hybrid.spec.connectors import JsonFlavor
 from hybrid.spec.jsontext import parse_json
 from hybrid.spec.sqlvalues import sql_column
 from hybrid.spec.table_config import Half, MessageFormat, Records, TableSpec
+from hybrid.spec.unnest import Unnester
 from hybrid.spec.values import EXPECTED
 from hybrid.table.changes import Step, change_step, debezium_steps
+from hybrid.table.codecs import records_of
 from hybrid.table.fields import UNFIT, Field, fields_of, marker_fields, time_reader
+from hybrid.table.messages import Message, MessageFields
 from hybrid.table.outcome import Batch, Decoded, Filtered, Outcome, Rejected, shown, to_batch
 from hybrid.table.plain_records import PlainRecords
 
@@ -60,28 +63,45 @@ class Decoder:
         compared = spec.upsert.comparison_columns if spec.upsert else ()
         self._compared = [names.index(name) for name in compared] if len(compared) > 1 else []
         self._marker = marker_fields(spec, self._fields)
-        plain = message is MessageFormat.RECORD and self._transforms is None
+        self._codec = spec.stream.codec if spec.stream is not None and of_stream else None
+        has_fields = spec.stream is not None and of_stream and spec.stream.metadata
+        self._message_fields = MessageFields(spec.schema) if has_fields else None
+        self._unnester = _unnester(spec, half)
+        plain = message is MessageFormat.RECORD and self._transforms is None and self._unnester is None
         self._is_plain = plain and not spec.ignores_case
-        is_short = self._is_plain and self._records is Records.ONE and not self._compared
+        self._is_single = self._records is Records.ONE and self._codec is None and self._unnester is None
+        is_short = self._is_plain and self._is_single and not has_fields and not self._compared
         self._plain_records = PlainRecords(spec, self._fields) if is_short else None
 
     def __reduce__(self) -> tuple[type[Decoder], tuple[TableSpec, Half, MessageFormat]]:
         return Decoder, (self._spec, self._half, self._message)
 
     @property
+    def is_of_json(self) -> bool:
+        """Whether messages are JSON whose records have their fields as columns have them."""
+        return self._codec is None and self._unnester is None
+
+    @property
     def reads(self) -> frozenset[str]:
         """The fields that transforms and the filter read; of `a.b` also `a`. They need not be in the schema."""
         return self._transforms.reads if self._transforms is not None else frozenset()
 
-    def decode_all(self, payload: bytes | None, now_ms: int | None = None) -> list[Outcome]:
+    def decode_all(
+        self, payload: bytes | None, now_ms: int | None = None, message: Message | None = None
+    ) -> list[Outcome]:
         """What becomes of each record in a message's value; of one key only the last that wins is kept.
 
         The rows of a message share its offset, so what comes after what is settled here. Where rows are folded all of
-        a key would count, in an order that nothing tells: the first is kept, and the others are rejected.
+        a key would count, in an order that nothing tells: the first is kept, and the others are rejected. `message` is
+        the whole of it, where the table takes more than the value.
         """
-        if self._records is Records.ONE:
-            return [self.decode(payload, now_ms)]
-        if self._records is Records.ARRAY:
+        if self._is_single:
+            return [self.decode(payload, now_ms, message)]
+        if self._codec is not None or self._unnester is not None:
+            found = [[one] for one in self._nested(payload, now_ms, message)]
+            if len(found) == 1:
+                return found[0]
+        elif self._records is Records.ARRAY:
             found = self._array(payload, now_ms)
         else:
             found = [self._decode_each(text, now_ms) for text in self._texts(payload)]
@@ -105,13 +125,35 @@ class Decoder:
             return [record]
         return self._record(record, now_ms, f"The message is not one JSON object but {shown(record)}.")
 
-    def decode(self, payload: bytes | None, now_ms: int | None = None) -> Outcome:
+    def documents(self, payload: bytes | None, message: Message | None = None) -> list[Mapping[str, object] | Rejected]:
+        """The records in a message's value, nested ones flat, before any transform."""
+        found: list[Mapping[str, object] | Rejected] = []
+        if self._codec is not None:
+            found += records_of(payload, self._codec)
+        else:
+            record = _parsed(payload)
+            found.append(record if isinstance(record, (dict, Rejected)) else Rejected(_not_an_object(record)))
+        if self._message_fields is not None and message is not None:
+            beside = self._message_fields.of(message)
+            found = [one if isinstance(one, Rejected) else {**one, **beside} for one in found]
+        if self._unnester is None:
+            return found
+        return [flat for one in found for flat in _unnested(self._unnester, one)]
+
+    def _nested(self, payload: bytes | None, now_ms: int | None, message: Message | None) -> list[Outcome]:
+        """What becomes of each record of a message that may hold several, or nested ones."""
+        found = self.documents(payload, message)
+        return [one if isinstance(one, Rejected) else self._insert(one, now_ms) for one in found]
+
+    def decode(self, payload: bytes | None, now_ms: int | None = None, message: Message | None = None) -> Outcome:
         """The row in a message's value, which must be one JSON object in UTF-8."""
         record = _parsed(payload)
         if isinstance(record, Rejected):
             return record
         if type(record) is not dict:
-            return Rejected(f"The message is not one JSON object but {shown(record)}.")
+            return Rejected(_not_an_object(record))
+        if self._message_fields is not None and message is not None:
+            record.update(self._message_fields.of(message))
         return self.store(record) if self._is_plain else self.convert(record, now_ms)
 
     def _texts(self, payload: bytes | None) -> list[bytes | None]:
@@ -245,16 +287,25 @@ class Decoder:
                 values.append(null)
         return self._finish(values)
 
-    def decode_batch(self, payloads: Sequence[bytes | None], times_ms: Sequence[int] | None = None) -> Batch:
-        """The rows of many messages as columns; `times_ms` says for each what counts as now."""
+    def decode_batch(
+        self,
+        payloads: Sequence[bytes | None],
+        times_ms: Sequence[int] | None = None,
+        messages: Sequence[Message] | None = None,
+    ) -> Batch:
+        """The rows of many messages as columns; `times_ms` says for each what counts as now.
+
+        `messages` are the whole of them, where the table takes more than their values.
+        """
         times: Sequence[int | None] = times_ms if times_ms is not None else (None,) * len(payloads)
-        given = zip(payloads, times, strict=True)
         if self._plain_records is not None and _are_plain(self._plain_records, payloads):
             return self._plain_batch(self._plain_records, payloads, times)
-        if self._records is Records.ONE:
-            found = [self.decode(payload, now_ms) for payload, now_ms in given]
+        whole: Sequence[Message | None] = messages if messages is not None else (None,) * len(payloads)
+        given = zip(payloads, times, whole, strict=True)
+        if self._is_single:
+            found = [self.decode(*one) for one in given]
             return to_batch(found, len(self._fields), range(len(found)))
-        all_found = [self.decode_all(payload, now_ms) for payload, now_ms in given]
+        all_found = [self.decode_all(*one) for one in given]
         origins = [number for number, of_one in enumerate(all_found) for _ in of_one]
         return to_batch([one for of_one in all_found for one in of_one], len(self._fields), origins)
 
@@ -298,6 +349,21 @@ class Decoder:
         return Rejected(f"Column '{name}': {shown(value)} does not fit. {each}{expected}.")
 
 
+def _not_an_object(value: object) -> str:
+    return f"The message is not one JSON object but {shown(value)}."
+
+
+def _unnested(unnester: Unnester, record: Mapping[str, object] | Rejected) -> Sequence[Mapping[str, object] | Rejected]:
+    if isinstance(record, Rejected):
+        return [record]
+    try:
+        return unnester.rows(record)
+    except DataError as error:
+        return [Rejected(str(error))]
+    except RecursionError:
+        return [Rejected("The record is nested too deeply.")]
+
+
 def _parsed(payload: bytes | None) -> object:
     """The JSON value of a message, or why there is none."""
     if payload is None:
@@ -327,6 +393,11 @@ def _is_below(one: object, other: object) -> bool:
     if one is None or other is None:
         return one is None and other is not None
     return bool(one < other)  # type: ignore[operator]
+
+
+def _unnester(spec: TableSpec, half: Half) -> Unnester | None:
+    config = spec.ingestion.get(half)
+    return Unnester(config.complex_types) if config is not None and config.complex_types is not None else None
 
 
 def _transforms(spec: TableSpec, half: Half) -> Transforms | None:

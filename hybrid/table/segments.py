@@ -27,7 +27,10 @@ class Thresholds:
 
 
 class Assigner:
-    """Hands out segments to the good rows of one partition, one after the other. Picklable; used in Spark's workers."""
+    """Hands out segments to the good rows of one partition, one after the other; `key` is that partition's.
+
+    Picklable; used in Spark's workers.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,8 @@ class Assigner:
         current: Consuming | None,
         sequence: int,
     ) -> None:
-        self._table, self._key, self._limits, self._now_ms = table, key, limits, now_ms
+        self.key = key
+        self._table, self._limits, self._now_ms = table, limits, now_ms
         self._sequence = sequence
         is_open = current is not None and limits.leave_open(current, now_ms)
         self._name = current.name if current is not None and is_open else None
@@ -48,7 +52,7 @@ class Assigner:
         """The name of the segment that takes the next row, with a value of `size` bytes."""
         limits = self._limits
         if self._name is None or self._rows >= limits.rows or self._bytes >= limits.bytes:
-            self._name = realtime_segment(self._table, self._key.partition, self._sequence, self._now_ms)
+            self._name = realtime_segment(self._table, self.key.partition, self._sequence, self._now_ms)
             self._sequence += 1
             self._rows = self._bytes = 0
         self._rows += 1

@@ -16,6 +16,7 @@ from hybrid.table.boundary import Boundary, Offsets, PartitionKey, offsets_from_
 MARK = "hybrid"  # the key whose presence makes a commit one of ours
 FORMAT = 1
 PURGE = "purge"  # the kind of acts after which nothing that was removed may be left anywhere
+RESET = "reset"  # ... after which a stream is read elsewhere
 Progress = Mapping[str, Mapping[str, Any]]
 
 

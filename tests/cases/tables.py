@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from hybrid.creation import lay_halves
 from hybrid.ingest.loop import IngestReport, ingest_until_caught_up
 from hybrid.ingest.replay import ReplayReport, replay_rejected
+from hybrid.ingest.reset import ResetReport, reset_stream
 from hybrid.jvm.topics import Record, produce
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
@@ -23,6 +24,7 @@ from hybrid.query.engine import QueryTable, run
 from hybrid.replace.job import JobReport, run_job
 from hybrid.spec.ingestion import IngestionConfig
 from hybrid.spec.job_spec import JobSpec
+from hybrid.spec.offset_place import parse_place
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
 from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.timeformat import TimeFormat
@@ -155,12 +157,17 @@ class LiveTable:
         )  # fmt: skip
         return run_job(self.bench, self.spec, self.layout, job, **options)
 
+    def reset(self, to: str, **options: bool) -> ResetReport:
+        """Has the stream read on from a place."""
+        place = parse_place(to, self.spec.stream.topic, self.now, "--to")
+        return reset_stream(self.bench, self.spec, self.layout, place, **options)
+
     # What is there
 
     @property
     def offsets(self) -> dict[int, int]:
-        """Committed offsets by Kafka partition."""
-        return {key.partition: offset for key, offset in self.half(Half.REALTIME).realtime.offsets.items()}
+        """Committed offsets by Kafka partition, of its newest epoch."""
+        return {key.partition: offset for key, offset in sorted(self.half(Half.REALTIME).realtime.offsets.items())}
 
     @property
     def boundary(self) -> Boundary:

@@ -17,6 +17,7 @@ from hybrid.lake.failpoints import POSITIONS
 from hybrid.lake.log import own_states
 from hybrid.spec.table_config import Half
 from tests.cases.tables import HOUR, LiveTable, layout_in, table_spec
+from tests.cases.test_streams import recreate_topic
 from tests.lent import ROOT, dying_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -139,6 +140,27 @@ def test_a_replay_that_dies_anywhere_is_done_by_the_next(workers):
         ours.table.move(None)
         assert ours.table.visible() == ours.table.queried() == sorted([*ours.produced, *brought])
         assert ours.table.half(Half.REALTIME).realtime.rejected == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_reset_that_dies_is_done_or_not_done(workers):
+    """Before its commit nothing has changed; after it the stream is read on, and once more finds nothing to do."""
+    ours = workers()
+    ours.table.create()
+    for position in ("before", "after"):
+        ours.produce(2)
+        ours.table.ingest()
+        recreate_topic(ours.table)
+        ours.produce(1)
+        code, said = ours.run(f"reset@{NOW}", failpoint=f"reset.commit.{position}")
+        assert code == -signal.SIGKILL, said
+        is_done = ours.table.reset("earliest").version is None
+        assert is_done == (position == "after")
+        ours.table.ingest()
+        assert ours.table.visible() == ours.table.queried() == ours.produced
+        ours.table.move(None)
+        assert ours.table.visible() == ours.table.queried() == ours.produced
 
 
 @pytest.mark.slow

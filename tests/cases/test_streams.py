@@ -11,6 +11,7 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from hybrid.errors import NotFoundError, StreamError
 from hybrid.jvm.topics import create_topic, describe_topic
 from hybrid.spec.table_config import Half
+from tests.cases.tables import HOUR
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -147,6 +148,22 @@ def test_largest_and_a_crash_before_the_first_batch(new_table, workbench):
     table.produce(*rows(3, 4))
     table.ingest()
     assert table.visible() == table.queried() == [3, 4]
+
+
+@pytest.mark.parametrize("start", ["1970-01-01T09:59:30Z", "30s"])
+def test_a_start_by_time_is_resolved_and_stored_at_creation(new_table, start):
+    from hybrid.creation import lay_halves
+
+    table = new_table(partitions=2, start=start)
+    for number, ago_s in enumerate([60, 31, 30, 10]):
+        table.produce(*rows(number), timestamp_ms=table.now - 1000 * ago_s)
+    table.produce(*rows(9), partition=1, timestamp_ms=table.now - 99_000)
+    lay_halves(table.layout, table.spec, table.now)  # created anew, now that the topic holds rows
+    assert table.offsets == {0: 2, 1: 1}, "a partition without such messages starts at its end"
+    table.now += HOUR
+    table.produce(*rows(10), partition=1, timestamp_ms=0)
+    table.ingest()
+    assert table.visible() == table.queried() == [2, 3, 10]
 
 
 def test_a_topic_that_is_not_there_yet_starts_at_0(new_table):

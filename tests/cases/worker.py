@@ -1,7 +1,8 @@
 """A process that acts on a table, to be killed: `worker.py TABLE.json VERB@NOW...`
 
 Verbs: create (unless it is recorded), ingest (`ingest/3@NOW`: 3 offsets a batch), move (all closed buckets), boundary
-(`boundary/5@NOW`: sets it to 5 ms; clears it without a number), replay (with values that do not fit as nulls).
+(`boundary/5@NOW`: sets it to 5 ms; clears it without a number), reset (to the earliest offsets), replay (with values
+that do not fit as nulls).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def perform(table: LiveTable, verb: str, most: int) -> str:
         return table.ingest(**({"batch_offsets_max": most} if most else {})).sentence
     if verb == "boundary":
         return (table.set_boundary(most) if most else table.clear_boundary()).sentence
+    if verb == "reset":
+        return table.reset("earliest").sentence
     if verb == "replay":
         return table.lenient().replay().sentence
     return table.move(None).sentence

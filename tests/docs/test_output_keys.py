@@ -85,6 +85,7 @@ def play_work(play: Any) -> None:
     play("boundary clear", "orders")
     play("rejected list", "orders")
     play("rejected replay", "orders")
+    play("connector reset", "orders", "--to", "earliest", "--dry-run")
     for name in ("connector list", "connector pause", "connector start", "connector resume"):
         play(name, "events")
     variables = ("--var", f"segmentName={segment}", "--input", str(DATA / "corrected"))

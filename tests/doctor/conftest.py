@@ -34,7 +34,7 @@ class Kafka:
     error: Exception | None = None
     asked: int = 0
 
-    def __call__(self, brokers: str, topic: str, timeout_ms: int = 0) -> TopicView | None:
+    def __call__(self, brokers: str, topic: str, timeout_ms: int = 0, security: object = None) -> TopicView | None:
         self.asked += 1
         if self.error is not None:
             raise self.error

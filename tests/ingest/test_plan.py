@@ -71,6 +71,8 @@ def test_where_a_table_starts():
     seen = view([4, 0], [9, 7])
     assert start_offsets(STREAM, seen) == {KEYS[0]: 9, KEYS[1]: 7}, "Pinot's default is largest"
     assert start_offsets(StreamConfig("orders", "b", "smallest"), seen) == {KEYS[0]: 4, KEYS[1]: 0}
+    by_time = StreamConfig("orders", "b", "2021-11-21T10:38:00Z")
+    assert start_offsets(by_time, seen, {0: 6}) == {KEYS[0]: 6, KEYS[1]: 7}, "nothing of that time yet: from the end"
     assert start_offsets(STREAM, None) == {}, "a topic that is not there yet starts at 0"
 
 

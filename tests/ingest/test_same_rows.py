@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 from hybrid.ingest.read import _convert_batch, assigners_for
 from hybrid.query.tail import TailMessage
 from hybrid.query.tailrows import tail_rows
-from hybrid.spec.ingestion import IngestionConfig, Transform
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.ingestion import ComplexTypes, IngestionConfig, Transform
+from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.decode import Decoder
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Act, RealtimeState
+from tests.table.test_codecs import AVRO
 from tests.table.test_decode import table
 
 KEY = PartitionKey("kafka", "topic", 0, 0)
@@ -45,23 +47,28 @@ def spec(lenient: bool) -> TableSpec:
 def rows_of_worker(made: TableSpec, messages: list[tuple[bytes | None, int]]) -> tuple[list[Any], int]:
     """Offset, op, time and values of each good row, and how many messages were filtered."""
     values, times = [value for value, _ in messages], [time for _, time in messages]
-    batch = pa.RecordBatch.from_arrays(
-        [
-            pa.array(values, pa.binary()), pa.array([0] * len(values), pa.int32()),
-            pa.array(range(len(values)), pa.int64()), pa.array(times, pa.int64()),
-        ],
-        names=["value", "partition", "offset", "timestamp"],
-    )  # fmt: skip
+    arrays = {
+        "value": pa.array(values, pa.binary()),
+        "partition": pa.array([0] * len(values), pa.int32()),
+        "offset": pa.array(range(len(values)), pa.int64()),
+        "timestamp": pa.array(times, pa.int64()),
+    }
+    if made.stream is not None and made.stream.metadata:
+        header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+        arrays["key"] = pa.array(values, pa.binary())
+        arrays["headers"] = pa.array([[{"key": "v", "value": value}] for value in values], header)
+    batch = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
     ranges = [OffsetRange(KEY, 0, len(values))]
     assigners = assigners_for(made, STATE, ranges, Thresholds(10**9, 10**9, 10**9), 0)
-    found = _convert_batch(batch, made, Decoder(made), assigners, KEY)[0].to_pylist()
+    found = _convert_batch(batch, made, Decoder(made), assigners)[0].to_pylist()
     names = ["_hy_offset", "_hy_op", "_hy_time", *made.schema.column_names]
     good = [tuple(row[name] for name in names) for row in found if row["_hy_segment"] and not row["_hy_reason"]]
     return good, sum(row["_hy_segment"] is None for row in found)
 
 
 def rows_of_tail(made: TableSpec, messages: list[tuple[bytes | None, int]]) -> list[Any]:
-    found = tail_rows(made, STATE, [TailMessage(KEY, n, time, value) for n, (value, time) in enumerate(messages)], 0)
+    sent = [TailMessage(KEY, n, time, value, value, (("v", value),)) for n, (value, time) in enumerate(messages)]
+    found = tail_rows(made, STATE, sent, 0)
     if found is None:
         return []
     names = ["_hy_offset", "_hy_op", "_hy_time", *made.schema.column_names]
@@ -79,13 +86,35 @@ records = st.dictionaries(fields, values).map(lambda record: json.dumps(record).
 messages = st.lists(st.tuples(st.none() | st.binary(max_size=4) | records, st.integers(0, 10**13)), max_size=8)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(messages, st.booleans())
 def test_worker_and_tail_agree(given_messages: list[tuple[bytes | None, int]], lenient: bool) -> None:
     made = spec(lenient)
     good, filtered = rows_of_worker(made, given_messages)
     assert repr(good) == repr(rows_of_tail(made, given_messages))
     assert len(good) + filtered <= len(given_messages)
+
+
+NESTED = ComplexTypes(("doc", "doc.a"), renames={"ts.": ""})
+FORMS = [
+    StreamConfig("t", "b", metadata=True),
+    StreamConfig("t", "b", codec=CsvFormat(), metadata=True),
+    StreamConfig("t", "b", codec=CsvFormat(columns=("first", "seconds"))),
+    StreamConfig("t", "b", codec=AVRO),
+]
+
+
+@settings(max_examples=200, deadline=None)
+@given(messages, st.sampled_from(FORMS), st.sampled_from([None, NESTED]), st.booleans())
+def test_they_agree_on_every_form(
+    given_messages: list[tuple[bytes | None, int]], stream: StreamConfig, nested: ComplexTypes | None, lenient: bool
+) -> None:
+    made = spec(lenient)
+    config = replace(made.ingestion[Half.REALTIME], complex_types=nested)
+    beside = {"__key": "STRING", "__header$v": "STRING", "__metadata$offset": "LONG"}
+    made = replace(table({**COLUMNS, **beside}), ingestion={Half.REALTIME: config}, stream=stream)
+    good, _ = rows_of_worker(made, given_messages)
+    assert repr(good) == repr(rows_of_tail(made, given_messages))
 
 
 def test_what_they_agree_on() -> None:

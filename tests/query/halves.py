@@ -106,9 +106,9 @@ class Halves:
     def state(self, half: Half) -> RealtimeState | OfflineState:
         return self.realtime if half is Half.REALTIME else self.offline
 
-    def commit_realtime(self, rows: Sequence[Row], **changes: object) -> int:
+    def commit_realtime(self, rows: Sequence[Row], kind: str = "ingest", **changes: object) -> int:
         """Appends realtime rows; `changes` are those of the state (offsets and so on)."""
-        self.realtime = replace(self.realtime, act=act("ingest", self.realtime.act.number + 1), **changes)  # type: ignore[arg-type]
+        self.realtime = replace(self.realtime, act=act(kind, self.realtime.act.number + 1), **changes)  # type: ignore[arg-type]
         return self._append(Half.REALTIME, rows)
 
     def commit_offline(self, rows: Sequence[Row], boundary: Boundary | None = None, kind: str = "move") -> int:

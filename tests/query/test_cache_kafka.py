@@ -150,6 +150,18 @@ def test_another_topic_of_the_same_name_is_left_to_the_files(
     assert shown(cache) is None
 
 
+def test_rows_of_the_tail_leave_when_the_stream_is_reset(table: Source, cache: Cache, broker: str, topic: str) -> None:
+    key = PartitionKey("kafka", topic, 0, 0)
+    produce(broker, topic, value(1), value(2), value(3))
+    awaited(lambda: shown(cache), [1, 2, 3])
+    table.commit_realtime([], offsets={key: 1, key._replace(epoch=1): 2}, kind="reset")
+    awaited(lambda: shown(cache), [3])
+    produce(broker, topic, value(4))
+    awaited(lambda: shown(cache), [3, 4])
+    found = answer(cache, SHOW)
+    assert found is not None and found.revision.tables[0].tail[key._replace(epoch=1)] == 4
+
+
 def test_a_table_whose_broker_is_away_is_left_to_the_files(table: Source, tmp_path: Path) -> None:
     table.brokers = "127.0.0.1:1"
     cache = Cache(table, tmp_path)

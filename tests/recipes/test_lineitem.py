@@ -232,6 +232,18 @@ def test_a_server_loads_history_and_goes_on_live(tmp_path, broker, topic, capsys
             assert time.monotonic() < deadline + 20
             time.sleep(0.2)
         assert json.dumps(server.ok("GET", "/tables/lineitem/connectors")).count("RUNNING") == 1
+        reset = f"/tables/lineitem/connectors/{LIVE}/reset"
+        told = server.ok("POST", reset, {"to": "earliest", "dryRun": True})
+        assert told["again"] > 0 and told["version"] is None
+        code, refused = server.call("POST", reset, {"to": "earliest"})[:2]
+        assert code == 409 and "read again" in json.dumps(refused)
+        done = server.ok("POST", reset, {"to": "latest", "yes": True})
+        left = len(wanted) + 1 - done["skipped"]  # the last row may not have been committed yet
+        assert done["again"] == 0 and len(server.rows(SEEN)) == left
+        put(broker, topic, "insert", lineitems(1, 3000))
+        while len(server.rows(SEEN)) != left + 1:
+            assert time.monotonic() < deadline + 40
+            time.sleep(0.2)
 
 
 def await_states(server, wanted, timeout_s=60.0):

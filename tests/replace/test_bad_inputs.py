@@ -21,12 +21,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybrid.errors import DataError
-from hybrid.files.csvfile import CsvFormat, ends_line
+from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.stage import Staged, StagedFile, _Converter, _Note, _stage_slice, stage
 from hybrid.replace.targets import refuse_times_outside_name
+from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.table_config import MoveConfig, TableSpec
 from tests.replace.tables import SEGMENT, recipe_spec
 

@@ -16,9 +16,9 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.reading import read_slice
+from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.table_json import parse_table
 from hybrid.table.decode import Decoded, Decoder
 

@@ -15,12 +15,12 @@ import pytest
 
 from hybrid.errors import DataError, SpecError
 from hybrid.files import inputs as files
-from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import DataFormat, inspect
-from hybrid.files.records import Problem
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.stage import read_slice
+from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.job_spec import JobSpec
+from hybrid.spec.problem import Problem
 
 
 def _read(path: Path, data_format: str = "json", form: CsvFormat | None = None) -> list[tuple[str, object]]:

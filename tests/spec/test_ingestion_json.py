@@ -74,7 +74,10 @@ def test_a_column_outside_the_schema_is_allowed_where_the_filter_reads_it(parse:
         ({"filterConfig": "a > 1"}, ["filterConfig: 'a > 1' is not an object"]),
         ({"filterConfig": {"filterFunction": 5}}, ["filterFunction: 5 is not a text"]),
         ({"continueOnError": "often"}, ["continueOnError: 'often' is neither true nor false"]),
-        ({"complexTypeConfig": {"delimiter": "."}}, ["complexTypeConfig", "cannot be honoured"]),
+        ({"complexTypeConfig": {"delimiter": ""}}, ["complexTypeConfig.delimiter", "at least one character"]),
+        ({"complexTypeConfig": {"collectionNotUnnestedToJson": "SOME"}}, ["'SOME' is not known", "NON_PRIMITIVE"]),
+        ({"complexTypeConfig": {"fieldsToUnnest": [1]}}, ["fieldsToUnnest: [1] is not a list of texts"]),
+        ({"complexTypeConfig": {"prefixesToRename": {"a.": 1}}}, ["prefixesToRename.a.", "write a text for a text"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(parse: Any, config: Doc, parts: list[str]) -> None:

@@ -20,6 +20,8 @@ from hybrid.spec.table_json import parse_table
 Change = Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], object]
 Parse = Callable[..., TableSpec]
 
+DECODER, PROP = "stream.kafka.decoder.class.name", "stream.kafka.decoder.prop."
+
 
 @pytest.fixture
 def parse(schema_doc: dict[str, Any], realtime_doc: dict[str, Any], offline_doc: dict[str, Any]) -> Parse:
@@ -206,7 +208,25 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
         (lambda s, r, o: stream(r).update(streamType="kinesis"), ["'kinesis' is not known", "kafka"]),
         (lambda s, r, o: stream(r).update({"stream.kafka.decoder.class.name": "x.KafkaAvroMessageDecoder"}),
          ["'x.KafkaAvroMessageDecoder' cannot be honoured"]),
-        (lambda s, r, o: stream(r).update({"auto.offset.reset": "2021-01-01T00:00:00Z"}), ["cannot be honoured"]),
+        (lambda s, r, o: stream(r).update({"auto.offset.reset": "2021-01-01T00:00:00"}), ["is no place to start from"]),
+        (
+            lambda s, r, o: stream(r).update({DECODER: "a.SimpleAvroMessageDecoder"}),
+            ["stream.kafka.decoder.prop.schema: is missing"],
+        ),
+        (
+            lambda s, r, o: stream(r).update({DECODER: "CSVMessageDecoder", f"{PROP}delimiter": "||"}),
+            ["stream.kafka.decoder.prop.delimiter: '||' is not one character"],
+        ),
+        (
+            lambda s, r, o: stream(r).update({DECODER: "KafkaConfluentSchemaRegistryJsonMessageDecoder"}),
+            ["cannot be honoured: messages are read as JSON, CSV or Avro"],
+        ),
+        (lambda s, r, o: stream(r).update({"stream.kafka.metadata.populate": "yes"}), ["neither true nor false"]),
+        (lambda s, r, o: o.update({"ingestionConfig": {"complexTypeConfig": {}}}), ["in the REALTIME config only"]),
+        (
+            lambda s, r, o: stream(r).update({"realtime.segment.offsetAutoReset.enable": "true"}),
+            ["realtime.segment.offsetAutoReset.enable", "never skipped without a person"],
+        ),
         (lambda s, r, o: stream(r).update({"stream.kafka.isolation.level": "read_uncommitted"}), ["aborted"]),
         (lambda s, r, o: stream(r).update({"realtime.segment.flush.threshold.rows": "many"}), ["'many' is not a"]),
         (lambda s, r, o: stream(r).update({"realtime.segment.flush.threshold.segment.size": "big"}), ["'200M'"]),
@@ -279,13 +299,13 @@ def test_keys_without_effect_warn_once_each(parse: Parse) -> None:
         realtime["tableIndexConfig"]["frobnicate"] = True
         realtime["metadata"]["customConfigs"].update({"hybrid.bundary": "exact", "owner": "me"})
         realtime["task"]["taskTypeConfigsMap"]["PurgeTask"] = {}
-        stream(realtime)["sasl.mechanism"] = "PLAIN"
+        stream(realtime)["stream.kafka.frobnicate"] = "1"
 
     places = [warning.split(": ")[1] for warning in parse(change).warnings]
     assert sorted(places) == sorted([
         "quota", "tableIndexConfig.frobnicate",
         "metadata.customConfigs.hybrid.bundary", "task.taskTypeConfigsMap.PurgeTask",
-        "tableIndexConfig.streamConfigs.sasl.mechanism",
+        "tableIndexConfig.streamConfigs.stream.kafka.frobnicate",
     ])  # fmt: skip
 
 

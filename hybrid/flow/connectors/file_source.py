@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError, NotFoundError
-from hybrid.files.csvcells import Dialect
-from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.files.reading import read_slice
-from hybrid.files.records import Problem, Slice
+from hybrid.files.records import Slice
 from hybrid.flow.connectors.convert import Rows, stage, staged_ddl
 from hybrid.flow.connectors.source import Piece, Staged
 from hybrid.spec import connectors as words
+from hybrid.spec.connector_stream import csv_format
+from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.problem import Problem
 from hybrid.spec.table_config import MessageFormat, TableSpec
 
 if TYPE_CHECKING:
@@ -118,15 +119,7 @@ def _data_format(form: words.Format | None) -> DataFormat:
 
 
 def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:
-    """The cells are the table's columns in their order, as in Feldera, whatever a header says."""
-    if not isinstance(form, words.CsvFormat):
-        return CsvFormat()
-    return CsvFormat(
-        dialect=Dialect(form.delimiter, form.quote, form.escape, trim=False, controls=False),
-        columns=spec.column_order,
-        skip_header=form.headers,
-        multi_value=frozenset(field.name for field in spec.schema.fields if not field.single_value),
-    )
+    return csv_format(form, spec.schema, spec.column_order) if isinstance(form, words.CsvFormat) else CsvFormat()
 
 
 def _worker(

@@ -16,7 +16,7 @@ from hybrid.query.revision import pin_halves
 from hybrid.query.tailrows import tail_rows
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.state import PURGE, RealtimeState
+from hybrid.table.state import PURGE, RESET, RealtimeState
 
 # How old the moment is up to which everything is in the rows: milliseconds but under a flood of rows. Then statements
 # say how old, for reading what is missing from Kafka for each of them would only hold the flood up, and last longer.
@@ -166,7 +166,7 @@ class Follower:
             commit = read_commit(self._layout.half(Half.REALTIME), realtime + 1)
             if commit is None:
                 return True
-            if self._is_purge(commit):
+            if self._is_purge(commit) or _is_reset(commit):
                 return False
             if not self.rows.follow_realtime(commit):
                 return False
@@ -184,3 +184,8 @@ class Follower:
         """Whether a log has been cleaned or put back, so that what follows `version` cannot be told from nothing."""
         path = self._layout.half(half)
         return version is not None and not has_entry(path, version) and open_half(path).version != version
+
+
+def _is_reset(commit: Commit) -> bool:
+    """Whether the stream is read elsewhere from then on: rows of it that no commit has brought are no rows any more."""
+    return commit.state is not None and commit.state.act.kind == RESET

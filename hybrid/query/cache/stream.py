@@ -15,7 +15,7 @@ from typing import Protocol
 from hybrid.errors import StreamError
 from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
 from hybrid.spec.table_config import TableSpec
-from hybrid.table.boundary import PartitionKey, partition_key, topic_key
+from hybrid.table.boundary import PartitionKey, current_keys, topic_key
 from hybrid.table.state import RealtimeState
 
 # Rows end a poll at once; an idle one costs a thread of the process that answers.
@@ -89,7 +89,9 @@ class KafkaStream:
         self._stream, self._topic = spec.stream, spec.stream.topic
         self._known_id = state.topic_ids.get(topic_key(self._stream))
         self._positions = dict(state.offsets)
-        self._fetching = Consumer({**_FETCHING, "bootstrap.servers": brokers}, logger=_SILENT)
+        security = self._stream.security
+        settings = {**_FETCHING, "bootstrap.servers": brokers, **security.for_librdkafka()}
+        self._fetching = Consumer(settings, logger=_SILENT)
         self._asking = KafkaConsumer(
             bootstrap_servers=brokers,
             group_id=None,
@@ -99,6 +101,7 @@ class KafkaStream:
             bootstrap_timeout_ms=int(1000 * CONNECT_S_MAX),
             metadata_max_age_ms=_METADATA_MS,
             metrics_enabled=False,
+            **security.for_python(),
         )
         self._one_asks = threading.Lock()
         # It knows the topic's id, which kafka-python shows by no method of its consumer.
@@ -126,7 +129,8 @@ class KafkaStream:
             if error is None:
                 key = keys[number]
                 positions[key] = offset + 1
-                messages.append(TailMessage(key, offset, message.timestamp()[1], message.value()))
+                beside = (message.key(), message.headers() or ()) if self._stream.metadata else ()
+                messages.append(TailMessage(key, offset, message.timestamp()[1], message.value(), *beside))
             elif error.code() == error._PARTITION_EOF:
                 positions[keys[number]] = offset  # beyond what transactions leave in a log without being rows
             elif error.retriable():
@@ -203,7 +207,7 @@ class KafkaStream:
         self._check_identity()
         if len(numbers) == len(self._keys):
             return
-        self._keys = {number: partition_key(self._stream, number) for number in numbers}
+        self._keys = current_keys(self._stream, numbers, self._positions)
         self._met.clear()
         starts = {number: self._positions.setdefault(key, 0) for number, key in self._keys.items()}
         self._fetching.assign([TopicPartition(self._topic, number, start) for number, start in starts.items()])

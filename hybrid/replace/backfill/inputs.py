@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hybrid.errors import DataError, NotFoundError
-from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import DataFormat, InputFile, inspect
+from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.table_config import TableSpec
 
 FORMATS = {

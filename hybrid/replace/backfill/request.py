@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hybrid.errors import SpecError, UsageError
-from hybrid.files.csvfile import CsvFormat
 from hybrid.files.inputs import InputFile
 from hybrid.lake.held import HeldRows
+from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeType, TableSpec
 from hybrid.table.window import Window, refuse_divided

@@ -22,6 +22,7 @@ from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
 from hybrid.table.fields import Field, fields_of
+from hybrid.table.messages import unpack
 from hybrid.table.outcome import Filtered, Rejected
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ class MessageReader:
 
     def records(self, payload: bytes, now_ms: int | None) -> list[Row]:
         """What each object in a message tells."""
+        message = unpack(payload)
+        if not self._decoder.is_of_json or message.key is not None or message.headers:
+            found = self._decoder.documents(message.value, message)
+            return [self._row(one, now_ms) for one in found if not isinstance(one, Rejected)]
         try:
             document = parse_json(str(payload, "utf-8"))
         except (ValueError, RecursionError):

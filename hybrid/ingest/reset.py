@@ -1,0 +1,240 @@
+"""Resets a table's stream: from which offsets it is read on, as a person decided, under a new epoch (R2, R3).
+
+Ingestion never does this by itself: it stops where offsets have expired or the topic is another one, and stays stopped.
+The decision is one act on REALTIME. It closes the consuming segments of the partitions concerned and gives these a new
+epoch, whose frontier is 0. So what was read before keeps its coordinates, and nothing of the new epoch is covered
+before a move has taken it. What could come between, and what holds then:
+
+    killed before the commit      nothing has changed; ingestion stands still as before
+    killed after it               done; once more finds that the stream stands there: nothing to do
+    a batch is under way          it holds the half's lock: the reset is planned on what it has committed
+    a move planned before it      its frontier names the old epochs only; the new ones stay 0
+    a move after it               takes the old epochs as far as they are committed, and the new ones as far as these
+    rows in the tail              lie beyond the old epoch's offsets, which no commit ever brings: a server drops them
+                                  when it follows the act, a query of its own begins at the new ones
+    a revision of the old tail    is refused where a part of it was never committed
+    a place that was read before  the messages are read again: their rows stand twice where no key tells them apart
+    a partition that is gone      keeps its rows; should one of its number come, it is read from 0 in the new epoch
+    a reset of a paused stream    the pause holds it where it begins
+    a topic recreated once more   its id is another one than the act names: ingestion stops again
+    a replay of rejected rows     has epochs of its own; those of its origin stay what they were
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from hybrid.errors import ConflictError, SpecError, StreamError
+from hybrid.ingest.batch import stream_of
+from hybrid.ingest.stream import TopicView, offsets_at, require_topic
+from hybrid.lake.commit import commit_act
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import open_half
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.progress import counted
+from hybrid.spec.connectors import KafkaStart, StartKind
+from hybrid.spec.table_config import Half, StreamConfig, TableSpec
+from hybrid.table.boundary import PartitionKey, current_keys, topic_key
+from hybrid.table.state import RESET, RealtimeState, next_act
+
+
+@dataclass(frozen=True)
+class ResetPartition:
+    """One partition: `position` was the next offset to read, `to` is. Counts are of offsets, which may be holes.
+
+    `lost`: Kafka no longer holds them and they were not read; `skipped`: it does, and they are not read; `again`: they
+    lie below what was read of this topic, and are read once more.
+    """
+
+    partition: int
+    epoch: int
+    position: int
+    to: int
+    lost: int
+    skipped: int
+    again: int
+
+
+@dataclass(frozen=True)
+class ResetReport:
+    """What a reset did or would do. `version` None: nothing was committed.
+
+    `recreated`: the topic is another one than was read, of which nothing can be read again.
+    """
+
+    table: str
+    topic: str
+    topic_id: str
+    recreated: bool
+    partitions: tuple[ResetPartition, ...]
+    lost: int
+    skipped: int
+    again: int
+    version: int | None
+    sentence: str
+    dry_run: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        """As a JSON value."""
+        return {**vars(self), "partitions": [vars(one) for one in self.partitions]}
+
+
+def reset_stream(
+    bench: Workbench,
+    spec: TableSpec,
+    layout: TableLayout,
+    place: KafkaStart,
+    *,
+    dry_run: bool = False,
+    act_id: str | None = None,
+    holding: Callable[[ResetReport], None] = lambda _: None,
+) -> ResetReport:
+    """Has the stream read on from `place`; `holding` is told before the commit what it will be.
+
+    StreamError when the topic does not hold the place, NotFoundError when it is missing, SpecError without a stream,
+    ConflictError before its connector has started.
+    """
+    stream, path = stream_of(spec), layout.half(Half.REALTIME)
+    if dry_run:  # no JVM
+        state = _started(spec, stream, open_half(path).realtime)
+        return _report(spec, stream, state, require_topic(stream), place, dry_run=True)
+    with bench.lock(layout, Half.REALTIME):
+        snapshot = open_half(path)
+        state = _started(spec, stream, snapshot.realtime)
+        view = require_topic(stream)
+        report = _report(spec, stream, state, view, place)
+        if not report.partitions:
+            return report
+        holding(report)  # first, for a pause must never let rows through: held lower than need be they come later
+        after = _after(state, stream, report, act_id or new_act_id(RESET), bench.now_iso())
+        nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
+        version = commit_act(nothing, path, after, planned=snapshot.version)
+    return replace(report, version=version)
+
+
+def _started(spec: TableSpec, stream: StreamConfig, state: RealtimeState) -> RealtimeState:
+    if not state.reads(stream):
+        raise ConflictError(
+            f"Connector '{stream.connector}' of '{spec.name}' has not started: there is nothing to reset.",
+            hint=f"hybrid connector list {spec.name}",
+        )
+    return state
+
+
+def plan_reset(
+    stream: StreamConfig, state: RealtimeState, view: TopicView, to: Mapping[int, int]
+) -> tuple[ResetPartition, ...]:
+    """What a reset to the offsets `to`, by partition, does to each partition that it concerns. Pure."""
+    known = state.topic_ids.get(topic_key(stream))
+    recreated = known is not None and known != view.topic_id
+    # Of a topic that is another one also those that it no longer has: their numbers may come back.
+    old = {key.partition for key in state.offsets if (key.connector, key.topic) == (stream.connector, stream.topic)}
+    keys = current_keys(stream, view.ends.keys() | (old if recreated else set()), state.offsets)
+    found = []
+    for number, key in sorted(keys.items()):
+        position, first = state.offsets.get(key, 0), view.starts.get(number, 0)
+        target = to.get(number, 0 if recreated else position)
+        if not recreated and target == position:
+            continue
+        begin = 0 if recreated else position
+        lost = max(0, min(first, target) - begin)
+        skipped = max(0, target - max(begin, first))
+        again = 0 if recreated else max(0, min(position, view.ends.get(number, 0)) - target)
+        found.append(ResetPartition(number, key.epoch + 1, position, target, lost, skipped, again))
+    return tuple(found)
+
+
+def _report(
+    spec: TableSpec,
+    stream: StreamConfig,
+    state: RealtimeState,
+    view: TopicView,
+    place: KafkaStart,
+    *,
+    dry_run: bool = False,
+) -> ResetReport:
+    found = plan_reset(stream, state, view, _offsets(stream, view, place))
+    lost, skipped, again = (sum(getattr(one, name) for one in found) for name in ("lost", "skipped", "again"))
+    known = state.topic_ids.get(topic_key(stream))
+    recreated = known is not None and known != view.topic_id
+    report = ResetReport(
+        spec.name, stream.topic, view.topic_id, recreated, found, lost, skipped, again, None, "", dry_run
+    )
+    return replace(report, sentence=_sentence(spec, report))
+
+
+def _offsets(stream: StreamConfig, view: TopicView, place: KafkaStart) -> dict[int, int]:
+    """The offset of each partition that `place` names. StreamError for one that the topic does not hold."""
+    if place.kind is StartKind.EARLIEST:
+        return dict(view.starts)
+    if place.kind is StartKind.LATEST:
+        return dict(view.ends)
+    if place.kind is StartKind.TIMESTAMP and place.timestamp_ms is not None:
+        return {**view.ends, **offsets_at(stream.brokers, view, place.timestamp_ms, stream.security)}
+    if place.kind is not StartKind.OFFSETS:
+        raise SpecError(f"'{place.kind}' is no place to reset a stream to.")
+    found = {partition: offset for (_, partition), offset in place.offsets.items()}
+    for number, offset in sorted(found.items()):
+        first, end = view.starts.get(number), view.ends.get(number)
+        if first is None or end is None:
+            there = ", ".join(map(str, sorted(view.ends)))
+            raise StreamError(f"Topic '{view.topic}' has no partition {number}: {there}. Nothing was changed.")
+        if not first <= offset <= end:
+            raise StreamError(
+                f"Kafka holds offsets {first} to {end} of partition {number} of topic '{view.topic}', and not "
+                f"{offset}. Nothing was changed."
+            )
+    return found
+
+
+def _after(state: RealtimeState, stream: StreamConfig, report: ResetReport, act_id: str, at: str) -> RealtimeState:
+    before = current_keys(stream, (one.partition for one in report.partitions), state.offsets)
+    keys: dict[PartitionKey, ResetPartition] = {
+        before[one.partition]._replace(epoch=one.epoch): one for one in report.partitions
+    }
+    detail = {
+        "connector": stream.connector,
+        "topic": stream.topic,
+        "topic_id": report.topic_id,
+        "recreated": report.recreated,
+        "result": report.sentence,
+        "partitions": {str(key): vars(one) for key, one in keys.items()},
+        **{name: getattr(report, name) for name in ("lost", "skipped", "again")},
+    }
+    closed = set(before.values())
+    return replace(
+        state,
+        act=next_act(state, act_id, "reset", at, detail),
+        offsets={**state.offsets, **{key: one.to for key, one in keys.items()}},
+        topic_ids={**state.topic_ids, topic_key(stream): report.topic_id},
+        consuming={key: segment for key, segment in state.consuming.items() if key not in closed},
+        # Names of segments go on: they do not tell the epoch.
+        sequences={
+            **state.sequences,
+            **{key: state.sequences.get(before[one.partition], 0) for key, one in keys.items()},
+        },
+    )
+
+
+def _sentence(spec: TableSpec, report: ResetReport) -> str:
+    topic = f"topic '{report.topic}'"
+    if not report.partitions:
+        return f"Nothing to reset: '{spec.name}' goes on in {topic} from there already."
+    verb = "would be read" if report.dry_run else "is read"
+    offsets = ", ".join(f"{one.partition}: {one.to}" for one in report.partitions)
+    parts = [f"{topic[0].upper()}{topic[1:]} {verb} into '{spec.name}' from offset (by partition) {offsets}"]
+    if report.recreated:
+        parts.append("it is another topic than was read before: what it holds of that one's messages comes again")
+    parts.append(f"{_offsets_are(report.lost)} gone from Kafka unread" if report.lost else "")
+    parts.append(f"{_offsets_are(report.skipped)} skipped that Kafka holds" if report.skipped else "")
+    if report.again:
+        twice = "" if spec.primary_key else ", and their rows stand twice then"
+        parts.append(f"{_offsets_are(report.again)} read again{twice}")
+    if not (report.lost or report.skipped or report.again):
+        parts.append("nothing is skipped and nothing read again")
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _offsets_are(count: int) -> str:
+    return f"{counted(count, 'offset')} {'is' if count == 1 else 'are'}"

@@ -1,0 +1,47 @@
+"""Messages that are not JSON as records: CSV and Avro. They never raise on data."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+
+from hybrid.spec.avromessages import AvroMessages
+from hybrid.spec.csvcells import rows_of
+from hybrid.spec.csvformat import CsvFormat, header_of
+from hybrid.spec.problem import Problem
+from hybrid.table.outcome import Rejected
+
+Codec = CsvFormat | AvroMessages
+_BOM = "\ufeff"
+
+
+def records_of(payload: bytes | None, codec: Codec) -> Sequence[Mapping[str, object] | Rejected]:
+    """The records in a message, at least one or why there is none: all rows of CSV, or the one record of Avro."""
+    if payload is None:
+        return [Rejected("The message has no value (a tombstone); a record is expected.")]
+    if isinstance(codec, CsvFormat):
+        return _csv(payload, codec)
+    try:
+        return [codec.read(payload)]
+    except ValueError as error:
+        return [Rejected(f"The message is not one record of its Avro schema: {error}.")]
+
+
+def _csv(payload: bytes, form: CsvFormat) -> Sequence[Mapping[str, object] | Rejected]:
+    try:
+        text = str(payload, "utf-8").removeprefix(_BOM)
+    except UnicodeDecodeError as error:
+        return [Rejected(f"The message is not UTF-8: byte {error.start} does not fit.")]
+    # Only a line feed ends a line: the lexer judges what else may stand there.
+    rows = rows_of(iter(io.StringIO(text, newline="\n")), form.dialect)
+    found: list[Mapping[str, object] | Rejected] = []
+    try:
+        header = header_of(rows, form)
+        for _, cells in rows:
+            if len(cells) == len(header):
+                found.append({name: form.value(name, cell) for name, cell in zip(header, cells, strict=True)})
+            else:
+                found.append(Rejected(f"The row has {len(cells)} cells where the header has {len(header)}."))
+    except Problem as problem:
+        found.append(Rejected(f"The message {problem.reason}."))
+    return found or [Rejected("The message holds no row of CSV.")]

@@ -1,0 +1,101 @@
+"""What a reset of a stream does to each partition, in numbers; and the places that a user may name."""
+
+import pytest
+
+from hybrid.errors import UsageError
+from hybrid.ingest.plan import plan_batch
+from hybrid.ingest.reset import plan_reset
+from hybrid.ingest.stream import TopicView
+from hybrid.spec.connectors import StartKind
+from hybrid.spec.offset_place import parse_place
+from hybrid.spec.table_config import StreamConfig
+from hybrid.table.boundary import current_keys, partition_key, topic_key
+from hybrid.table.ranges import OffsetRange
+from hybrid.table.replays import replay_key
+from hybrid.table.state import Act, RealtimeState
+
+ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
+STREAM = StreamConfig("orders", "localhost:9092")
+KEY = partition_key(STREAM, 0)
+NOW = 1_637_491_080_000
+
+
+def state(*offsets, topic_id="id-1", **more):
+    keys = {KEY._replace(partition=number): offset for number, offset in enumerate(offsets)}
+    return RealtimeState(ACT, {**keys, **more.get("others", {})}, {topic_key(STREAM): topic_id})
+
+
+def view(starts, ends, topic_id="id-1"):
+    return TopicView("orders", topic_id, dict(enumerate(starts)), dict(enumerate(ends)))
+
+
+def counts(known, seen, to):
+    found = plan_reset(STREAM, known, seen, to)
+    return {one.partition: (one.epoch, one.to, one.lost, one.skipped, one.again) for one in found}
+
+
+@pytest.mark.parametrize(
+    ("position", "held", "to", "expected"),
+    [
+        (4, (6, 9), 6, (1, 6, 2, 0, 0)),
+        (4, (6, 9), 9, (1, 9, 2, 3, 0)),
+        (4, (0, 9), 7, (1, 7, 0, 3, 0)),
+        (4, (0, 9), 0, (1, 0, 0, 0, 4)),
+        (4, (1, 9), 1, (1, 1, 0, 0, 3)),
+        (9, (0, 5), 5, (1, 5, 0, 0, 0)),
+        (9, (0, 5), 2, (1, 2, 0, 0, 3)),
+    ],
+    ids=["expired", "expired, to the end", "skips", "again", "again, as far as held", "truncated", "refilled"],
+)
+def test_what_is_lost_skipped_and_read_again(position, held, to, expected):
+    assert counts(state(position), view([held[0]], [held[1]]), {0: to}) == {0: expected}
+
+
+def test_only_the_partitions_concerned_get_an_epoch():
+    seen = view([6, 0, 0], [9, 9, 9])
+    assert counts(state(4, 5, 9), seen, {0: 6, 1: 5, 2: 9}) == {0: (1, 6, 2, 0, 0)}
+    assert counts(state(4, 5), seen, {0: 6}) == {0: (1, 6, 2, 0, 0)}, "those that nobody names go on"
+    assert counts(state(9, 9, 9), view([0] * 3, [9] * 3), {0: 9, 1: 9, 2: 9}) == {}
+
+
+def test_of_another_topic_every_partition_gets_one_also_those_that_are_gone():
+    found = counts(state(4, 7, 5), view([2, 0], [9, 3], "id-2"), {0: 2, 1: 3})
+    assert found == {0: (1, 2, 2, 0, 0), 1: (1, 3, 0, 3, 0), 2: (1, 0, 0, 0, 0)}
+    assert counts(state(4, 4), view([0, 0], [9, 9], "id-2"), {0: 4})[1] == (1, 0, 0, 0, 0), "from its beginning"
+
+
+def test_what_is_read_after_a_reset_is_of_the_newest_epoch():
+    replayed = replay_key({}, KEY, 0)
+    known = state(100, 50, others={KEY._replace(epoch=1): 3, KEY._replace(epoch=2): 7, replayed: 9})
+    keys = current_keys(STREAM, [0, 1, 2], known.offsets)
+    assert [keys[number].epoch for number in range(3)] == [2, 0, 0]
+    found = plan_batch("orders", STREAM, known, view([0, 0], [9, 60]), 100)
+    assert found.ranges == (OffsetRange(keys[1], 50, 60), OffsetRange(keys[0], 7, 9))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "time_ms"),
+    [
+        ("earliest", StartKind.EARLIEST, None),
+        ("Smallest", StartKind.EARLIEST, None),
+        ("largest", StartKind.LATEST, None),
+        ("2021-11-21T10:38:00Z", StartKind.TIMESTAMP, NOW),
+        ("2d", StartKind.TIMESTAMP, NOW - 2 * 86_400_000),
+        ("1h30m", StartKind.TIMESTAMP, NOW - 5_400_000),
+    ],
+)
+def test_places(text, kind, time_ms):
+    found = parse_place(text, "orders", NOW, "--to")
+    assert (found.kind, found.timestamp_ms) == (kind, time_ms)
+
+
+def test_offsets_by_partition():
+    assert parse_place("0:42,1:7", "orders", NOW, "--to").offsets == {("orders", 0): 42, ("orders", 1): 7}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "42", "never", "2021-11-21T10:38:00", "0:1,0:2", "0:-1", "0:1,", "a:1", "x" * 999]
+)
+def test_what_is_no_place(text):
+    with pytest.raises(UsageError, match="--to: "):
+        parse_place(text, "orders", NOW, "--to")

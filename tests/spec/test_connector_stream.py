@@ -1,0 +1,71 @@
+"""A table's stream as its Kafka connector says it: format, and how the connection is secured."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hybrid.change import _difference
+from hybrid.spec.avromessages import AvroMessages
+from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.kafka_security import KafkaSecurity
+from hybrid.spec.table_config import StreamConfig
+from hybrid.spec.table_json import parse_table
+from hybrid.table.decode import Decoder
+from hybrid.table.outcome import Decoded
+
+AVRO = json.dumps({"type": "record", "name": "r", "fields": [{"name": "id", "type": "int"}]})
+SCHEMA = {
+    "schemaName": "t",
+    "dimensionFieldSpecs": [
+        {"name": "id", "dataType": "INT"},
+        {"name": "tags", "dataType": "STRING", "singleValueField": False},
+    ],
+}
+
+
+def stream_of(form: dict[str, Any], **config: str) -> tuple[StreamConfig, Decoder]:
+    kafka = {"name": "kafka_input", "config": {"bootstrap.servers": "b:1", "topic": "t", **config}}
+    document = {
+        "tableName": "t", "tableType": "REALTIME", "segmentsConfig": {"schemaName": "t", "replication": "1"},
+        "tableIndexConfig": {}, "metadata": {}, "connectors": [{"name": "live", "transport": kafka, "format": form}],
+    }  # fmt: skip
+    spec = parse_table(SCHEMA, "s.json", [(document, "t.json")])
+    assert spec.stream is not None
+    return spec.stream, Decoder(spec)
+
+
+def rows(decoder: Decoder, payload: bytes) -> list[tuple[object, ...]]:
+    return [one.values for one in decoder.decode_all(payload, 0) if isinstance(one, Decoded)]
+
+
+def test_cells_of_csv_are_the_columns_in_their_order() -> None:
+    stream, decoder = stream_of({"name": "csv", "config": {"delimiter": "|", "headers": True}})
+    assert isinstance(stream.codec, CsvFormat) and stream.connector == "live"
+    assert rows(decoder, b"x|y\n1|a;b\n2|c\n") == [(1, ["a", "b"]), (2, ["c"])]
+
+
+@pytest.mark.parametrize(("bare", "payload"), [(True, b"\x02"), (False, b"\x00\x00\x00\x00\x09\x02")])
+def test_records_of_avro(bare: bool, payload: bytes) -> None:
+    stream, decoder = stream_of({"name": "avro", "config": {"schema": AVRO, "skip_schema_id": bare}})
+    assert isinstance(stream.codec, AvroMessages)
+    assert rows(decoder, payload) == [(1, ["null"])]
+
+
+def test_security_is_the_streams() -> None:
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": "ada", "sasl.password": "secret"}
+    stream, _ = stream_of({"name": "json"}, **{"security.protocol": "SASL_PLAINTEXT", **login})
+    assert stream.security == KafkaSecurity("SASL_PLAINTEXT", "PLAIN", "ada", "secret")
+    assert "secret" not in repr(stream)
+
+
+def test_a_changed_secret_is_not_shown() -> None:
+    before, after = ({"streamConfigs": {"sasl.jaas.config": text, "a": text}} for text in ("old", "new"))
+    told = list(_difference("REALTIME", before, after))
+    assert told == ["REALTIME/streamConfigs/a: old -> new", "REALTIME/streamConfigs/sasl.jaas.config: changed"]
+    for more in (
+        {"ssl.key.password": "new"},
+        {"streamConfigs": {"ssl.key.password": "new"}},
+        {"a": [{"sasl.password": "new"}]},
+    ):
+        assert "new" not in " ".join(_difference("REALTIME", {}, more))
