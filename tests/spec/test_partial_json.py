@@ -100,10 +100,10 @@ PLACE = "r.json: upsertConfig.partialUpsertStrategies."
         ({**SEVERAL, "comparisonColumns": ["order_id", "v1"]}, None, "'order_id' is part of the primary key"),
         ({**SEVERAL, "comparisonColumns": ["v1", "tags"]}, None, "'tags' is STRING and has no order"),
         (PARTIAL, lambda s, r, o: _task(r, "RealtimeToOfflineSegmentsTask", mergeType="dedup"),
-         "r.json: task.taskTypeConfigsMap.RealtimeToOfflineSegmentsTask.mergeType: 'dedup' would leave out rows"),
+         "r.json: task.taskTypeConfigsMap.RealtimeToOfflineSegmentsTask.mergeType: 'dedup' would leave out or change rows"),
         (SEVERAL, lambda s, r, o: _task(o, "MergeRollupTask", **{
             "1day.bucketTimePeriod": "1d", "1day.bufferTimePeriod": "1d", "1day.mergeType": "dedup"}),
-         "o.json: task.taskTypeConfigsMap.MergeRollupTask.1day.mergeType: 'dedup' would leave out rows"),
+         "o.json: task.taskTypeConfigsMap.MergeRollupTask.1day.mergeType: 'dedup' would leave out or change rows"),
         (PARTIAL, lambda s, r, o: _task(o, "UpsertCompactionTask", invalidRecordsThresholdPercent="30"),
          "o.json: task.taskTypeConfigsMap.UpsertCompactionTask: cannot run here: no row is superseded"),
     ],

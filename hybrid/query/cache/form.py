@@ -1,4 +1,4 @@
-"""How a table's rows lie: text columns of few texts as ENUM, and what is asked for uncompressed while there is room.
+"""How the rows of a table lie: texts of few values as ENUM, what is asked for uncompressed while there is room, indexes.
 
 ENUMs group several times faster than texts do. Compressed columns take an eighth of the memory; scans of plain ones
 take a tenth less, and looking up a few rows takes half.
@@ -6,7 +6,7 @@ take a tenth less, and looking up a few rows takes half.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.query.connection import identifier, quoted
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _TEXTS_MAX, _ENUM_ROWS_MIN = 200, 20_000
 # Bytes of a value, about, and the share of the memory that one table may take to lie uncompressed.
 _WIDTH, _PLAIN_SHARE = 16, 1 / 8
+# An index is of use where it leaves one row in this many.
+_SELECTIVE = 100
 Texts = Mapping[str, Collection[str]]
 
 
@@ -71,3 +73,19 @@ def definitions(spec: TableSpec, enums: Texts, plain: bool) -> str:
         how = " USING COMPRESSION uncompressed" if plain and field.single_value else ""
         found.append(f"{identifier(field.name)} {kind}{how}")
     return ", ".join([*found, *(f"{name} {kind}" for name, kind in HIDDEN_TYPES.items() if name not in {SEGMENT, OP})])
+
+
+def indexed_columns(connection: DuckDBPyConnection, spec: TableSpec, relation: str, rows: int) -> Sequence[str]:
+    """The key's columns and those of Pinot's inverted indexes, where they tell the rows of a relation apart."""
+    # Rows are folded before any filter that is not on their key.
+    others = () if spec.folds else spec.index_columns
+    wanted = dict.fromkeys([*spec.schema.primary_key, *others])
+    if not wanted or not rows:
+        return spec.primary_key
+    counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in wanted)
+    found = connection.execute(f"SELECT {counts} FROM {relation}").fetchone() or ()
+    return [
+        name
+        for name, distinct in zip(wanted, found, strict=True)
+        if (name in spec.primary_key and spec.picks_winners) or rows <= distinct * _SELECTIVE
+    ]

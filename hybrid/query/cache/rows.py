@@ -27,7 +27,7 @@ from pathlib import Path
 
 from hybrid.lake.log import Commit, DataFile
 from hybrid.query.cache.database import CacheDatabase, relation
-from hybrid.query.cache.form import definitions, few_texts, fits_plain
+from hybrid.query.cache.form import definitions, few_texts, fits_plain, indexed_columns
 from hybrid.query.connection import identifier
 from hybrid.query.failures import is_evolution
 from hybrid.query.plan import QueryTable
@@ -50,8 +50,6 @@ _KEYS_MAX = 1000
 _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
 # After a commit others are likely to follow, for so long.
 _BUSY_S = 0.05
-# An index is of use where it leaves one row in this many.
-_SELECTIVE = 100
 # A text column whose ENUM was widened so often stays text.
 _WIDENED_MAX = 3
 # Rows come and go at the end of the relation; when as many have as this share of it, it is laid anew.
@@ -367,25 +365,10 @@ class CachedRows:
         self._write.execute(f"DROP TABLE {source}")
         self._marked = self._count(f"SELECT count(*) FROM {self._marks}")
         self._changed = 0
-        self._index = self._indexed()
+        self._index = indexed_columns(self._write, self._spec, self._relation, self._rows)
         for number, column in enumerate(self._index):
             index = identifier(f"{self._name} {self._generation} {number}")
             self._write.execute(f"CREATE INDEX {index} ON {self._relation} ({identifier(column)})")
-
-    def _indexed(self) -> list[str]:
-        """The key's columns and those of Pinot's inverted indexes, where they tell rows apart."""
-        # Rows are folded before any filter that is not on their key.
-        others = () if self._spec.folds else self._spec.index_columns
-        wanted = dict.fromkeys([*self._spec.schema.primary_key, *others])
-        if not wanted or not self._rows:
-            return list(self._key)
-        counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in wanted)
-        found = self._write.execute(f"SELECT {counts} FROM {self._relation}").fetchone() or ()
-        return [
-            name
-            for name, distinct in zip(wanted, found, strict=True)
-            if (name in self._key and self._spec.picks_winners) or self._rows <= distinct * _SELECTIVE
-        ]
 
     def _merge(self) -> int:
         """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
