@@ -1,4 +1,4 @@
-"""How the rows of a table lie: texts of few values as ENUM, what is asked for uncompressed while there is room, indexes.
+"""How rows lie in the cache: texts of few values as ENUM, what is asked for uncompressed if there is room, indexes.
 
 ENUMs group several times faster than texts do. Compressed columns take an eighth of the memory; scans of plain ones
 take a tenth less, and looking up a few rows takes half.
