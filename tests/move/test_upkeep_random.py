@@ -49,7 +49,7 @@ from tests.replace.tables import Table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-KEYS, STEPS = 6, 14
+KEYS, STEPS = 6, 10
 WHERE = "select $segmentName, order_id, amount, ts from orders limit 1000"
 UPSERTS = {
     "upsert": UpsertConfig("amount", "gone", deleted_keys_ttl=1500),
