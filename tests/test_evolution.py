@@ -247,6 +247,48 @@ def test_winners_over_keys_that_became_wider(place: Place, monkeypatch: pytest.M
     assert_cached(here, here.query(ALL).rows)
 
 
+def test_a_correction_from_before_the_change_is_taken_back_after_it(place: Place, tmp_path: Path) -> None:
+    here = place.here
+    here.create_table(place.given(schema_of(NARROW)))
+    for number in (1, 2):
+        place.send(number, 1)
+    place.ingest()
+    place.move()
+    first = place.rows("select id, clicks, share from t order by id")
+    (segment,) = [one.name for one in here.table("t").segments() if one.half is Half.OFFLINE]
+
+    def correct(clicks: int) -> Any:
+        rows = [
+            {"id": n, "clicks": clicks, "share": 0.5, "total": 1, "exact": 1, "many": [1], "ts": HOUR + n}
+            for n in (1, 2)
+        ]
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / "rows.json").write_text("\n".join(map(json.dumps, rows)))
+        job = {
+            "jobType": "SegmentCreationAndTarPush",
+            "inputDirURI": str(tmp_path / "in"),
+            "includeFileNamePattern": "glob:**/*.json",
+            "recordReaderSpec": {"dataFormat": "json"},
+            "tableSpec": {"tableName": "t"},
+            "segmentNameGeneratorSpec": {"type": "fixed", "configs": {"segment.name": segment}},
+        }
+        (tmp_path / "job.yml").write_text(json.dumps(job))
+        return here.run_job(tmp_path / "job.yml", {})
+
+    correct(7)
+    assert place.rows("select id, clicks, share from t order by id") == [(1, 7, 0.5), (2, 7, 0.5)]
+    here.apply_table(place.given(schema_of(WIDE, *ADDED)))
+    correct(BIG)
+    assert place.rows("select id, clicks, share from t order by id") == [(1, BIG, 0.5), (2, BIG, 0.5)]
+    table = here.table("t")
+    for entry in table.replacements()[:2]:  # the newest first
+        table.revert(entry.id)
+    assert plain(place.rows("select id, clicks, share from t order by id")) == plain(first)
+    assert place.rows("select distinct shop from t") == [("none",)]
+    for engine in ("duckdb", "spark"):
+        assert_view(here, engine)
+
+
 def commit_narrow(here: Hybrid, table: Any) -> None:
     """An act that goes by the definition from before the change, and writes by Spark."""
     path, act_id = here.layout("t").half(Half.OFFLINE), new_act_id("replace")
