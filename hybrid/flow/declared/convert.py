@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from hybrid.errors import SpecError
@@ -110,9 +111,23 @@ def stored_rows(frame: DataFrame, spec: TableSpec) -> DataFrame:
         given = _before(quoted(there[field.name.lower()].name), there[field.name.lower()].dataType, value)
         if converted is not given:
             problems.append(F.when(given.isNotNull() & converted.isNull(), _reason(field, given)))
+    problems += _compared(spec, values)
     raw = F.to_json(F.struct(*(quoted(name) for name in frame.columns))) if frame.columns else F.lit("{}")
     rows = frame.select(*values, _joined(problems).alias(columns.REASON), raw.alias(columns.RAW))
     return _with_time(rows, spec)
+
+
+def _compared(spec: TableSpec, values: Sequence[Column]) -> list[Column]:
+    """Where a row has not a value in just one of several comparison columns; see `hybrid.table.decode`."""
+    from pyspark.sql import functions as F
+
+    names = spec.upsert.comparison_columns if spec.upsert is not None else ()
+    if len(names) < 2:
+        return []
+    given = [value for value, field in zip(values, spec.schema.fields, strict=True) if field.name in names]
+    count = reduce(add, (value.isNotNull().cast("int") for value in given))
+    told = " and ".join(f"'{name}'" for name in names)
+    return [F.when(count != 1, F.lit(f"a row has a value in just one of the comparison columns {told}"))]
 
 
 def _natural(value: Column, kind: SparkType) -> Column:
