@@ -255,7 +255,7 @@ def test_a_correction_from_before_the_change_is_taken_back_after_it(place: Place
     place.ingest()
     place.move()
     first = place.rows("select id, clicks, share from t order by id")
-    (segment,) = [one.name for one in here.table("t").segments() if one.half is Half.OFFLINE]
+    (segment,) = [one.name for one in here.table("t").segments() if one.half == Half.OFFLINE]
 
     def correct(clicks: int) -> Any:
         rows = [

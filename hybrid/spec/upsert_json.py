@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hybrid.spec.cron import Cron
 from hybrid.spec.document import Section
@@ -50,7 +50,7 @@ def parse_upsert(section: Section, schema: Schema, time_column: str | None, null
     partial = None
     if mode == "PARTIAL":
         partial = parse_partial(section, schema, (first, *others), null_handling)
-    ttl = _deleted_ttl(section, schema, first)
+    ttl = _deleted_ttl(section, schema, (first, *others))
     return UpsertConfig(first, _delete_column(section, schema), tuple(others), partial, deleted_keys_ttl=ttl)
 
 
@@ -59,6 +59,8 @@ def upsert_warnings(section: Section) -> Iterator[str]:
     yield from (warning for key in section.doc if section.has(key) for warning in _one(section, key, _UPSERT_KEYS))
     if section.has("mode") and section.doc["mode"] != "NONE" and read_ttl(section, METADATA_TTL):
         yield metadata_warning(section, "one row of a key is seen")
+    if section.doc.get("mode") == "PARTIAL" and read_ttl(section, DELETED_TTL):
+        yield f"{section.source}: {section.at(DELETED_TTL)}: has no effect: with PARTIAL all rows of a key stay."
 
 
 def _one(section: Section, key: str, known: set[str]) -> Iterator[str]:
@@ -89,9 +91,11 @@ def _delete_column(section: Section, schema: Schema) -> str | None:
     return field.name
 
 
-def _deleted_ttl(section: Section, schema: Schema, comparison: str) -> float:
+def _deleted_ttl(section: Section, schema: Schema, compared: Sequence[str]) -> float:
     """How far behind the highest comparison value a delete marker may go; 0: never."""
-    ttl = read_ttl(section, DELETED_TTL)
+    ttl, comparison = read_ttl(section, DELETED_TTL), compared[0]
+    if ttl and len(compared) > 1:
+        section.fail(DELETED_TTL, f"is measured by one comparison column, and there are {len(compared)}. Remove it.")
     field = schema.find(comparison)
     if ttl and field is not None and field.data_type not in _MEASURABLE:
         section.fail(DELETED_TTL, f"is measured by '{comparison}', which is {field.data_type}. Name a number.")

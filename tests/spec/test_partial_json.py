@@ -100,7 +100,10 @@ PLACE = "r.json: upsertConfig.partialUpsertStrategies."
         ({**SEVERAL, "comparisonColumns": ["order_id", "v1"]}, None, "'order_id' is part of the primary key"),
         ({**SEVERAL, "comparisonColumns": ["v1", "tags"]}, None, "'tags' is STRING and has no order"),
         (PARTIAL, lambda s, r, o: _task(r, "RealtimeToOfflineSegmentsTask", mergeType="dedup"),
-         "r.json: task.taskTypeConfigsMap.RealtimeToOfflineSegmentsTask.mergeType: 'dedup' would leave out or change rows"),
+         "RealtimeToOfflineSegmentsTask.mergeType: 'dedup' would leave out or change rows"),
+        (SEVERAL, lambda s, r, o: _task(r, "RealtimeToOfflineSegmentsTask", roundBucketTimePeriod="1h"),
+         "RealtimeToOfflineSegmentsTask.roundBucketTimePeriod: '1h' would leave out or change rows"),
+        ({**SEVERAL, "deletedKeysTTL": 5}, None, "r.json: upsertConfig.deletedKeysTTL: is measured by one comparison"),
         (SEVERAL, lambda s, r, o: _task(o, "MergeRollupTask", **{
             "1day.bucketTimePeriod": "1d", "1day.bufferTimePeriod": "1d", "1day.mergeType": "dedup"}),
          "o.json: task.taskTypeConfigsMap.MergeRollupTask.1day.mergeType: 'dedup' would leave out or change rows"),
@@ -112,3 +115,8 @@ def test_what_cannot_be_honoured_is_an_error_at_its_place(upsert: dict[str, Any]
     with pytest.raises(SpecError) as caught:
         parsed(upsert, change or (lambda s, r, o: None))
     assert message in str(caught.value)
+
+
+def test_what_partial_upsert_does_not_heed_is_told() -> None:
+    (warning,) = {*parsed({**PARTIAL, "deletedKeysTTL": 5}).warnings}
+    assert "upsertConfig.deletedKeysTTL: has no effect" in warning
