@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from hybrid.query.cache import cache as cache_module
 from hybrid.query.cache import follower as follower_module
 from hybrid.query.cache.cache import CachedTable
+from hybrid.query.cache.rows import CachedRows
 from hybrid.query.execution import Limits
 from hybrid.query.tail import TailMessage
-from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
+from hybrid.spec.table_config import Half
+from tests.query.halves import KEY, Halves, ListTail, Row, act, orders_spec
 from tests.query.stepped import SteppedCache
 
 NOW_MS = 1_632_700_000_000
@@ -77,3 +80,44 @@ def test_what_is_committed_is_awaited(behind: SteppedCache, monkeypatch: pytest.
     assert table.meet() is not None
     stepping.join()
     assert counted(behind) == 5
+
+
+def test_what_the_stream_does_not_bring_is_awaited_by_fresh_readers_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0), message(1)]))
+    cache.step()
+    cache.step()
+    table = CachedTable(cache.opened, 1, cache.followed.follower)
+    monkeypatch.setattr(cache_module, "_MEET_S_MAX", 0.05)
+    cache.source.commit_realtime([stored(0), stored(1)], offsets={KEY: 2})
+    assert table.meet() is not None, "ingestion commits what is there"
+    cache.source.realtime = replace(cache.source.realtime, act=act("replay", cache.source.realtime.act.number + 1))
+    cache.source._append(Half.REALTIME, [stored(7)])
+    assert table.meet() is None
+    cache.step()
+    assert table.meet() is not None
+
+
+def test_a_commit_that_is_being_taken_in_is_not_there_yet(
+    behind: SteppedCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind.source.commit_realtime([stored(number) for number in range(5)], offsets={KEY: 5})
+    seen: list[bool] = []
+    merge = CachedRows._merge
+
+    def look(rows: CachedRows) -> int:
+        seen.append(behind.followed.follower.await_commits(0.0))
+        return merge(rows)
+
+    monkeypatch.setattr(CachedRows, "_merge", look)
+    behind.step()
+    assert seen == [False]
+    assert behind.followed.follower.await_commits(0.0)
+
+
+def test_behind_a_flood_a_move_is_awaited(behind: SteppedCache) -> None:
+    behind.source.commit_offline([])
+    assert not behind.followed.follower.await_commits(0.05)
+    behind.step()
+    assert behind.followed.follower.await_commits(0.05)

@@ -51,15 +51,14 @@ class CachedTable(threading.Thread):
 
         People and scripts write and then ask: for them Kafka is asked where it ends, which takes some milliseconds.
         Where statements follow each other, as a dashboard's do, rows are as late as the stream takes to bring them.
-        Returns an instant up to which everything is there, epoch ms; None: the files must answer. Under a flood of
-        rows that is long ago, but what was committed is there.
+        Returns an instant up to which everything is there, epoch ms; None: the files must answer. Behind a flood of
+        rows that is long ago, and nobody waits for the end of the stream, but what was committed is there.
         """
         quiet_s = time.monotonic() - self.used_at
         if quiet_s > _QUIET_S and self.table.spec.stream is not None:
             self.follower.await_end(_MEET_S_MAX)
         self.used_at = time.monotonic()
-        is_there = self.follower.is_fresh or self.follower.await_commits(_MEET_S_MAX)
-        return self.follower.fresh_ms if is_there else None
+        return self.follower.fresh_ms if self.follower.await_commits(_MEET_S_MAX) else None
 
     def run(self) -> None:
         """The thread's work: follows, and begins anew when it cannot go on."""

@@ -24,6 +24,8 @@ FRESH_S = 3.0
 # A follower that takes its steps comes after the flood; one that has not for so long may never do.
 _STEP_S_MAX = 10.0
 _LOGS_S = 1.0
+# What these commit the stream has brought before.
+_OF_STREAM = frozenset({"ingest", "seal"})
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
 
 
@@ -59,13 +61,34 @@ class Follower:
         return all(self.rows.shown.get(key, 0) >= end for key, end in ends.items())
 
     def await_commits(self, timeout_s: float) -> bool:
-        """Waits until the rows hold all that is committed to REALTIME by now; whether they do."""
-        with self._stepped:
-            return self._stepped.wait_for(self._has_commits, timeout_s)
+        """Waits until readers see all that is committed by now; whether they do.
+
+        Not what ingestion commits while the rows are fresh: these the stream has brought. An OFFLINE commit is waited
+        for behind a flood only, where the files would answer late.
+        """
+        if not self._has_commits():
+            with self._stepped:
+                self._stepped.wait_for(lambda: self.fresh_ms is None or self._has_commits(), timeout_s)
+        return self._has_commits()
 
     def _has_commits(self) -> bool:
-        realtime = self.rows.versions[1]
-        return realtime is None or not is_followed(self._layout.half(Half.REALTIME), realtime)
+        served = self.rows.current  # what readers see, which a commit that is being taken in is not yet
+        if served is None:
+            return False
+        if not self.is_fresh and not self.is_newest(served.revision.offline):
+            return False
+        version = served.revision.realtime
+        if version is None or not is_followed(self._layout.half(Half.REALTIME), version):
+            return True
+        return self.is_fresh and self._is_ingestion(version + 1)
+
+    def _is_ingestion(self, version: int) -> bool:
+        """Whether all commits to REALTIME from this one on are ingestion's."""
+        while (commit := read_commit(self._layout.half(Half.REALTIME), version)) is not None:
+            if commit.state is None or commit.state.act.kind not in _OF_STREAM:
+                return False
+            version += 1
+        return True
 
     @property
     def is_fresh(self) -> bool:
@@ -132,6 +155,8 @@ class Follower:
     def lose(self, *, forget: bool = False) -> None:
         """Stops to be fresh, until the next start; `forget` gives the rows' memory back too."""
         self._seen_at = 0.0
+        with self._stepped:
+            self._stepped.notify_all()
         if self._stream is not None:
             self._stream.close()
             self._stream = None
