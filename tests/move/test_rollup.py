@@ -311,6 +311,26 @@ def test_a_level_that_rounds_more_waits_for_the_boundary_and_takes_single_segmen
     assert table.sums() == [("a", 27, None, 27)] != before
 
 
+def test_where_rows_are_pushed_a_rounding_hides_nothing_that_was_not_pushed(make: Callable[..., Rolling]) -> None:
+    """A step is longer than the lag: of the last day more is to be pushed, and realtime rows answer for it."""
+    spec = replace(sales_spec(MoveConfig(), daily(round_ms=DAY)), move=None, boundary_lag_ms=HOUR)
+    table = make(replace(spec, retention={Half.REALTIME: DAY}), BoundaryMode.PINOT)
+    sales = [sale("a", at * HOUR, at) for at in range(40)]
+    table.live(*sales)
+    table.halves.commit_offline([replace(one, segment=f"pushed_{at}") for at, one in enumerate(sales[:36])])
+    before = table.sums()
+    change_boundary(table.bench, table.spec, table.halves.layout, Wish(35 * HOUR + 1))  # all that was pushed
+    assert table.merge().sentence.endswith(f"12 segments stay as they are: {DIVIDED}.")
+    assert [row["long"] for row in table.rows() if row["ts"] < DAY] == [24]
+    assert (table.sums(), table.half().effective_boundary(HOUR).limit_ms) == (before, DAY)
+    with pytest.raises(ConflictError, match="covers times before 1970-01-02T00:00:00Z"):
+        change_boundary(table.bench, table.spec, table.halves.layout, Wish(2 * DAY))
+    change_boundary(table.bench, table.spec, table.halves.layout, Wish(clear=True))
+    assert (table.sums(), table.half().effective_boundary(HOUR).limit_ms) == (before, DAY)
+    run_retention(table.bench, table.spec, table.halves.layout)
+    assert table.sums() == before
+
+
 def test_flows_keep_rows_of_their_own(make: Callable[..., Rolling]) -> None:
     table = make(sales_spec(MoveConfig(), daily(), by_flows=True))
     other = KEY._replace(connector="other")
