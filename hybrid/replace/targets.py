@@ -77,17 +77,18 @@ def refuse_overlap(
             )
 
 
-def refuse_times_outside_name(spec: TableSpec, name: str, staged: Staged) -> None:
+def refuse_times_outside_name(spec: TableSpec, step_ms: int, name: str, staged: Staged) -> None:
     """DataError when a row lies outside of the times that a name like `orders_<min>_<max>_<seq>` tells.
 
-    Most likely the rows are those of another segment, which would then be there twice.
+    Most likely the rows are those of another segment, which would then be there twice. `step_ms` is what times of
+    OFFLINE are rounded to.
     """
     named = times_in_name(spec, name)
     if named is None:
         return
     for file in staged.files:
         for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
-            if time is not None and not (named[0] <= time and rounded_down(time, spec.step_ms) <= named[1]):
+            if time is not None and not (named[0] <= time and rounded_down(time, step_ms) <= named[1]):
                 first, last = (time_value(spec, one) for one in named)
                 raise DataError(
                     f"{file.path}{at}: time {time_value(spec, time)} lies outside of the times in the name of segment "

@@ -86,9 +86,9 @@ def covered_until(boundary: Boundary, last_ms: int | None) -> int | None:
         return None
     # A stretch that T has not passed is not there as a whole.
     whole_ms = (last_ms + 1) // boundary.step_ms * boundary.step_ms
-    return (
-        whole_ms if boundary.time_ms is None else max(whole_ms, min(boundary.time_ms, end_of_step(last_ms, boundary)))
-    )
+    if boundary.time_ms is None:
+        return whole_ms
+    return max(whole_ms, min(boundary.time_ms, end_of_step(last_ms, boundary)))
 
 
 def end_of_step(time_ms: int, boundary: Boundary) -> int:

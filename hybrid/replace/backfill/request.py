@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import lcm
 
 from hybrid.errors import SpecError, UsageError
 from hybrid.files.inputs import InputFile
@@ -12,7 +13,8 @@ from hybrid.lake.held import HeldRows
 from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeType, TableSpec
-from hybrid.table.window import Window, refuse_divided
+from hybrid.table.boundary import Boundary
+from hybrid.table.window import Window, refuse_divided, rounded_to
 
 BUCKETS_MAX = 100_000
 _DAY_MS = 86_400_000
@@ -48,9 +50,11 @@ class Request:
     held: HeldRows | None = None
 
 
-def window_of(spec: TableSpec, start: int | None, end: int | None) -> Window | None:
-    """The window of a request, in buckets as the table moves them; None on a table without a time column.
+def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int | None) -> Window | None:
+    """The window of a request; None on a table without a time column.
 
+    Its buckets are those of the table's moves, or longer where a merge rounds to more: no bucket divides what became
+    one time, or rows of the others would stand beside those that come.
     UsageError for a window that is none, or one of more than `BUCKETS_MAX` buckets.
     """
     if spec.time_column is None:
@@ -64,8 +68,9 @@ def window_of(spec: TableSpec, start: int | None, end: int | None) -> Window | N
         )
     if start >= end:
         raise UsageError(f"--from {start} does not lie before --to {end} (epoch milliseconds).")
-    refuse_divided(spec, "--from, --to", start, end)
-    window = Window(start, end, spec.move.bucket_ms if spec.move else _DAY_MS)
+    step_ms = rounded_to(spec, boundary)
+    refuse_divided(spec, step_ms, "--from, --to", start, end)
+    window = Window(start, end, lcm(spec.move.bucket_ms if spec.move else _DAY_MS, step_ms))
     if window.bucket_count > BUCKETS_MAX:
         raise UsageError(f"From --from to --to are {window.bucket_count} buckets; {BUCKETS_MAX} are the most.")
     return window

@@ -30,7 +30,7 @@ def rebuilt(lab: Lab, rows: Sequence[Row], held_from: int) -> Plan:
     stored = [one.stored() for one in rows]
     names = [part.split(" ")[0].strip("`") for part in ddl.split(", ")]
     frame = lab.bench.spark.createDataFrame([tuple(one.get(name) for name in names) for one in stored], ddl)
-    window = window_of(lab.spec, 0, 2 * BUCKET)
+    window = window_of(lab.spec, lab.offline.offline.boundary, 0, 2 * BUCKET)
     return lab.plan_of(Request(ChangeKind.KAFKA, window, held=HeldRows(frame, {KEY: held_from})))
 
 
