@@ -91,7 +91,7 @@ class Backfills:
         require_offline(found.spec)
         window = _window(found, change)
         request = self._request(found.spec, change, window)
-        require_correctable(found.spec, request.kind)
+        require_correctable(found.spec, found.half(Half.OFFLINE).offline, request.kind)
         with self._home.recorded(found.name, "backfill-plan") as run:
             warnings = found.catch_up()
             halves, late = self._move_first(found, window)

@@ -242,7 +242,7 @@ def _stage_and_commit(
                 "segments": names,
             }
             act = next_act(current.offline, act_id, "move", bench.now_iso(), detail)
-            state = replace(current.offline, act=act, boundary=plan.boundary.with_step(config.step_ms))
+            state = replace(current.offline, act=act, boundary=plan.boundary).with_task(config)
 
             def put() -> Written:
                 return Written(put_files(staging, half, dict(zip(names, parts, strict=True)), token), state)

@@ -6,7 +6,7 @@ The files of several groups are written at once, beside the half; then each grou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,8 +93,7 @@ class Rewrite:
                 previous=current.offline.last_lineage,
             )
             act = next_act(current.offline, act_id, "merge", self.bench.now_iso(), entry.to_json())
-            boundary = current.offline.boundary.with_step(self.config.step_ms)
-            state = with_entry(replace(current.offline, boundary=boundary), act, current.version)
+            state = with_entry(current.offline.with_task(self.config), act, current.version)
 
             def put() -> Written:
                 return Written(put_files(folder, half, dict(zip(names, parts, strict=True)), act_id), state)

@@ -12,8 +12,9 @@ from hybrid.files.inputs import InputFile
 from hybrid.lake.held import HeldRows
 from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.expectations import Expectation
-from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeType, TableSpec
+from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeLevel, MergeType, TableSpec
 from hybrid.table.boundary import Boundary
+from hybrid.table.state import OfflineState
 from hybrid.table.window import Window, refuse_divided, rounded_to
 
 BUCKETS_MAX = 100_000
@@ -94,8 +95,8 @@ def refuse_deciding(spec: TableSpec, assignments: Mapping[str, str]) -> None:
             )
 
 
-def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
-    """SpecError where rows of the table cannot be corrected in this way."""
+def require_correctable(spec: TableSpec, offline: OfflineState, kind: ChangeKind) -> None:
+    """SpecError where rows of the table cannot be corrected in this way. `offline` is the state of that half."""
     if spec.nets_deletes:
         raise SpecError(
             f"Table '{spec.name}' has no primary key, and each delete of its stream takes an equal row away: a row "
@@ -103,7 +104,7 @@ def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
             hint="Send what is to change to the topic, as a delete and an insert.",
         )
     if kind is ChangeKind.KAFKA:
-        _require_as_read(spec)
+        _require_as_read(spec, offline)
     latest = spec.upsert is not None and spec.upsert.comparison_column == ARRIVED and not spec.upsert.first_wins
     if kind is ChangeKind.ROWS and latest:
         raise SpecError(
@@ -113,14 +114,16 @@ def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
         )
 
 
-def _require_as_read(spec: TableSpec) -> None:
+def _require_as_read(spec: TableSpec, offline: OfflineState) -> None:
     """SpecError where OFFLINE does not hold rows as they are read from the stream, or shows them beside REALTIME."""
-    if spec.move is not None and not spec.move.keeps_rows:
-        done = "round times" if spec.move.merge_type is MergeType.CONCAT else f"merge rows ({spec.move.merge_type})"
-        raise SpecError(
-            f"Moves of table '{spec.name}' {done}: what Kafka holds is not what OFFLINE holds.",
-            hint="hybrid backfill plan ... --input or --sql",
-        )
+    for task in (spec.move, *spec.merge_levels):
+        if task is not None and not task.keeps_rows:
+            who = f"Merges ({task.name})" if isinstance(task, MergeLevel) else "Moves"
+            done = "round times" if task.merge_type is MergeType.CONCAT else f"merge rows ({task.merge_type})"
+            raise _not_as_read(f"{who} of table '{spec.name}' {done}")
+    if offline.rolled or offline.boundary.step_ms > 1:
+        done = "rolled up" if offline.rolled else "rounded to other times"
+        raise _not_as_read(f"Rows of table '{spec.name}' were {done} before its config changed")
     if spec.upsert is not None and spec.upsert.first_wins:
         raise SpecError(
             f"On dedup table '{spec.name}' corrected rows stand in the places of those that they correct: what Kafka "
@@ -132,3 +135,10 @@ def _require_as_read(spec: TableSpec) -> None:
             f"The rows of '{spec.name}' are pushed to OFFLINE from outside (mode pinot), not moved from its stream.",
             hint="hybrid backfill plan ... --input or --sql",
         )
+
+
+def _not_as_read(why: str) -> SpecError:
+    """A row that stands for several has the coordinates of one of them."""
+    return SpecError(
+        f"{why}: what Kafka holds is not what OFFLINE holds.", hint="hybrid backfill plan ... --input or --sql"
+    )

@@ -12,8 +12,10 @@ from hybrid.errors import SpecError
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.swap import with_defaults
-from hybrid.spec.table_config import MergeType, TableSpec
+from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
+from hybrid.table.state import OfflineState
+from hybrid.table.window import rounded_to
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -73,10 +75,11 @@ class Scene:
         return {name: F.when(is_row, column).otherwise(quoted(name)) for name, column in read.items()}
 
 
-def require_purgeable(spec: TableSpec, reads: Collection[str]) -> None:
+def require_purgeable(spec: TableSpec, offline: OfflineState | None, reads: Collection[str]) -> None:
     """SpecError where what is shown is counted rather than read: to remove a hidden row would show another.
 
-    Also for a condition that `reads` what rows do not have any more when they were rolled up or rounded.
+    Also for a condition that `reads` what rows do not have any more when they were rolled up or rounded: by the tasks
+    of now, and by those that committed the rows of `offline`, the state of that half.
     """
     if spec.nets_deletes:
         raise SpecError(
@@ -85,8 +88,10 @@ def require_purgeable(spec: TableSpec, reads: Collection[str]) -> None:
             hint="hybrid table drop TABLE --purge removes all of it.",
         )
     tasks = [task for task in (spec.move, *spec.merge_levels) if task is not None]
-    combined = {name for task in tasks for name, _ in task.aggregations if task.merge_type is MergeType.ROLLUP}
-    rounded = {spec.time_column} if spec.step_ms > 1 else set()
+    rolled = offline.rolled if offline is not None else {}
+    combined = {*rolled, *(name for task in tasks for name, _ in task.aggregations)}
+    step_ms = rounded_to(spec, offline.boundary) if offline is not None else 1
+    rounded = {spec.time_column} if step_ms > 1 else set()
     for name in sorted({*reads} & {*combined, *rounded}):
         done = "rolled up" if name in combined else "rounded"
         raise SpecError(
