@@ -10,7 +10,7 @@ The sequence, and what a death in between leaves (ADR 14):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
@@ -148,7 +148,7 @@ def _attempt(
     if plan.boundary.time_ms not in (None, INFINITE):
         covered = covered.where(f"{columns.TIME} < {plan.boundary.time_ms}")  # bare, so that files are left out by it
     cuts = _cuts(spec, config, plan, waiting_files(files, before, realtime.realtime.offsets))
-    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, cuts, act_id)
+    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, realtime.added, cuts, act_id)
 
 
 def _part_of_bucket(
@@ -215,6 +215,7 @@ def _stage_and_commit(
     offline: HalfSnapshot,
     plan: MovePlan,
     covered: DataFrame,
+    added: Collection[str],
     cuts: Sequence[int],
     act_id: str,
 ) -> MoveReport:
@@ -223,7 +224,7 @@ def _stage_and_commit(
     read = plan.rows + plan.late_rows
     with bench.staging(layout, act_id) as staging:
         bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
-        merged = merge(covered, spec, config, ceil(read / TASK_ROWS))
+        merged = merge(covered, spec, config, ceil(read / TASK_ROWS), added)
         with sums_that_fit(spec):
             laid = write_files(merged, spec, config, staging, cuts)
         parts = parts_of(laid, config.bucket_ms, config.max_records_per_segment)

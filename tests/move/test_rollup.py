@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from hybrid.errors import ConflictError, DataError
-from hybrid.lake.log import open_half
+from hybrid.lake.log import ADDED, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.move.explicit import Wish, change_boundary
 from hybrid.move.merging.apart import DIVIDED
@@ -190,6 +192,28 @@ def test_late_rows_come_beside_and_a_merge_rolls_them_up_until_it_is_reverted(ma
     revert(table.bench, table.spec, table.halves.layout, report.merged[0].act)
     assert sorted(row["rows"] for row in table.rows()) == [1, 2, 4]
     assert table.sums() == before
+
+
+@pytest.mark.parametrize("merge", [MergeType.ROLLUP, MergeType.DEDUP])
+def test_rows_from_before_a_column_have_its_default(workbench: Workbench, tmp_path: Path, merge: MergeType) -> None:
+    """As queries show them: so they are told apart by it, and combined."""
+    how: dict[str, Any] = {"merge_type": merge, **({"aggregations": ()} if merge is MergeType.DEDUP else {})}
+    spec = sales_spec(rolling(**how), daily(**how))
+    fields = [replace(one, default_null="none") if one.name == "shop" else one for one in spec.schema.fields]
+    spec = replace(spec, schema=Schema("orders", tuple(fields)))
+    table = Rolling(Halves.create(tmp_path, spec), workbench)
+    for half in Half:
+        properties = {ADDED: json.dumps(["shop", "low", "whole"])}
+        place = DeltaTable(str(table.halves.layout.half(half)))
+        place.alter.set_table_properties(properties, raise_if_not_exists=False)
+    low = 7 if merge is MergeType.ROLLUP else 0
+    table.live(sale("none", 5, 0, low=low, whole=0), sale(None, 6, 1, low=None, whole=None), sale("a", 7, 2))
+    table.move()
+    table.add(sale(None, 0, 3, low=None, whole=None))
+    before = table.ask("select shop, min(low), sum(whole) from orders group by 1 order by 1")
+    table.merge()
+    assert table.ask("select shop, low, whole from orders_OFFLINE order by shop") == [("a", 1, 0), ("none", 0, 0)]
+    assert table.ask("select shop, min(low), sum(whole) from orders group by 1 order by 1") == before
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,8 @@ class _Run:
         overtaken: list[OvertakenError] = []
         with self._bench.staging(self._layout, new_act_id(MERGE)) as folder:
             stored = self._bench.spark.read.format("delta").load(str(self._half))
-            rows = merge(stored.where(quoted(columns.SEGMENT).isin(names)), spec, level, ceil(read / TASK_ROWS))
+            segments = stored.where(quoted(columns.SEGMENT).isin(names))
+            rows = merge(segments, spec, level, ceil(read / TASK_ROWS), base.added)
             try:
                 parts = rewrite.stage(batch, rows, folder)
             except DataError as error:

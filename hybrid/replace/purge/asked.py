@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import SpecError
-from hybrid.lake.layout import TableLayout, quoted
+from hybrid.lake.defaults import filled
+from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench
-from hybrid.replace.swap import with_defaults
 from hybrid.spec.table_config import TableSpec
-from hybrid.table import columns
 from hybrid.table.state import OfflineState
 from hybrid.table.window import rounded_to
 
@@ -63,16 +62,8 @@ class Scene:
         return F.coalesce(F.expr(self.asked.where), F.lit(False))
 
     def filled(self) -> dict[str, Column]:
-        """The columns that the condition reads, with the default for what a row does not have, as queries see it.
-
-        A delete marker has no other values than those that decide which version wins.
-        """
-        from pyspark.sql import functions as F
-
-        is_row = ~quoted(columns.OP).eqNullSafe(F.lit(columns.OP_DELETE))
-        defaults = with_defaults(self.spec).items()
-        read = {name: column for name, column in defaults if name in self.asked.reads}
-        return {name: F.when(is_row, column).otherwise(quoted(name)) for name, column in read.items()}
+        """The columns that the condition reads, with the default for what a row does not have, as queries see it."""
+        return filled(self.spec, self.asked.reads)
 
 
 def require_purgeable(spec: TableSpec, offline: OfflineState | None, reads: Collection[str]) -> None:
