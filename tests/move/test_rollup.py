@@ -224,7 +224,7 @@ def test_rows_from_before_a_column_have_its_default(workbench: Workbench, tmp_pa
         ("long", [2**63 - 1, 2**63 - 1], "the sum of 'long' (LONG), 18446744073709551614,"),
         ("half", [3e38, 3e38], "the sum of 'half' (FLOAT)"),
         ("exact", [Decimal("9e19"), Decimal("9e19")], "the sum of 'exact' (BIG_DECIMAL) is more"),
-        ("price", [0.0, 5.0], "the average of 'price' has values, and none is counted"),
+        ("price", [0.0, 5.0], "the average of 'price' has values that nobody counted"),
     ],
 )
 def test_a_sum_that_does_not_fit_is_refused_and_nothing_is_lost(
@@ -238,6 +238,18 @@ def test_a_sum_that_does_not_fit_is_refused_and_nothing_is_lost(
     assert ("Fill the metrics" if column == "price" else "LONG or DOUBLE") in str(caught.value.hint)
     assert len(table.rows("orders")) == 2
     assert table.half().offline.boundary.time_ms is None
+
+
+@pytest.mark.parametrize("count", [None, 0])
+def test_a_value_that_only_others_of_its_hour_are_counted_for_is_not_lost(
+    make: Callable[..., Rolling], count: int | None
+) -> None:
+    table = make(sales_spec(rolling()))
+    counted = sale("a", 1, 0, price=4.0, price_sum=8.0, price_count=2)
+    table.live(counted, sale("a", 2, 1, price=0.0, price_count=count), sale("a", 3, 2, price=5.0, price_count=count))
+    with pytest.raises(DataError, match="the average of 'price' has values that nobody counted"):
+        table.move()
+    assert len(table.rows("orders")) == 3
 
 
 def test_sums_at_the_edge_are_exact_in_any_order(make: Callable[..., Rolling]) -> None:
