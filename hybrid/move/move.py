@@ -41,6 +41,7 @@ from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, 
 from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.coverage_sql import covered_sql, may_wait_sql
+from hybrid.table.rolled import refuse_rolled_otherwise
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
@@ -121,6 +122,9 @@ def _attempt(
     # After the halves: columns of rows that are there are in the definition by then.
     spec = definition()
     config = move_config(spec)
+    refuse_rolled_otherwise(
+        spec.name, offline.offline.rolled, [config]
+    )  # a merge with settings of before may have come
     before, now_ms = offline.offline.boundary, bench.now_ms()
     files = [file for file in realtime.files if file.segment not in columns.bookkeeping(spec.name)]
     if not files:

@@ -31,6 +31,7 @@ from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.spec.table_config import Half, MergeLevel, MergeType, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
+from hybrid.table.rolled import refuse_rolled_otherwise
 from hybrid.table.state import Act
 
 
@@ -148,6 +149,8 @@ class _Run:
         self._groups_max = 1
 
     def _plan(self, spec: TableSpec, level: MergeLevel, base: HalfSnapshot, lineage: Sequence[Act]) -> MergePlan:
+        # What was under way with settings of before may have come since they changed.
+        refuse_rolled_otherwise(spec.name, base.offline.rolled, [level])
         leaves_out, step_ms = not level.keeps_rows, level.step_ms
         apart = kept_apart(spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms)
         made = {
