@@ -347,6 +347,23 @@ def test_a_level_that_rounds_more_waits_for_the_boundary_and_takes_single_segmen
     assert table.sums() == [("a", 27, None, 27)] != before
 
 
+def test_a_level_that_has_changed_takes_what_it_made_before(make: Callable[..., Rolling]) -> None:
+    """Moves roll up, too, so that single segments of theirs stay: but not what was only put together."""
+    table = make(sales_spec(rolling(), MergeLevel(DAY, DAY, name="1day")))
+    table.live(sale("a", 5, 0), sale("a", DAY, 1))
+    table.move()
+    table.live(sale("a", 6, 2))
+    table.move()
+    assert table.merge().rows_written == 2 and not table.merge().committed
+    table.halves.spec = replace(table.spec, merge_levels=(daily(),))
+    report = table.merge()
+    assert (report.rows_read, report.rows_written) == (2, 1)
+    assert [(row["ts"], row["long"]) for row in table.rows()] == [(0, 2), (DAY, 1)]
+    assert not table.merge().committed
+    change = str(list_replacements(table.halves.layout)[0].lineage.change)
+    assert change.startswith("mergeType=rollup roundBucketTimePeriod=3600000ms whole.aggregationType=sum")
+
+
 def test_where_rows_are_pushed_a_rounding_hides_nothing_that_was_not_pushed(make: Callable[..., Rolling]) -> None:
     """A step is longer than the lag: of the last day more is to be pushed, and realtime rows answer for it."""
     spec = replace(sales_spec(MoveConfig(), daily(round_ms=DAY)), move=None, boundary_lag_ms=HOUR)

@@ -36,7 +36,7 @@ class Rewrite:
     """What is the same for all groups of a batch, planned on `base` with its acts of `lineage`, any order.
 
     `source` names the task, `how` says in the entry's sentence what was done. `holds` says of a later version whether
-    the plan is good for it, too; it is asked under the lock.
+    the plan is good for it, too; it is asked under the lock. `change` is what the entry says was asked for.
     """
 
     bench: Workbench
@@ -48,6 +48,7 @@ class Rewrite:
     source: str
     how: str
     holds: Callable[[HalfSnapshot], bool]
+    change: str | None = None
 
     def stage(self, groups: Sequence[Group], rows: DataFrame, folder: Path) -> list[Part]:
         """Writes the rows of some groups, as they are to be, into files in a folder.
@@ -90,6 +91,7 @@ class Rewrite:
                 changed=0,
                 result=self._sentence(group, names, written),
                 source=self.source,
+                change=self.change,
                 previous=current.offline.last_lineage,
             )
             act = next_act(current.offline, act_id, "merge", self.bench.now_iso(), entry.to_json())
