@@ -165,7 +165,7 @@ def _push(run: _Run, staged: Staged, targets: Sequence[Target], entry: OpenRepla
     refuse_outdated(run.spec, run.job, offline)
     if run.job.segment_name_type == "fixed" and not run.append:
         step_ms = rounded_to(run.spec, offline.offline.boundary)
-        refuse_times_outside_name(run.spec, step_ms, targets[0].name, staged)
+        refuse_times_outside_name(run.spec, step_ms, targets[0].name, staged, offline.files)
     names = tuple(target.name for target in targets)
     found = Difference(0, staged.rows, added=staged.rows)
     sentence = sentence_of_push(names, staged.rows, entry.id, run.dry_run, staged.filtered)

@@ -81,7 +81,7 @@ def plan_job(
         kept_apart = [target for target in targets if target.name in gone.replaced or not append]
         refuse_unmoved(bench, spec, base, realtime, kept_apart)
     if job.segment_name_type == "fixed" and not append:
-        refuse_times_outside_name(spec, step_ms, targets[0].name, staged)
+        refuse_times_outside_name(spec, step_ms, targets[0].name, staged, base.files)
     before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(gone.replaced)))
     arriving = _new_rows(bench, spec, staged, targets)
 

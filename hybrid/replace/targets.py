@@ -77,13 +77,15 @@ def refuse_overlap(
             )
 
 
-def refuse_times_outside_name(spec: TableSpec, step_ms: int, name: str, staged: Staged) -> None:
+def refuse_times_outside_name(
+    spec: TableSpec, step_ms: int, name: str, staged: Staged, existing: Iterable[DataFile]
+) -> None:
     """DataError when a row lies outside of the times that a name like `orders_<min>_<max>_<seq>` tells.
 
     Most likely the rows are those of another segment, which would then be there twice. `step_ms` is what times of
     OFFLINE are rounded to.
     """
-    named = times_in_name(spec, name)
+    named = times_in_name(spec, name, _held(name, existing))
     if named is None:
         return
     for file in staged.files:
@@ -95,6 +97,12 @@ def refuse_times_outside_name(spec: TableSpec, step_ms: int, name: str, staged: 
                     f"'{name}', {first} to {last}. Nothing was changed.",
                     hint="Name the segment that the rows belong to, or say --append if they belong to this one.",
                 )
+
+
+def _held(name: str, existing: Iterable[DataFile]) -> tuple[int, int] | None:
+    """The first and last time of a segment; None where its files do not tell, or there are none."""
+    times = [time for file in existing if file.segment == name for time in file.times or ()]
+    return (min(times), max(times)) if times else None
 
 
 def _overlaps(file: DataFile, low: int, high: int) -> bool:

@@ -159,7 +159,10 @@ class _Run:
         apart = kept_apart(spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms)
         mine = [act for act in lineage if act.kind == MERGE and act.detail["source"] == _source(level)]
         made = {
-            name for act in mine if act.detail.get("change") == _form(level) for name in texts(act.detail["segments_to"])
+            name
+            for act in mine
+            if act.detail.get("change") == _form(level)
+            for name in texts(act.detail["segments_to"])
         }
         segments = by_age(base.files, self._done)
         anew = set[str]()
