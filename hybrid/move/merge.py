@@ -38,8 +38,10 @@ def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int, ad
     rows = with_rounded_times(rows, spec, config)
     if config.merge_type is MergeType.CONCAT:
         return rows
-    # Rows that queries show as equal are equal, and values are combined as they are shown.
-    rows = with_added(rows, spec, added)
+    if spec.upsert is None:
+        # Rows that queries show as equal are equal, and values are combined as they are shown. Versions of a key, and
+        # delete markers among them, stay as they are stored.
+        rows = with_added(rows, spec, added)
     if config.merge_type is MergeType.ROLLUP:
         return rolled_up(rows, spec, config)
     if config.merge_type is MergeType.DEDUP:
