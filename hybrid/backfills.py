@@ -89,9 +89,9 @@ class Backfills:
 
         found = self._home.table(table)
         require_offline(found.spec)
-        window = _window(found.spec, change)
+        window = _window(found, change)
         request = self._request(found.spec, change, window)
-        require_correctable(found.spec, request.kind)
+        require_correctable(found.spec, found.half(Half.OFFLINE).offline, request.kind)
         with self._home.recorded(found.name, "backfill-plan") as run:
             warnings = found.catch_up()
             halves, late = self._move_first(found, window)
@@ -414,13 +414,14 @@ def _blank(
     )
 
 
-def _window(spec: TableSpec, change: Change) -> Window | None:
+def _window(table: Table, change: Change) -> Window | None:
+    spec, boundary = table.spec, table.half(Half.OFFLINE).offline.boundary
     ends: list[int | None] = []
     for text, option in ((change.start, "--from"), (change.end, "--to")):
         if text is not None and spec.time_field is None:
-            window_of(spec, 0, 0)  # says that there is no time column
+            window_of(spec, boundary, 0, 0)  # says that there is no time column
         ends.append(parse_moment(text, spec.time_field, option) if text is not None and spec.time_field else None)
-    return window_of(spec, ends[0], ends[1])
+    return window_of(spec, boundary, ends[0], ends[1])
 
 
 def _refuse_beyond_limit(spec: TableSpec, offline: HalfSnapshot, left: int) -> None:

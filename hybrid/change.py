@@ -19,6 +19,7 @@ from hybrid.lake.log import open_half
 from hybrid.spec.evolution import column_change, with_kept_defaults
 from hybrid.spec.kafka_security import is_secret, without_secrets
 from hybrid.spec.table_config import Half, Partial, TableSpec, UpsertConfig
+from hybrid.table.rolled import refuse_rolled_otherwise
 
 if TYPE_CHECKING:
     from hybrid.api import Creation, Hybrid
@@ -49,6 +50,7 @@ def _applied(home: Hybrid, known: Definition, wanted: TableSpec, dry_run: bool) 
         changes.append(f"broker address: {known.brokers} -> {definition.brokers}")
     after = home.spec_of(definition)
     _check_kept(before, after)
+    _check_rolled(home, before, after)
     behind = _behind(home, after, before.halves)
     changes = changes or [f"columns of {half}: an earlier change of them did not end" for half in behind]
     if not changes:
@@ -85,6 +87,7 @@ def check_change(home: Hybrid, known: Definition, wanted: TableSpec) -> bool:
     before = home.spec_of(known)
     after = home.spec_of(_changed(known, wanted, before))
     _check_kept(before, after)
+    _check_rolled(home, before, after)
     return bool(_behind(home, after, before.halves))
 
 
@@ -113,6 +116,12 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
                 f"Table '{before.name}' holds rows under {what}, which cannot be changed. Nothing was changed.",
                 hint="Create a table of another name.",
             )
+
+
+def _check_rolled(home: Hybrid, before: TableSpec, after: TableSpec) -> None:
+    if Half.OFFLINE in before.halves:
+        rolled = open_half(home.layout(before.name).half(Half.OFFLINE)).offline.rolled
+        refuse_rolled_otherwise(before.name, rolled, (after.move, *after.merge_levels))
 
 
 def _stored_under(spec: TableSpec) -> UpsertConfig | None:

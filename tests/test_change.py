@@ -12,6 +12,7 @@ import hybrid
 from hybrid.api import Hybrid, TableDocuments
 from hybrid.errors import SpecError
 from hybrid.verbs import VERBS
+from tests.query.halves import Halves
 from tests.serve.app import OFFLINE, SCHEMA
 
 
@@ -45,6 +46,23 @@ def test_what_is_refused_is_refused_in_a_dry_run_too(here: Hybrid) -> None:
             here.apply_table(documents, dry_run=True)
     with pytest.raises(SpecError, match="its way of keeping nulls, which cannot be changed"):
         here.apply_table(given("INT", enableColumnBasedNullHandling=True))
+
+
+def test_rows_that_were_rolled_up_are_not_rolled_up_otherwise(here: Hybrid) -> None:
+    def merging(how: str) -> TableDocuments:
+        task = {"1day.bucketTimePeriod": "1d", "1day.bufferTimePeriod": "1d", "1day.mergeType": "rollup"}
+        merges = {"MergeRollupTask": {**task, "amount.aggregationType": how}}
+        return TableDocuments(given("INT").schema, [({**OFFLINE, "task": {"taskTypeConfigsMap": merges}}, "config")])
+
+    for how in ("max", "sum"):  # nothing was rolled up
+        here.apply_table(merging(how))
+    table = Halves(here.spec("orders"), here.layout("orders"))
+    table.commit_task(table.spec.merge_levels[0])
+    with pytest.raises(SpecError, match="'amount' of table 'orders' cannot be rolled up with 'max'"):
+        here.apply_table(merging("max"), dry_run=True)
+    here.apply_table(given("INT"))
+    with pytest.raises(SpecError, match="rows of OFFLINE hold what 'sum' made of it"):
+        here.apply_table(merging("max"))
 
 
 def test_a_change_that_did_not_end_is_found(here: Hybrid) -> None:

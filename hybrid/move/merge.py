@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from hybrid.lake.defaults import with_added
 from hybrid.lake.layout import quoted
 from hybrid.lake.winning import winners_first
 from hybrid.move.rollup import rolled_up
@@ -27,8 +29,8 @@ def with_bucket(rows: DataFrame, config: BucketConfig) -> DataFrame:
     return rows.withColumn(BUCKET, time - F.pmod(time, F.lit(config.bucket_ms)))
 
 
-def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int) -> DataFrame:
-    """The rows that are kept. So many tasks share the work.
+def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int, added: Collection[str]) -> DataFrame:
+    """The rows that are kept. So many tasks share the work. `added` are columns that rows of their half may lack.
 
     Their times are rounded first. Rows are merged inside their bucket only. A delete marker is a row like any other:
     when it is the latest of its key it is kept, because older versions may stand elsewhere.
@@ -36,6 +38,10 @@ def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int) ->
     rows = with_rounded_times(rows, spec, config)
     if config.merge_type is MergeType.CONCAT:
         return rows
+    if spec.upsert is None:
+        # Rows that queries show as equal are equal, and values are combined as they are shown. Versions of a key, and
+        # delete markers among them, stay as they are stored.
+        rows = with_added(rows, spec, added)
     if config.merge_type is MergeType.ROLLUP:
         return rolled_up(rows, spec, config)
     if config.merge_type is MergeType.DEDUP:

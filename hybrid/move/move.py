@@ -10,7 +10,7 @@ The sequence, and what a death in between leaves (ADR 14):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, 
 from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.coverage_sql import covered_sql, may_wait_sql
+from hybrid.table.rolled import refuse_rolled_otherwise
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
@@ -121,6 +122,9 @@ def _attempt(
     # After the halves: columns of rows that are there are in the definition by then.
     spec = definition()
     config = move_config(spec)
+    refuse_rolled_otherwise(
+        spec.name, offline.offline.rolled, [config]
+    )  # a merge with settings of before may have come
     before, now_ms = offline.offline.boundary, bench.now_ms()
     files = [file for file in realtime.files if file.segment not in columns.bookkeeping(spec.name)]
     if not files:
@@ -148,7 +152,7 @@ def _attempt(
     if plan.boundary.time_ms not in (None, INFINITE):
         covered = covered.where(f"{columns.TIME} < {plan.boundary.time_ms}")  # bare, so that files are left out by it
     cuts = _cuts(spec, config, plan, waiting_files(files, before, realtime.realtime.offsets))
-    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, cuts, act_id)
+    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, realtime.added, cuts, act_id)
 
 
 def _part_of_bucket(
@@ -215,6 +219,7 @@ def _stage_and_commit(
     offline: HalfSnapshot,
     plan: MovePlan,
     covered: DataFrame,
+    added: Collection[str],
     cuts: Sequence[int],
     act_id: str,
 ) -> MoveReport:
@@ -223,7 +228,7 @@ def _stage_and_commit(
     read = plan.rows + plan.late_rows
     with bench.staging(layout, act_id) as staging:
         bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
-        merged = merge(covered, spec, config, ceil(read / TASK_ROWS))
+        merged = merge(covered, spec, config, ceil(read / TASK_ROWS), added)
         with sums_that_fit(spec):
             laid = write_files(merged, spec, config, staging, cuts)
         parts = parts_of(laid, config.bucket_ms, config.max_records_per_segment)
@@ -242,7 +247,7 @@ def _stage_and_commit(
                 "segments": names,
             }
             act = next_act(current.offline, act_id, "move", bench.now_iso(), detail)
-            state = replace(current.offline, act=act, boundary=plan.boundary.with_step(config.step_ms))
+            state = replace(current.offline, act=act, boundary=plan.boundary).with_task(config)
 
             def put() -> Written:
                 return Written(put_files(staging, half, dict(zip(names, parts, strict=True)), token), state)

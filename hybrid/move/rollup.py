@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _LAST = "_hy_last"  # of the row that arrived last: its hidden columns
-_TOO_MUCH, _NOT_COUNTED = "is more than its column holds", "has values, and none is counted"
+_TOO_MUCH, _NOT_COUNTED = "is more than its column holds", "has values that nobody counted"
 _RAISED = re.compile(rf"the (?:sum|average) of .*? (?:{_TOO_MUCH}|{_NOT_COUNTED})", re.DOTALL)
 _HINTS = {
     _TOO_MUCH: "Give the column a longer type, such as LONG or DOUBLE, or another aggregationType.",
@@ -55,7 +55,7 @@ def rolled_up(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFra
 
 @contextmanager
 def sums_that_fit(spec: TableSpec) -> Iterator[None]:
-    """DataError where Spark, inside, came upon a sum that its column cannot hold, or an average of nothing."""
+    """DataError where Spark, inside, came upon a sum that its column cannot hold, or values that no average counts."""
     from pyspark.errors import PySparkException
 
     try:
@@ -82,7 +82,7 @@ def _combined(field: FieldSpec, aggregation: Aggregation) -> Column:
         case Aggregation.COUNT:
             return F.count(value).cast(field.spark_type)
         case Aggregation.AVG:
-            return _nothing_counted(field, value)
+            return _all_counted(field, value)
         case Aggregation.SUM:
             return _sum(field, value)
 
@@ -108,14 +108,14 @@ def _sum(field: FieldSpec, value: Column) -> Column:
     return F.when(F.coalesce(fits, F.lit(True)), total.cast(field.spark_type)).otherwise(raised)
 
 
-def _nothing_counted(field: FieldSpec, value: Column) -> Column:
-    """What stands for the average of no value. Values that nobody counted must not become none."""
+def _all_counted(field: FieldSpec, value: Column) -> Column:
+    """What stands for the average of no value. A value that its own row does not count would be in no average."""
     from pyspark.sql import functions as F
 
-    count = F.coalesce(F.sum(quoted(kept_for_average(field.name)[1])), F.lit(0))
-    lost = F.count_if(value.isNotNull() & (value != F.lit(field.default_null))) > 0
+    counted = F.coalesce(quoted(kept_for_average(field.name)[1]), F.lit(0)) > 0
+    lost = F.count_if(value.isNotNull() & (value != F.lit(field.default_null)) & ~counted) > 0
     told = F.raise_error(F.lit(f"the average of '{field.name}' {_NOT_COUNTED}"))
-    return F.when((count == 0) & lost, told.cast(field.spark_type)).otherwise(F.max(value))
+    return F.when(lost, told.cast(field.spark_type)).otherwise(F.max(value))
 
 
 def _average(field: FieldSpec) -> Column:

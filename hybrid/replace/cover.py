@@ -50,9 +50,10 @@ class Stretch:
         return before and (self.start_ms is None or self.start_ms <= high_ms)
 
 
-def covered_stretch(spec: TableSpec, job: JobSpec, staged: Staged) -> Stretch | None:
+def covered_stretch(spec: TableSpec, step_ms: int, job: JobSpec, staged: Staged) -> Stretch | None:
     """What the job answers for: as it says, else all of a table that is refreshed by consistent pushes; None: nothing.
 
+    `step_ms` is what times of OFFLINE are rounded to.
     SpecError or UsageError for what is no stretch of this table; DataError when a row lies outside of it.
     """
     if not job.covers and not spec.batch.replaces_all:
@@ -62,7 +63,7 @@ def covered_stretch(spec: TableSpec, job: JobSpec, staged: Staged) -> Stretch | 
     if spec.time_field is None:
         raise SpecError(f"{job.source}: '{spec.name}' has no time column, so a job can only cover 'all' of it.")
     stretch = _day(job, staged) if job.covers == COVERS_DAY else _interval(spec, job.covers)
-    refuse_divided(spec, f"hybrid.covers {job.covers}", *stretch.edges)
+    refuse_divided(spec, step_ms, f"hybrid.covers {job.covers}", *stretch.edges)
     _check_rows(spec, stretch, staged)
     return stretch
 

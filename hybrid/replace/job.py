@@ -50,6 +50,7 @@ from hybrid.spec.expectations import Expectation
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.lineage import Lineage
+from hybrid.table.window import rounded_to
 
 __all__ = ["JobReport", "ReplacementEntry", "run_job"]
 
@@ -160,9 +161,11 @@ def _push(run: _Run, staged: Staged, targets: Sequence[Target], entry: OpenRepla
     """Stages the rows with the open replacement that waits for them. How many there are is looked at when it ends."""
     if not run.dry_run:
         refuse_failed(run.spec.name, run.checked)
-    refuse_outdated(run.spec, run.job, open_half(run.layout.half(Half.OFFLINE)))
+    offline = open_half(run.layout.half(Half.OFFLINE))
+    refuse_outdated(run.spec, run.job, offline)
     if run.job.segment_name_type == "fixed" and not run.append:
-        refuse_times_outside_name(run.spec, targets[0].name, staged)
+        step_ms = rounded_to(run.spec, offline.offline.boundary)
+        refuse_times_outside_name(run.spec, step_ms, targets[0].name, staged, offline.files)
     names = tuple(target.name for target in targets)
     found = Difference(0, staged.rows, added=staged.rows)
     sentence = sentence_of_push(names, staged.rows, entry.id, run.dry_run, staged.filtered)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
-from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half
+from hybrid.lake.log import HalfSnapshot, acts_between, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.cover import Stretch, covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
@@ -26,6 +26,7 @@ from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from hybrid.table.names import time_value
 from hybrid.table.state import PURGE
+from hybrid.table.window import rounded_to
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,10 +67,11 @@ def plan_job(
     refuse_outdated(spec, job, base)
     realtime = open_half(layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
     targets = targets_of(spec, job, staged)
-    stretch = covered_stretch(spec, job, staged)
+    step_ms = rounded_to(spec, base.offline.boundary)
+    stretch = covered_stretch(spec, step_ms, job, staged)
 
     def going(half: HalfSnapshot) -> _Going:
-        return _going(spec, targets, stretch, half.files, append)
+        return _going(spec, targets, stretch, half, append)
 
     if stretch is None and not append:
         refuse_merged(spec.name, base, [target.name for target in targets])
@@ -79,7 +81,7 @@ def plan_job(
         kept_apart = [target for target in targets if target.name in gone.replaced or not append]
         refuse_unmoved(bench, spec, base, realtime, kept_apart)
     if job.segment_name_type == "fixed" and not append:
-        refuse_times_outside_name(spec, targets[0].name, staged)
+        refuse_times_outside_name(spec, step_ms, targets[0].name, staged, base.files)
     before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(gone.replaced)))
     arriving = _new_rows(bench, spec, staged, targets)
 
@@ -133,13 +135,13 @@ class _Going:
 
 
 def _going(
-    spec: TableSpec, targets: Sequence[Target], stretch: Stretch | None, files: Sequence[DataFile], append: bool
+    spec: TableSpec, targets: Sequence[Target], stretch: Stretch | None, half: HalfSnapshot, append: bool
 ) -> _Going:
     """ConflictError when the job's rows would stand beside others of their times. It reads no rows."""
-    covered = covered_names(spec, stretch, files, {target.name for target in targets})
+    covered = covered_names(spec, stretch, half.files, {target.name for target in targets})
     if not append:
-        refuse_overlap(targets, files, going=covered, step_ms=spec.step_ms)
-    return _Going((*replaced_names(targets, files), *covered), covered)
+        refuse_overlap(targets, half.files, going=covered, step_ms=rounded_to(spec, half.offline.boundary))
+    return _Going((*replaced_names(targets, half.files), *covered), covered)
 
 
 def refuse_outdated(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:

@@ -12,7 +12,6 @@ from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.overtaken import is_overtaken
-from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.coverage_sql import covered_sql
@@ -20,7 +19,7 @@ from hybrid.table.lineage import Lineage, with_entry
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -112,20 +111,6 @@ def newest_rows(bench: Workbench, half: HalfSnapshot) -> DataFrame:
 def rows_as_of(bench: Workbench, half: HalfSnapshot) -> DataFrame:
     """All stored rows of an old version. Delta refuses one beyond the retention."""
     return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
-
-
-def with_defaults(spec: TableSpec) -> dict[str, Column]:
-    """The columns that rows from before them may lack, by name, each with the default that queries show then."""
-    from pyspark.sql import functions as F
-
-    if spec.null_handling:
-        return {}
-
-    def default(field: FieldSpec) -> Column:
-        one = F.lit(field.default_null)
-        return (one if field.single_value else F.array(one)).cast(field.spark_type)
-
-    return {field.name: F.coalesce(quoted(field.name), default(field)) for field in spec.schema.fields}
 
 
 def good_realtime_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:

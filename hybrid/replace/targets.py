@@ -77,23 +77,32 @@ def refuse_overlap(
             )
 
 
-def refuse_times_outside_name(spec: TableSpec, name: str, staged: Staged) -> None:
+def refuse_times_outside_name(
+    spec: TableSpec, step_ms: int, name: str, staged: Staged, existing: Iterable[DataFile]
+) -> None:
     """DataError when a row lies outside of the times that a name like `orders_<min>_<max>_<seq>` tells.
 
-    Most likely the rows are those of another segment, which would then be there twice.
+    Most likely the rows are those of another segment, which would then be there twice. `step_ms` is what times of
+    OFFLINE are rounded to.
     """
-    named = times_in_name(spec, name)
+    named = times_in_name(spec, name, _held(name, existing))
     if named is None:
         return
     for file in staged.files:
         for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
-            if time is not None and not (named[0] <= time and rounded_down(time, spec.step_ms) <= named[1]):
+            if time is not None and not (named[0] <= time and rounded_down(time, step_ms) <= named[1]):
                 first, last = (time_value(spec, one) for one in named)
                 raise DataError(
                     f"{file.path}{at}: time {time_value(spec, time)} lies outside of the times in the name of segment "
                     f"'{name}', {first} to {last}. Nothing was changed.",
                     hint="Name the segment that the rows belong to, or say --append if they belong to this one.",
                 )
+
+
+def _held(name: str, existing: Iterable[DataFile]) -> tuple[int, int] | None:
+    """The first and last time of a segment; None where its files do not tell, or there are none."""
+    times = [time for file in existing if file.segment == name for time in file.times or ()]
+    return (min(times), max(times)) if times else None
 
 
 def _overlaps(file: DataFile, low: int, high: int) -> bool:

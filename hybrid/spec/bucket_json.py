@@ -23,8 +23,8 @@ _MOVE_KEYS = {
     "tableMaxNumTasks", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
     "allowDownloadFromServer", "enableReplaceSegments",
 }  # fmt: skip
-# Of a segment's name; with the times and a number it stays below the 200 characters that a name may have.
-_NAME_PART = re.compile(r"[A-Za-z0-9_-]{1,80}")
+# Of a segment's name: two of them with the times and a number stay below the 200 characters that a name may have.
+_NAME_PART = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _name_part(section: Section, key: str) -> str | None:
         return None
     text = section.text(key)
     if not _NAME_PART.fullmatch(text):
-        section.fail(key, f"{shown(text)} is refused: in names are letters, digits, '_' and '-', here at most 80.")
+        section.fail(key, f"{shown(text)} is refused: in names are letters, digits, '_' and '-', here at most 60.")
     return text
 
 

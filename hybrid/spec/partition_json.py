@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from hybrid.spec.document import Section, shown
 from hybrid.spec.named_column import column
@@ -20,13 +21,13 @@ _FUNCTIONS = {
     "bytearray": PartitionFunction.BYTE_ARRAY,
 }
 _WHOLE = {DataType.INT, DataType.LONG}
-# So many files a bucket has then.
+# So many files a bucket may have then, by all columns together.
 _COUNT_MAX = 10_000
 
 
 def parse_partitions(offline: Section | None, schema: Schema) -> tuple[PartitionedColumn, ...]:
     """The columns in the order of the file; without those whose function is not built, for no answer hangs on it."""
-    found = []
+    found: list[PartitionedColumn] = []
     for section, field in _entries(offline, schema):
         count = section.whole("numPartitions", 0, low=1)
         if not 1 <= count <= _COUNT_MAX:
@@ -34,6 +35,10 @@ def parse_partitions(offline: Section | None, schema: Schema) -> tuple[Partition
         if _why_not(section, field) is None:
             function = _FUNCTIONS[section.text("functionName").lower()]
             found.append(PartitionedColumn(field.name, function, count, str(field.default_null)))
+            files = prod(one.count for one in found)
+            if files > _COUNT_MAX:
+                message = f"{count} makes {files} partitions of all columns together; {_COUNT_MAX} are the most."
+                section.fail("numPartitions", message)
     return tuple(found)
 
 

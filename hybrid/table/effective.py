@@ -21,9 +21,9 @@ With `o` an override that lies at or below what the offline half covers:
 Rows that only the offline half has are hidden from the limit on: that is what was asked for.
 
 Where times of offline rows were rounded down, a limit inside of such a stretch would show its offline rows, which stand
-at its start, and its last realtime rows besides. So a limit goes on to the end of the stretch: a realtime row is
-compared by its rounded time. T lies inside of a stretch only when tasks round otherwise than before; what lies beyond
-T has not moved, and the limit goes back to the start then.
+at its start, and its last realtime rows besides. So a limit goes on to the end of a stretch that T has passed: a
+realtime row is compared by its rounded time. Of any other stretch rows may be missing in OFFLINE, which have not moved
+or were not pushed yet, and the limit goes back to its start: REALTIME answers for all of it.
 """
 
 from __future__ import annotations
@@ -84,9 +84,11 @@ def covered_until(boundary: Boundary, last_ms: int | None) -> int | None:
         return boundary.time_ms
     if last_ms is None:
         return None
-    end_ms = end_of_step(last_ms, boundary)
-    # Of a stretch that T divides the rest has not moved.
-    return boundary.time_ms if boundary.time_ms is not None and last_ms < boundary.time_ms < end_ms else end_ms
+    # A stretch that T has not passed is not there as a whole.
+    whole_ms = (last_ms + 1) // boundary.step_ms * boundary.step_ms
+    if boundary.time_ms is None:
+        return whole_ms
+    return max(whole_ms, min(boundary.time_ms, end_of_step(last_ms, boundary)))
 
 
 def end_of_step(time_ms: int, boundary: Boundary) -> int:
@@ -99,7 +101,7 @@ def _undivided(limit_ms: int | None, boundary: Boundary) -> int | None:
     if limit_ms is None or limit_ms % boundary.step_ms == 0:
         return limit_ms
     end_ms = end_of_step(limit_ms, boundary)
-    if boundary.time_ms is None or limit_ms > boundary.time_ms or end_ms <= boundary.time_ms:
+    if boundary.time_ms is not None and end_ms <= boundary.time_ms:
         return end_ms
     start_ms = end_ms - boundary.step_ms
     return start_ms if boundary.floor_ms is None or start_ms >= boundary.floor_ms else limit_ms

@@ -60,11 +60,14 @@ def time_text(value: object) -> str:
     return re.sub(r"[^A-Za-z0-9.\-]", "-", str(value))
 
 
-def times_in_name(spec: TableSpec, name: str) -> tuple[int, int] | None:
+def times_in_name(spec: TableSpec, name: str, held: tuple[int, int] | None = None) -> tuple[int, int] | None:
     """First and last time (epoch ms) in a name like `orders_<min>_<max>_<sequence>`; None for a name of another form.
 
-    Also None where the name does not tell times as the time column writes them: of `2021/09/24` it has 2021-09-24.
+    `held` are the first and last time of what the segment holds, if it is there. They are recognized in any name: one
+    with a prefix of before, or of a time like `2021/09/24`, which the name has as 2021-09-24.
     """
+    if held is not None and "_{}_{}_".format(*(time_text(time_value(spec, time)) for time in held)) in name:
+        return held
     form = spec.time_field.time_format if spec.time_field else None
     moved = (spec.move.name_prefix, spec.move.name_postfix) if spec.move is not None else (None, None)
     for prefix, postfix in ((spec.name, None), (moved[0] or spec.name, moved[1])):

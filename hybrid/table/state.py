@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hybrid.spec.table_config import CONFIGURED, StreamConfig
+from hybrid.spec.table_config import CONFIGURED, Aggregation, BucketConfig, StreamConfig
 from hybrid.table.boundary import Boundary, Offsets, PartitionKey, offsets_from_json, offsets_to_json
 
 MARK = "hybrid"  # the key whose presence makes a commit one of ours
@@ -87,6 +87,7 @@ class LineagePointer:
 class OfflineState:
     """The OFFLINE half: the boundary, and where the newest lineage entry lies. `progress`: see `HalfState`.
 
+    `rolled` are the metrics that rows were rolled up by, each with its aggregation: configs change, rows stay.
     Lineage entries form a list through the log: each entry's `previous` points to the one before it.
     """
 
@@ -94,6 +95,12 @@ class OfflineState:
     boundary: Boundary = field(default_factory=Boundary)
     last_lineage: LineagePointer | None = None
     progress: Progress = field(default_factory=dict)
+    rolled: Mapping[str, Aggregation] = field(default_factory=dict)
+
+    def with_task(self, config: BucketConfig) -> OfflineState:
+        """The state when rows that a task wrote are in the half. What moves have counted, merges only add up."""
+        rolled = {**dict(config.aggregations), **self.rolled}
+        return replace(self, boundary=self.boundary.with_step(config.step_ms), rolled=rolled)
 
 
 # Both carry `progress`: what each connector or flow has brought to the half so far, by its name. It is committed with
@@ -162,7 +169,12 @@ def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
 
 def _offline_json(state: OfflineState) -> dict[str, object]:
     last = vars(state.last_lineage) if state.last_lineage else None
-    return {"boundary": state.boundary.to_json(), "last_lineage": last, "progress": _plain(state.progress)}
+    return {
+        "boundary": state.boundary.to_json(),
+        "last_lineage": last,
+        "progress": _plain(state.progress),
+        "rolled": {name: state.rolled[name].value for name in sorted(state.rolled)},
+    }
 
 
 def _plain(progress: Progress) -> dict[str, object]:
@@ -172,4 +184,10 @@ def _plain(progress: Progress) -> dict[str, object]:
 def _offline_state(act: Act, doc: dict[str, Any]) -> OfflineState:
     last = LineagePointer(**doc["last_lineage"]) if doc["last_lineage"] else None
     boundary = Boundary.from_json(doc["boundary"])
-    return OfflineState(act=act, boundary=boundary, last_lineage=last, progress=doc.get("progress", {}))
+    return OfflineState(
+        act=act,
+        boundary=boundary,
+        last_lineage=last,
+        progress=doc.get("progress", {}),
+        rolled={name: Aggregation(how) for name, how in doc.get("rolled", {}).items()},
+    )

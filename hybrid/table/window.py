@@ -9,6 +9,7 @@ from hybrid.errors import UsageError
 from hybrid.plain import utc
 from hybrid.spec.rounding import rounded_down
 from hybrid.spec.table_config import TableSpec
+from hybrid.table.boundary import Boundary
 from hybrid.table.buckets import Bucket, bucket_of
 
 
@@ -39,12 +40,20 @@ class Window:
         return f"CASE WHEN {time} >= {self.start} AND {time} < {self.end} THEN greatest({aligned}, {self.start}) END"
 
 
-def refuse_divided(spec: TableSpec, what: str, *edges: int) -> None:
-    """UsageError for an edge of `what` inside of times that are rounded to one: rows of both sides stand there."""
+def rounded_to(spec: TableSpec, boundary: Boundary) -> int:
+    """The step that all roundings fit into: those that rows of OFFLINE went through, and those of the tasks of now."""
+    return boundary.with_step(spec.step_ms).step_ms
+
+
+def refuse_divided(spec: TableSpec, step_ms: int, what: str, *edges: int) -> None:
+    """UsageError for an edge of `what` inside of times that are rounded to one: rows of both sides stand there.
+
+    `step_ms` is `rounded_to` of the table.
+    """
     for edge in edges:
-        start = rounded_down(edge, spec.step_ms)
+        start = rounded_down(edge, step_ms)
         if edge != start:
             raise UsageError(
                 f"{what}: {utc(edge)} divides times of '{spec.name}' that are rounded to {utc(start)} in OFFLINE. "
-                f"Take {utc(start)} or {utc(start + spec.step_ms)}."
+                f"Take {utc(start)} or {utc(start + step_ms)}."
             )

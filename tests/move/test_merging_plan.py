@@ -59,13 +59,20 @@ def test_full_segments_stay_and_what_is_not_fewer_together() -> None:
 
 def test_a_level_that_makes_others_of_rows_takes_every_segment_once() -> None:
     def alone(*segments: Aged, made: tuple[str, ...] = ()) -> list[str]:
-        return ["".join(group.names) for group in plan_merges(LEVEL, segments, NOW, made, free, alone=True).groups]
+        anew = {one.name for one in segments} - {*made}
+        return ["".join(group.names) for group in plan_merges(LEVEL, segments, NOW, made, free, anew=anew).groups]
 
     single, full = segment("a", 0, 9), segment("b", 100, 109, 2_000)
     assert alone(single, full) == ["a", "b"]
     assert alone(single, full, made=("a", "b")) == []
     assert alone(single, segment("c", 20, 29), made=("a",)) == ["ac"]
     assert alone(full, segment("c", 120, 129), made=("b",)) == ["c"]
+
+
+def test_what_a_level_made_when_it_was_another_is_taken_once_though_it_is_single() -> None:
+    found = segment("old", 0, 9), segment("moved", 100, 109), segment("new", 200, 209)
+    groups = plan_merges(LEVEL, found, NOW, {"new"}, free, anew={"old"}).groups
+    assert [group.names for group in groups] == [("old",)]
 
 
 def test_a_task_takes_so_many_rows_at_most() -> None:

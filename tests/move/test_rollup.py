@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from hybrid.errors import ConflictError, DataError
-from hybrid.lake.log import open_half
+from hybrid.lake.log import ADDED, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.move.explicit import Wish, change_boundary
 from hybrid.move.merging.apart import DIVIDED
@@ -192,6 +194,28 @@ def test_late_rows_come_beside_and_a_merge_rolls_them_up_until_it_is_reverted(ma
     assert table.sums() == before
 
 
+@pytest.mark.parametrize("merge", [MergeType.ROLLUP, MergeType.DEDUP])
+def test_rows_from_before_a_column_have_its_default(workbench: Workbench, tmp_path: Path, merge: MergeType) -> None:
+    """As queries show them: so they are told apart by it, and combined."""
+    how: dict[str, Any] = {"merge_type": merge, **({"aggregations": ()} if merge is MergeType.DEDUP else {})}
+    spec = sales_spec(rolling(**how), daily(**how))
+    fields = [replace(one, default_null="none") if one.name == "shop" else one for one in spec.schema.fields]
+    spec = replace(spec, schema=Schema("orders", tuple(fields)))
+    table = Rolling(Halves.create(tmp_path, spec), workbench)
+    for half in Half:
+        properties = {ADDED: json.dumps(["shop", "low", "whole"])}
+        place = DeltaTable(str(table.halves.layout.half(half)))
+        place.alter.set_table_properties(properties, raise_if_not_exists=False)
+    low = 7 if merge is MergeType.ROLLUP else 0
+    table.live(sale("none", 5, 0, low=low, whole=0), sale(None, 6, 1, low=None, whole=None), sale("a", 7, 2))
+    table.move()
+    table.add(sale(None, 0, 3, low=None, whole=None))
+    before = table.ask("select shop, min(low), sum(whole) from orders group by 1 order by 1")
+    table.merge()
+    assert table.ask("select shop, low, whole from orders_OFFLINE order by shop") == [("a", 1, 0), ("none", 0, 0)]
+    assert table.ask("select shop, min(low), sum(whole) from orders group by 1 order by 1") == before
+
+
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [
@@ -200,7 +224,7 @@ def test_late_rows_come_beside_and_a_merge_rolls_them_up_until_it_is_reverted(ma
         ("long", [2**63 - 1, 2**63 - 1], "the sum of 'long' (LONG), 18446744073709551614,"),
         ("half", [3e38, 3e38], "the sum of 'half' (FLOAT)"),
         ("exact", [Decimal("9e19"), Decimal("9e19")], "the sum of 'exact' (BIG_DECIMAL) is more"),
-        ("price", [0.0, 5.0], "the average of 'price' has values, and none is counted"),
+        ("price", [0.0, 5.0], "the average of 'price' has values that nobody counted"),
     ],
 )
 def test_a_sum_that_does_not_fit_is_refused_and_nothing_is_lost(
@@ -214,6 +238,18 @@ def test_a_sum_that_does_not_fit_is_refused_and_nothing_is_lost(
     assert ("Fill the metrics" if column == "price" else "LONG or DOUBLE") in str(caught.value.hint)
     assert len(table.rows("orders")) == 2
     assert table.half().offline.boundary.time_ms is None
+
+
+@pytest.mark.parametrize("count", [None, 0])
+def test_a_value_that_only_others_of_its_hour_are_counted_for_is_not_lost(
+    make: Callable[..., Rolling], count: int | None
+) -> None:
+    table = make(sales_spec(rolling()))
+    counted = sale("a", 1, 0, price=4.0, price_sum=8.0, price_count=2)
+    table.live(counted, sale("a", 2, 1, price=0.0, price_count=count), sale("a", 3, 2, price=5.0, price_count=count))
+    with pytest.raises(DataError, match="the average of 'price' has values that nobody counted"):
+        table.move()
+    assert len(table.rows("orders")) == 3
 
 
 def test_sums_at_the_edge_are_exact_in_any_order(make: Callable[..., Rolling]) -> None:
@@ -309,6 +345,43 @@ def test_a_level_that_rounds_more_waits_for_the_boundary_and_takes_single_segmen
     assert table.merge().rows_read == 2
     assert [(row["ts"], row["long"]) for row in table.rows()] == [(0, 25), *waiting]
     assert table.sums() == [("a", 27, None, 27)] != before
+
+
+def test_a_level_that_has_changed_takes_what_it_made_before(make: Callable[..., Rolling]) -> None:
+    """Moves roll up, too, so that single segments of theirs stay: but not what was only put together."""
+    table = make(sales_spec(rolling(), MergeLevel(DAY, DAY, name="1day")))
+    table.live(sale("a", 5, 0), sale("a", DAY, 1))
+    table.move()
+    table.live(sale("a", 6, 2))
+    table.move()
+    assert table.merge().rows_written == 2 and not table.merge().committed
+    table.halves.spec = replace(table.spec, merge_levels=(daily(),))
+    report = table.merge()
+    assert (report.rows_read, report.rows_written) == (2, 1)
+    assert [(row["ts"], row["long"]) for row in table.rows()] == [(0, 2), (DAY, 1)]
+    assert not table.merge().committed
+    change = str(list_replacements(table.halves.layout)[0].lineage.change)
+    assert change.startswith("mergeType=rollup roundBucketTimePeriod=3600000ms whole.aggregationType=sum")
+
+
+def test_where_rows_are_pushed_a_rounding_hides_nothing_that_was_not_pushed(make: Callable[..., Rolling]) -> None:
+    """A step is longer than the lag: of the last day more is to be pushed, and realtime rows answer for it."""
+    spec = replace(sales_spec(MoveConfig(), daily(round_ms=DAY)), move=None, boundary_lag_ms=HOUR)
+    table = make(replace(spec, retention={Half.REALTIME: DAY}), BoundaryMode.PINOT)
+    sales = [sale("a", at * HOUR, at) for at in range(40)]
+    table.live(*sales)
+    table.halves.commit_offline([replace(one, segment=f"pushed_{at}") for at, one in enumerate(sales[:36])])
+    before = table.sums()
+    change_boundary(table.bench, table.spec, table.halves.layout, Wish(35 * HOUR + 1))  # all that was pushed
+    assert table.merge().sentence.endswith(f"12 segments stay as they are: {DIVIDED}.")
+    assert [row["long"] for row in table.rows() if row["ts"] < DAY] == [24]
+    assert (table.sums(), table.half().effective_boundary(HOUR).limit_ms) == (before, DAY)
+    with pytest.raises(ConflictError, match="covers times before 1970-01-02T00:00:00Z"):
+        change_boundary(table.bench, table.spec, table.halves.layout, Wish(2 * DAY))
+    change_boundary(table.bench, table.spec, table.halves.layout, Wish(clear=True))
+    assert (table.sums(), table.half().effective_boundary(HOUR).limit_ms) == (before, DAY)
+    run_retention(table.bench, table.spec, table.halves.layout)
+    assert table.sums() == before
 
 
 def test_flows_keep_rows_of_their_own(make: Callable[..., Rolling]) -> None:

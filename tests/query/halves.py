@@ -15,7 +15,7 @@ from hybrid.lake.log import open_half
 from hybrid.query.plan import QueryTable
 from hybrid.query.tail import Tail, TailMessage
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import BoundaryMode, Half, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.table_config import BoundaryMode, BucketConfig, Half, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.timeformat import TimeFormat, TimeKind
 from hybrid.spec.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
@@ -121,6 +121,12 @@ class Halves:
             boundary=boundary if boundary is not None else newest.boundary,
         )
         return self._append(Half.OFFLINE, rows)
+
+    def commit_task(self, config: BucketConfig) -> int:
+        """What a task leaves in the OFFLINE half's state, without rows."""
+        newest = open_half(self.layout.half(Half.OFFLINE)).offline
+        self.offline = replace(newest, act=act("merge", newest.act.number + 1)).with_task(config)
+        return self._append(Half.OFFLINE, [])
 
     def commit_entry(self, kind: str, **detail: object) -> str:
         """A lineage entry without rows; its id."""

@@ -23,12 +23,14 @@ import pytest
 from hybrid.errors import DataError
 from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, inspect
+from hybrid.lake.log import DataFile
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.stage import Staged, StagedFile, _Converter, _Note, _stage_slice, stage
 from hybrid.replace.targets import refuse_times_outside_name
 from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.table_config import MoveConfig, TableSpec
+from hybrid.spec.table_config import TableSpec
+from hybrid.table.columns import TIME
 from tests.replace.tables import SEGMENT, recipe_spec
 
 GOOD = {"order_id": 1, "customer_id": 101, "order_status": "OPEN", "amount": 13.29, "ts": 1632463351000}
@@ -176,7 +178,7 @@ def test_times_outside_of_a_name() -> None:
         return Staged(SimpleNamespace(), (file,), ())  # type: ignore[arg-type]
 
     def check(low: int, high: int, name: str = SEGMENT) -> None:
-        refuse_times_outside_name(spec, name, staged(low, high))
+        refuse_times_outside_name(spec, 1, name, staged(low, high), ())
 
     check(first, last)
     check(0, 1, "september")
@@ -188,14 +190,22 @@ def test_times_outside_of_a_name() -> None:
     )
     with pytest.raises(DataError, match=f"/in/a.csv, line 3: time {last + 1} lies outside"):
         check(first, last + 1)
-    hours = replace(spec, move=MoveConfig(round_ms=3_600_000))
     name = f"orders_{first // 3_600_000 * 3_600_000}_{last // 3_600_000 * 3_600_000}_0"
-    refuse_times_outside_name(hours, name, staged(first, last))
+    refuse_times_outside_name(spec, 3_600_000, name, staged(first, last), ())
     with pytest.raises(DataError):
-        refuse_times_outside_name(hours, name, staged(first, last + 3_600_000))
-    days = replace(spec, name="t")
+        refuse_times_outside_name(spec, 3_600_000, name, staged(first, last + 3_600_000), ())
     with pytest.raises(DataError):
-        refuse_times_outside_name(days, "t_1_2_0", Staged(SimpleNamespace(), (StagedFile(Path("a"), 1, 0, 3, 3),), ()))  # type: ignore[arg-type]
+        refuse_times_outside_name(replace(spec, name="t"), 1, "t_1_2_0", staged(3, 3), ())
+    for file in (f"old_{first}_{last}_0", f"old-1_{first}_{last}_v2_17"):
+        held = [DataFile("a.parquet", file, 2, 1, 0, {TIME: first}, {TIME: last})]
+        refuse_times_outside_name(spec, 1, file, staged(first, last), held)
+        refuse_times_outside_name(spec, 1, "september", staged(0, 1), held)
+        with pytest.raises(
+            DataError, match=f"time {last + 1} lies outside of the times in the name of segment '{file}'"
+        ):
+            refuse_times_outside_name(spec, 1, file, staged(first, last + 1), held)
+    held = [DataFile("a.parquet", "september", 2, 1, 0, {TIME: first}, {TIME: last})]
+    refuse_times_outside_name(spec, 1, "september", staged(0, 1), held)
 
 
 @pytest.mark.spark

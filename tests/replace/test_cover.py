@@ -19,7 +19,7 @@ from hybrid.replace.revert import revert
 from hybrid.replace.stage import Staged, StagedFile
 from hybrid.spec.batch_ingestion import BatchIngestion, IngestionType
 from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import MoveConfig, TableSpec
+from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 from tests.replace.tables import Table, recipe_spec
 
@@ -50,18 +50,20 @@ def _held(**segments: tuple[int, int]) -> list[DataFile]:
 
 
 def test_what_a_job_covers() -> None:
-    assert covered_stretch(_spec(), _job(), _staged(NOON)) is None
-    assert covered_stretch(_spec(), _job("day"), _staged(NOON, NOON + 1)) == Stretch(18_000 * DAY_MS, 18_001 * DAY_MS)
-    assert covered_stretch(_spec(), _job("all"), _staged(NOON)) == Stretch()
-    assert covered_stretch(_spec(batch=REFRESHED), _job(), _staged(NOON)) == Stretch()
-    assert covered_stretch(_spec(batch=replace(REFRESHED, consistent=False)), _job(), _staged(NOON)) is None
-    iso = covered_stretch(_spec(), _job("2019-04-14T00:00:00Z/2019-04-15T00:00:00Z"), _staged(NOON))
+    assert covered_stretch(_spec(), 1, _job(), _staged(NOON)) is None
+    assert covered_stretch(_spec(), 1, _job("day"), _staged(NOON, NOON + 1)) == Stretch(
+        18_000 * DAY_MS, 18_001 * DAY_MS
+    )
+    assert covered_stretch(_spec(), 1, _job("all"), _staged(NOON)) == Stretch()
+    assert covered_stretch(_spec(batch=REFRESHED), 1, _job(), _staged(NOON)) == Stretch()
+    assert covered_stretch(_spec(batch=replace(REFRESHED, consistent=False)), 1, _job(), _staged(NOON)) is None
+    iso = covered_stretch(_spec(), 1, _job("2019-04-14T00:00:00Z/2019-04-15T00:00:00Z"), _staged(NOON))
     assert iso == Stretch(18_000 * DAY_MS, 18_001 * DAY_MS)
-    hours = replace(recipe_spec("orders"), move=MoveConfig(round_ms=3_600_000))
-    assert covered_stretch(hours, _job(f"{NOON}/{NOON + 3_600_000}"), _staged(NOON)) is not None
+    hours = recipe_spec("orders")
+    assert covered_stretch(hours, 3_600_000, _job(f"{NOON}/{NOON + 3_600_000}"), _staged(NOON)) is not None
     with pytest.raises(UsageError, match=r"divides times of 'orders' that are rounded to 2019-04-14T12:00:00Z in OFFL"):
-        covered_stretch(hours, _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
-    own = covered_stretch(_spec(), _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
+        covered_stretch(hours, 3_600_000, _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
+    own = covered_stretch(_spec(), 1, _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
     assert own == Stretch(NOON, NOON + 1)
 
 
@@ -83,15 +85,15 @@ def test_what_a_job_covers() -> None:
 )
 def test_what_a_job_cannot_cover(covers: str, times: tuple[int, ...], message: str) -> None:
     with pytest.raises((UsageError, DataError)) as caught:
-        covered_stretch(_spec(), _job(covers), _staged(*times))
+        covered_stretch(_spec(), 1, _job(covers), _staged(*times))
     assert message in str(caught.value)
 
 
 def test_all_of_a_table_that_moves_fill_is_not_covered() -> None:
     with pytest.raises(SpecError, match="its OFFLINE half also holds what moves bring"):
-        covered_stretch(recipe_spec("orders"), _job("all"), _staged(NOON))
+        covered_stretch(recipe_spec("orders"), 1, _job("all"), _staged(NOON))
     with pytest.raises(SpecError, match="has no time column"):
-        covered_stretch(_spec(time_column=None), _job("day"), _staged())
+        covered_stretch(_spec(time_column=None), 1, _job("day"), _staged())
 
 
 def test_segments_in_a_stretch() -> None:

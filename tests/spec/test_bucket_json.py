@@ -93,7 +93,7 @@ def test_an_aggregation_without_a_rollup_is_said_to_have_no_effect() -> None:
         ({"roundBucketTimePeriod": 60}, {}, "roundBucketTimePeriod", "is not a period"),
         ({"segmentNamePrefix": "a/b"}, {}, "segmentNamePrefix", "letters, digits, '_' and '-'"),
         ({"segmentNamePostfix": "ä"}, {}, "segmentNamePostfix", "letters, digits, '_' and '-'"),
-        ({"segmentNamePrefix": "x" * 81}, {}, "segmentNamePrefix", "at most 80"),
+        ({"segmentNamePrefix": "x" * 61}, {}, "segmentNamePrefix", "at most 60"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_had_is_refused_where_it_stands(

@@ -31,6 +31,8 @@ def test_columns_with_their_functions() -> None:
     )
     assert spec.warnings == ()
     assert parsed().partitions == ()
+    full = parsed(customer_id=by("Murmur", 200), order_status=by("Murmur", 50), amount=by("HashCode", 9))
+    assert [one.count for one in full.partitions] == [200, 50], "what divides nothing does not count"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,10 @@ def test_what_divides_nothing_is_said(columns: dict[str, Any], words: str) -> No
         ({"customer_id": by("Murmur", 0)}, "numPartitions: 0 is not a whole number from 1 on"),
         ({"customer_id": {"functionName": "Murmur"}}, "numPartitions: None is not from 1 to 10000"),
         ({"customer_id": by("Murmur", 10_001)}, "numPartitions: 10001 is not from 1 to 10000"),
+        (
+            {"customer_id": by("Murmur", 200), "order_status": by("Murmur", 51)},
+            "order_status.numPartitions: 51 makes 10200 partitions of all columns together; 10000 are the most.",
+        ),
         ({"customer_id": {"numPartitions": 4}}, "functionName: is missing"),
         ({"customer_id": 4}, "customer_id: 4 is not an object"),
     ],

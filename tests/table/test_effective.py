@@ -99,8 +99,12 @@ def test_how_far_an_override_may_go():
         (Boundary(95, {KEY: 3}, EXACT, 93, 92, step_ms=10), 90, 93),  # below 92 realtime rows are gone
         (Boundary(100, {KEY: 3}, EXACT, 25, 37, step_ms=10), 90, 40),
         (Boundary(100, {KEY: 3}, PINOT, step_ms=10), 90, 90),  # up to 85: that of 80 stands for times to 89
-        (Boundary(None, {}, PINOT, step_ms=10), 90, 90),
-        (Boundary(50, {KEY: 3}, PINOT, step_ms=10), 90, 90),  # pushed beyond T
+        (Boundary(None, {}, PINOT, step_ms=10), 90, 80),  # of what is pushed more may come: nothing says how far
+        (Boundary(None, {}, PINOT, step_ms=10), 94, 90),
+        (Boundary(None, {}, PINOT, None, 80, step_ms=10), 90, 80),
+        (Boundary(None, {}, PINOT, None, 81, step_ms=10), 90, 86),  # below 81 realtime rows are gone
+        (Boundary(None, {}, PINOT, 93, step_ms=10), 98, 90),  # set before times were rounded
+        (Boundary(50, {KEY: 3}, PINOT, step_ms=10), 90, 80),  # pushed beyond T
         (Boundary(None, {}, PINOT, step_ms=10), None, None),
     ],
 )
@@ -111,10 +115,24 @@ def test_no_limit_divides_what_may_have_become_one_time(
 
 
 def test_an_override_may_reach_the_end_of_the_last_time() -> None:
-    assert covered_until(Boundary(None, {}, PINOT, step_ms=10), 90) == 100
+    assert covered_until(Boundary(None, {}, PINOT, step_ms=10), 98) == 90, "of its time more may be pushed"
+    assert covered_until(Boundary(None, {}, PINOT, step_ms=10), 99) == 100
     assert covered_until(Boundary(100, {}, PINOT, step_ms=10), 90) == 100
     assert covered_until(Boundary(95, {}, PINOT, step_ms=10), 90) == 95, "beyond it rows have not moved"
-    assert covered_until(Boundary(80, {}, PINOT, step_ms=10), 90) == 100, "pushed beyond T"
+    assert covered_until(Boundary(80, {}, PINOT, step_ms=10), 98) == 90, "pushed beyond T"
+    assert covered_until(Boundary(93, {}, PINOT, step_ms=10), 96) == 93
+
+
+@given(st.integers(-60, 60), st.integers(1, 30), st.integers(1, 12), st.none() | TIMES, TIMES)
+def test_what_was_not_pushed_yet_is_never_covered(last_ms, step_ms, lag_ms, floor_ms, time_ms):
+    """A merge rounds for the first time, with steps that are longer than the lag: live rows stay seen."""
+    boundary = Boundary(None, {}, PINOT, None, floor_ms, step_ms)
+    effective = effective_boundary(boundary, last_ms, lag_ms)
+    floor_ms = last_ms if floor_ms is None else floor_ms
+    if time_ms >= max(floor_ms, last_ms - lag_ms + 1):
+        assert not effective.covers(time_ms, KEY, 0) and not effective.shows_offline(time_ms)
+    until = covered_until(boundary, last_ms)
+    assert until is not None and until <= last_ms + 1, "nor by hand"
 
 
 def test_roundings_add_up_and_stay() -> None:

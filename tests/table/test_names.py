@@ -35,6 +35,8 @@ def test_the_times_in_a_name_are_read_whatever_stands_around_them():
     assert times_in_name(named, "web_sales_5_7_a_1_12") == (5, 7)
     for other in ("web_sales_5_7_12", "orders_5_7_a_1_12", "web_sales_a_1_12", "orders_5_0", "orders_5_7_x"):
         assert times_in_name(named, other) is None, other
+        assert times_in_name(named, other, (5, 8)) is None, other
+    assert times_in_name(named, "before_5_7_12", (5, 7)) == times_in_name(spec, "a_5_7_b_1", (5, 7)) == (5, 7)
 
 
 @given(TABLES, st.integers(0, 99), st.integers(0, 10**6), st.integers(0, 4_102_444_800_000))

@@ -6,7 +6,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.spec.table_config import BoundaryMode
+from hybrid.spec.table_config import Aggregation, BoundaryMode, MergeLevel, MergeType, MoveConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.state import (
     Act,
@@ -33,7 +33,8 @@ REALTIME = st.builds(
 OFFLINE = st.builds(
     OfflineState, ACTS,
     st.builds(Boundary, st.none() | st.integers(), OFFSETS, st.sampled_from(BoundaryMode), st.none() | st.integers()),
-    st.none() | st.builds(LineagePointer, st.text(max_size=5), st.integers(0, 10**6)),
+    st.none() | st.builds(LineagePointer, st.text(max_size=5), st.integers(0, 10**6)), st.just({}),
+    st.dictionaries(st.text(max_size=5), st.sampled_from(Aggregation), max_size=2),
 )  # fmt: skip
 
 
@@ -61,3 +62,12 @@ def test_a_half_from_before_filters_has_filtered_nothing() -> None:
     assert from_user_metadata(json.dumps(doc)) == state
     del doc["filtered"]
     assert from_user_metadata(json.dumps(doc)) == dataclasses.replace(state, filtered=0)
+
+
+def test_what_tasks_have_made_of_rows_stays_known() -> None:
+    counts = MoveConfig(merge_type=MergeType.ROLLUP, aggregations=(("rows", Aggregation.COUNT),), round_ms=4)
+    adds = (("rows", Aggregation.SUM), ("high", Aggregation.MAX))
+    level = MergeLevel(merge_type=MergeType.ROLLUP, aggregations=adds, round_ms=6, name="1day")
+    state = OfflineState(Act("create", 0, "create", "now")).with_task(counts).with_task(level).with_task(MoveConfig())
+    assert state.rolled == {"rows": Aggregation.COUNT, "high": Aggregation.MAX}
+    assert state.boundary.step_ms == 12

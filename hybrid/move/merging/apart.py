@@ -28,13 +28,14 @@ class Apart:
     """`names` and `spans` of time with the reason why their segments stay.
 
     Rows at `hidden_ms` or past it are hidden, or may be: a row there must not take the place of one that is seen. None:
-    no row is hidden. Times at `moved_ms` or past it have not all moved: what is rounded to one time moves first.
+    no row is hidden. Of times at `whole_ms` or past it rows have not moved, or are hidden: what is rounded to one time
+    is there as a whole first.
     """
 
     names: dict[str, str] = field(default_factory=dict)
     spans: tuple[tuple[Span, str], ...] = ()
     hidden_ms: int | None = None
-    moved_ms: int | None = None
+    whole_ms: int | None = None
 
     def why(self, one: Aged) -> str | None:
         """Why a segment stays; None when it may be merged."""
@@ -42,7 +43,7 @@ class Apart:
             return self.names[one.name]
         if self.hidden_ms is not None and (one.high is None or one.high >= self.hidden_ms):
             return HIDDEN
-        if self.moved_ms is not None and (one.high is None or one.high >= self.moved_ms):
+        if self.whole_ms is not None and (one.high is None or one.high >= self.whole_ms):
             return DIVIDED
         return next((why for (start, end), why in self.spans if _reaches(one, start, end)), None)
 
@@ -71,7 +72,8 @@ def kept_apart(
         spans += [(one, why) for one in _to_correct(layout, plan_id, half, now_ms)]
     for entry in pushes.in_progress(layout):
         names |= dict.fromkeys(entry.segments_from, f"replacement '{entry.id}' is to replace them")
-    return Apart(names, tuple(spans), hidden_from(spec, half) if leaves_out else None, _moved_until(half, step_ms))
+    hidden_ms = hidden_from(spec, half) if leaves_out else None
+    return Apart(names, tuple(spans), hidden_ms, _whole_until(half.offline.boundary.time_ms, hidden_ms, step_ms))
 
 
 def is_awaited(layout: TableLayout, half: HalfSnapshot) -> bool:
@@ -87,10 +89,10 @@ def hidden_from(spec: TableSpec, half: HalfSnapshot) -> int | None:
     return _BEFORE_ALL if effective.limit_ms is None else effective.limit_ms
 
 
-def _moved_until(half: HalfSnapshot, step_ms: int) -> int | None:
-    """The start of the stretch of `step_ms` that T divides; None where it divides none."""
-    time_ms = half.offline.boundary.time_ms
-    return None if time_ms is None or time_ms % step_ms == 0 else time_ms // step_ms * step_ms
+def _whole_until(time_ms: int | None, hidden_ms: int | None, step_ms: int) -> int | None:
+    """The start of the first stretch of `step_ms` that T or what hides rows divides; None where they divide none."""
+    divided = (one for one in (time_ms, hidden_ms) if one is not None and one % step_ms)
+    return min((one // step_ms * step_ms for one in divided), default=None)
 
 
 def claims_on(layout: TableLayout) -> frozenset[tuple[str, str]]:

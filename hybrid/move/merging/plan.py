@@ -68,12 +68,13 @@ def plan_merges(
     made: Collection[str],
     why_apart: Callable[[Aged], str | None],
     *,
-    alone: bool = False,
+    anew: Collection[str] = (),
 ) -> MergePlan:
     """What of some segments is to be merged at `now_ms`.
 
     `made` are names that merges of this level gave: what it made of a bucket is not merged again before more has come.
-    `why_apart` tells why nobody may touch a segment now. `alone`: segments are merged though they are not fewer then.
+    `anew` are other names, whose rows are to become others: they are merged though they are not fewer segments then.
+    `why_apart` tells why nobody may touch a segment now.
     """
     kept: defaultdict[str, list[str]] = defaultdict(list)
     buckets: defaultdict[int, list[Aged]] = defaultdict(list)
@@ -83,7 +84,7 @@ def plan_merges(
             kept[NO_TIMES].append(one.name)
             continue
         bucket = bucket_of(one.low, level.bucket_ms)
-        is_full = one.rows >= level.max_records_per_segment and not (alone and one.name not in made)
+        is_full = one.rows >= level.max_records_per_segment and one.name not in anew
         if max(bucket.end, one.high + 1) > closed_ms or is_full:
             continue
         why = LONGER if one.high >= bucket.end else why_apart(one)
@@ -95,7 +96,10 @@ def plan_merges(
         Group(start, tuple(found), sum(one.rows for one in found) if level.merge_type is MergeType.CONCAT else None)
         for start, mine in sorted(buckets.items())
         for found in _within(_joining(mine, made), level.max_records_per_task)
-        if (alone or len(found) > ceil(sum(one.rows for one in found) / level.max_records_per_segment))
+        if (
+            any(one.name in anew for one in found)
+            or len(found) > ceil(sum(one.rows for one in found) / level.max_records_per_segment)
+        )
         and not all(one.name in made for one in found)
     ]
     return MergePlan(tuple(groups), {why: tuple(sorted(names)) for why, names in kept.items()})

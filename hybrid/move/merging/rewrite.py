@@ -6,7 +6,7 @@ The files of several groups are written at once, beside the half; then each grou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ class Rewrite:
     """What is the same for all groups of a batch, planned on `base` with its acts of `lineage`, any order.
 
     `source` names the task, `how` says in the entry's sentence what was done. `holds` says of a later version whether
-    the plan is good for it, too; it is asked under the lock.
+    the plan is good for it, too; it is asked under the lock. `change` is what the entry says was asked for.
     """
 
     bench: Workbench
@@ -48,6 +48,7 @@ class Rewrite:
     source: str
     how: str
     holds: Callable[[HalfSnapshot], bool]
+    change: str | None = None
 
     def stage(self, groups: Sequence[Group], rows: DataFrame, folder: Path) -> list[Part]:
         """Writes the rows of some groups, as they are to be, into files in a folder.
@@ -90,11 +91,11 @@ class Rewrite:
                 changed=0,
                 result=self._sentence(group, names, written),
                 source=self.source,
+                change=self.change,
                 previous=current.offline.last_lineage,
             )
             act = next_act(current.offline, act_id, "merge", self.bench.now_iso(), entry.to_json())
-            boundary = current.offline.boundary.with_step(self.config.step_ms)
-            state = with_entry(replace(current.offline, boundary=boundary), act, current.version)
+            state = with_entry(current.offline.with_task(self.config), act, current.version)
 
             def put() -> Written:
                 return Written(put_files(folder, half, dict(zip(names, parts, strict=True)), act_id), state)

@@ -27,10 +27,13 @@ from hybrid.move.merging.rewrite import Rewrite
 from hybrid.move.parts import TASK_ROWS
 from hybrid.move.segments import by_age
 from hybrid.progress import counted
+from hybrid.spec.bucket_json import ROUNDING
 from hybrid.spec.merge_json import MERGE_TASK
+from hybrid.spec.rollup_json import AGGREGATION_SUFFIX
 from hybrid.spec.table_config import Half, MergeLevel, MergeType, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
+from hybrid.table.rolled import refuse_rolled_otherwise
 from hybrid.table.state import Act
 
 
@@ -110,14 +113,17 @@ class _Run:
             return same and claims_on(self._layout) == claims
 
         how = f"{level.name}, {level.merge_type.value}"
-        rewrite = Rewrite(self._bench, self._layout, spec, level, base, lineage, _source(level), how, holds)
+        rewrite = Rewrite(
+            self._bench, self._layout, spec, level, base, lineage, _source(level), how, holds, _form(level)
+        )
         names, read = [name for group in batch for name in group.names], sum(group.rows for group in batch)
         what = f"{counted(len(names), 'segment')} of {counted(len(batch), 'bucket')} with {counted(read, 'row')}"
         self._bench.progress.say(f"Merging {what} of '{spec.name}' ({how}).")
         overtaken: list[OvertakenError] = []
         with self._bench.staging(self._layout, new_act_id(MERGE)) as folder:
             stored = self._bench.spark.read.format("delta").load(str(self._half))
-            rows = merge(stored.where(quoted(columns.SEGMENT).isin(names)), spec, level, ceil(read / TASK_ROWS))
+            segments = stored.where(quoted(columns.SEGMENT).isin(names))
+            rows = merge(segments, spec, level, ceil(read / TASK_ROWS), base.added)
             try:
                 parts = rewrite.stage(batch, rows, folder)
             except DataError as error:
@@ -147,16 +153,24 @@ class _Run:
         self._groups_max = 1
 
     def _plan(self, spec: TableSpec, level: MergeLevel, base: HalfSnapshot, lineage: Sequence[Act]) -> MergePlan:
+        # What was under way with settings of before may have come since they changed.
+        refuse_rolled_otherwise(spec.name, base.offline.rolled, [level])
         leaves_out, step_ms = not level.keeps_rows, level.step_ms
         apart = kept_apart(spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms)
+        mine = [act for act in lineage if act.kind == MERGE and act.detail["source"] == _source(level)]
         made = {
             name
-            for act in lineage
-            if act.kind == MERGE and act.detail["source"] == _source(level)
+            for act in mine
+            if act.detail.get("change") == _form(level)
             for name in texts(act.detail["segments_to"])
         }
-        segments, alone = by_age(base.files, self._done), _makes_others(level, spec.move)
-        return plan_merges(level, segments, self._now_ms, made, apart.why, alone=alone)
+        segments = by_age(base.files, self._done)
+        anew = set[str]()
+        if _makes_others(level, spec.move):
+            anew = {one.name for one in segments}
+        elif not level.keeps_rows:  # what it made of rows when it was another
+            anew = {name for act in mine for name in texts(act.detail["segments_to"])}
+        return plan_merges(level, segments, self._now_ms, made, apart.why, anew=anew - made)
 
 
 def _makes_others(level: MergeLevel, move: MoveConfig | None) -> bool:
@@ -191,6 +205,13 @@ def _written(merged: Sequence[Merged]) -> int:
 
 def _lineage(half: HalfSnapshot) -> list[Act]:
     return [act for _, act in lineage_acts(half)]
+
+
+def _form(level: MergeLevel) -> str:
+    """What a level makes of rows, as its config says it."""
+    rounding = () if level.round_ms is None else (f"{ROUNDING}={level.round_ms}ms",)
+    metrics = (f"{name}{AGGREGATION_SUFFIX}={how}" for name, how in level.aggregations)
+    return " ".join((f"mergeType={level.merge_type}", *rounding, *metrics))
 
 
 def _source(level: MergeLevel) -> str:

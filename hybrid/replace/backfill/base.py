@@ -9,13 +9,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.lake.defaults import with_defaults
 from hybrid.lake.kept import kept_acts
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import DataFile, HalfSnapshot, own_states
 from hybrid.lake.winning import best
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.diff import key_struct, order_columns
-from hybrid.replace.swap import rows_as_of, with_defaults
+from hybrid.replace.swap import rows_as_of
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import lcm
 
 from hybrid.errors import SpecError, UsageError
 from hybrid.files.inputs import InputFile
 from hybrid.lake.held import HeldRows
 from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.expectations import Expectation
-from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeType, TableSpec
-from hybrid.table.window import Window, refuse_divided
+from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeLevel, MergeType, TableSpec
+from hybrid.table.boundary import Boundary
+from hybrid.table.state import OfflineState
+from hybrid.table.window import Window, refuse_divided, rounded_to
 
 BUCKETS_MAX = 100_000
 _DAY_MS = 86_400_000
@@ -48,9 +51,11 @@ class Request:
     held: HeldRows | None = None
 
 
-def window_of(spec: TableSpec, start: int | None, end: int | None) -> Window | None:
-    """The window of a request, in buckets as the table moves them; None on a table without a time column.
+def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int | None) -> Window | None:
+    """The window of a request; None on a table without a time column.
 
+    Its buckets are those of the table's moves, or longer where a merge rounds to more: no bucket divides what became
+    one time, or rows of the others would stand beside those that come.
     UsageError for a window that is none, or one of more than `BUCKETS_MAX` buckets.
     """
     if spec.time_column is None:
@@ -64,8 +69,9 @@ def window_of(spec: TableSpec, start: int | None, end: int | None) -> Window | N
         )
     if start >= end:
         raise UsageError(f"--from {start} does not lie before --to {end} (epoch milliseconds).")
-    refuse_divided(spec, "--from, --to", start, end)
-    window = Window(start, end, spec.move.bucket_ms if spec.move else _DAY_MS)
+    step_ms = rounded_to(spec, boundary)
+    refuse_divided(spec, step_ms, "--from, --to", start, end)
+    window = Window(start, end, lcm(spec.move.bucket_ms if spec.move else _DAY_MS, step_ms))
     if window.bucket_count > BUCKETS_MAX:
         raise UsageError(f"From --from to --to are {window.bucket_count} buckets; {BUCKETS_MAX} are the most.")
     return window
@@ -89,8 +95,8 @@ def refuse_deciding(spec: TableSpec, assignments: Mapping[str, str]) -> None:
             )
 
 
-def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
-    """SpecError where rows of the table cannot be corrected in this way."""
+def require_correctable(spec: TableSpec, offline: OfflineState, kind: ChangeKind) -> None:
+    """SpecError where rows of the table cannot be corrected in this way. `offline` is the state of that half."""
     if spec.nets_deletes:
         raise SpecError(
             f"Table '{spec.name}' has no primary key, and each delete of its stream takes an equal row away: a row "
@@ -98,7 +104,7 @@ def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
             hint="Send what is to change to the topic, as a delete and an insert.",
         )
     if kind is ChangeKind.KAFKA:
-        _require_as_read(spec)
+        _require_as_read(spec, offline)
     latest = spec.upsert is not None and spec.upsert.comparison_column == ARRIVED and not spec.upsert.first_wins
     if kind is ChangeKind.ROWS and latest:
         raise SpecError(
@@ -108,14 +114,16 @@ def require_correctable(spec: TableSpec, kind: ChangeKind) -> None:
         )
 
 
-def _require_as_read(spec: TableSpec) -> None:
+def _require_as_read(spec: TableSpec, offline: OfflineState) -> None:
     """SpecError where OFFLINE does not hold rows as they are read from the stream, or shows them beside REALTIME."""
-    if spec.move is not None and not spec.move.keeps_rows:
-        done = "round times" if spec.move.merge_type is MergeType.CONCAT else f"merge rows ({spec.move.merge_type})"
-        raise SpecError(
-            f"Moves of table '{spec.name}' {done}: what Kafka holds is not what OFFLINE holds.",
-            hint="hybrid backfill plan ... --input or --sql",
-        )
+    for task in (spec.move, *spec.merge_levels):
+        if task is not None and not task.keeps_rows:
+            who = f"Merges ({task.name})" if isinstance(task, MergeLevel) else "Moves"
+            done = "round times" if task.merge_type is MergeType.CONCAT else f"merge rows ({task.merge_type})"
+            raise _not_as_read(f"{who} of table '{spec.name}' {done}")
+    if offline.rolled or offline.boundary.step_ms > 1:
+        done = "rolled up" if offline.rolled else "rounded to other times"
+        raise _not_as_read(f"Rows of table '{spec.name}' were {done} before its config changed")
     if spec.upsert is not None and spec.upsert.first_wins:
         raise SpecError(
             f"On dedup table '{spec.name}' corrected rows stand in the places of those that they correct: what Kafka "
@@ -127,3 +135,10 @@ def _require_as_read(spec: TableSpec) -> None:
             f"The rows of '{spec.name}' are pushed to OFFLINE from outside (mode pinot), not moved from its stream.",
             hint="hybrid backfill plan ... --input or --sql",
         )
+
+
+def _not_as_read(why: str) -> SpecError:
+    """A row that stands for several has the coordinates of one of them."""
+    return SpecError(
+        f"{why}: what Kafka holds is not what OFFLINE holds.", hint="hybrid backfill plan ... --input or --sql"
+    )

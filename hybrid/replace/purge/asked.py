@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import SpecError
-from hybrid.lake.layout import TableLayout, quoted
+from hybrid.lake.defaults import filled
+from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench
-from hybrid.replace.swap import with_defaults
-from hybrid.spec.table_config import MergeType, TableSpec
-from hybrid.table import columns
+from hybrid.spec.table_config import TableSpec
+from hybrid.table.state import OfflineState
+from hybrid.table.window import rounded_to
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -61,22 +62,15 @@ class Scene:
         return F.coalesce(F.expr(self.asked.where), F.lit(False))
 
     def filled(self) -> dict[str, Column]:
-        """The columns that the condition reads, with the default for what a row does not have, as queries see it.
-
-        A delete marker has no other values than those that decide which version wins.
-        """
-        from pyspark.sql import functions as F
-
-        is_row = ~quoted(columns.OP).eqNullSafe(F.lit(columns.OP_DELETE))
-        defaults = with_defaults(self.spec).items()
-        read = {name: column for name, column in defaults if name in self.asked.reads}
-        return {name: F.when(is_row, column).otherwise(quoted(name)) for name, column in read.items()}
+        """The columns that the condition reads, with the default for what a row does not have, as queries see it."""
+        return filled(self.spec, self.asked.reads)
 
 
-def require_purgeable(spec: TableSpec, reads: Collection[str]) -> None:
+def require_purgeable(spec: TableSpec, offline: OfflineState | None, reads: Collection[str]) -> None:
     """SpecError where what is shown is counted rather than read: to remove a hidden row would show another.
 
-    Also for a condition that `reads` what rows do not have any more when they were rolled up or rounded.
+    Also for a condition that `reads` what rows do not have any more when they were rolled up or rounded: by the tasks
+    of now, and by those that committed the rows of `offline`, the state of that half.
     """
     if spec.nets_deletes:
         raise SpecError(
@@ -85,8 +79,10 @@ def require_purgeable(spec: TableSpec, reads: Collection[str]) -> None:
             hint="hybrid table drop TABLE --purge removes all of it.",
         )
     tasks = [task for task in (spec.move, *spec.merge_levels) if task is not None]
-    combined = {name for task in tasks for name, _ in task.aggregations if task.merge_type is MergeType.ROLLUP}
-    rounded = {spec.time_column} if spec.step_ms > 1 else set()
+    rolled = offline.rolled if offline is not None else {}
+    combined = {*rolled, *(name for task in tasks for name, _ in task.aggregations)}
+    step_ms = rounded_to(spec, offline.boundary) if offline is not None else 1
+    rounded = {spec.time_column} if step_ms > 1 else set()
     for name in sorted({*reads} & {*combined, *rounded}):
         done = "rolled up" if name in combined else "rounded"
         raise SpecError(

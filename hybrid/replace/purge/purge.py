@@ -24,6 +24,7 @@ from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import took_lock
+from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import counted
 from hybrid.replace.purge.asked import Asked, Scene, require_purgeable
@@ -51,7 +52,8 @@ def purge(
     replacement has staged such a row, while another purge of the table goes on, or when the purge is not complete;
     SpecError for a table that cannot be purged. Of a dry run the report says what there is. `outside` is kept with it.
     """
-    require_purgeable(spec, asked.reads)
+    offline = open_half(layout.half(Half.OFFLINE)).offline if Half.OFFLINE in spec.halves else None
+    require_purgeable(spec, offline, asked.reads)
     with _alone(layout), bench.staging(layout, asked.id) as folder:
         return _Work(Scene(bench, spec, layout, asked, folder), tuple(outside)).run()
 

@@ -112,7 +112,7 @@ class Lab:
     ) -> Plan:
         """A plan of one change on the newest versions."""
         if rejected:
-            request = Request(ChangeKind.REJECTED, window_of(self.spec, start, end))
+            request = Request(ChangeKind.REJECTED, window_of(self.spec, self.offline.offline.boundary, start, end))
         else:
             request = self._request(start, end, update, delete, where, rows)
         return self.plan_of(request)
@@ -146,7 +146,7 @@ class Lab:
         where: str | None,
         rows: Iterable[Mapping[str, object]] | None,
     ) -> Request:
-        window = window_of(self.spec, start, end)
+        window = window_of(self.spec, self.offline.offline.boundary, start, end)
         condition = row_condition(where, self.spec, "--where") if where else None
         if rows is not None:
             path = self.folder / "input.jsonl"

@@ -13,9 +13,10 @@ from hybrid.lake.held import HeldRows
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.backfill.request import ChangeKind, Request, require_correctable, window_of
-from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig
+from hybrid.spec.table_config import Aggregation, BoundaryMode, Half, MergeLevel, MergeType, MoveConfig
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.plans import Plan
+from hybrid.table.state import Act, OfflineState
 from tests.query.halves import KEY, Row
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 
@@ -30,7 +31,7 @@ def rebuilt(lab: Lab, rows: Sequence[Row], held_from: int) -> Plan:
     stored = [one.stored() for one in rows]
     names = [part.split(" ")[0].strip("`") for part in ddl.split(", ")]
     frame = lab.bench.spark.createDataFrame([tuple(one.get(name) for name in names) for one in stored], ddl)
-    window = window_of(lab.spec, 0, 2 * BUCKET)
+    window = window_of(lab.spec, lab.offline.offline.boundary, 0, 2 * BUCKET)
     return lab.plan_of(Request(ChangeKind.KAFKA, window, held=HeldRows(frame, {KEY: held_from})))
 
 
@@ -72,10 +73,17 @@ def test_on_an_upsert_table_the_versions_that_are_left_decide(workbench: Workben
 
 def test_tables_that_do_not_hold_rows_as_they_were_read() -> None:
     merged = replace(lab_spec(), move=MoveConfig(BUCKET, 0, MergeType.DEDUP))
-    for spec, words in (
-        (merged, "merge rows"),
-        (replace(lab_spec(), boundary_mode=BoundaryMode.PINOT), "from outside"),
+    new, plain = OfflineState(Act("create", 0, "create", "now")), lab_spec()
+    rolls = MergeLevel(merge_type=MergeType.ROLLUP, aggregations=(("amount", Aggregation.SUM),), name="1day")
+    rounds = MergeLevel(round_ms=60_000, name="1day")
+    for spec, offline, words in (
+        (merged, new, "Moves of table 'orders' merge rows"),
+        (replace(plain, boundary_mode=BoundaryMode.PINOT), new, "from outside"),
+        (replace(plain, merge_levels=(rolls,)), new, r"Merges \(1day\) of table 'orders' merge rows \(rollup\)"),
+        (replace(plain, merge_levels=(rounds,)), new, r"Merges \(1day\) of table 'orders' round times"),
+        (plain, new.with_task(rolls), "Rows of table 'orders' were rolled up before its config changed"),
+        (plain, new.with_task(rounds), "Rows of table 'orders' were rounded to other times"),
     ):
         with pytest.raises(SpecError, match=words):
-            require_correctable(spec, ChangeKind.KAFKA)
-    require_correctable(lab_spec(), ChangeKind.KAFKA)
+            require_correctable(spec, offline, ChangeKind.KAFKA)
+    require_correctable(replace(plain, merge_levels=(MergeLevel(name="1day"),)), new, ChangeKind.KAFKA)

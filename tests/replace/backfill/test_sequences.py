@@ -423,3 +423,13 @@ def test_staged_rows_are_named_in_the_revision_and_unknown_plans_are_refused(pla
 
 def _in(segment: str, one: Row) -> Row:
     return replace(one, segment=segment)
+
+
+def test_rows_come_in_the_place_of_what_was_rounded_to_their_time(workbench: Workbench, tmp_path: Path) -> None:
+    """A merge has rounded to more than a bucket of the moves, and the config knows nothing of it any more."""
+    lab = Lab.create(workbench, tmp_path, lab_spec())
+    lab.lay("orders_0", row(1, 0), row(2, END), until=2 * END)
+    lab.halves.commit_offline([], lab.offline.offline.boundary.with_step(END))
+    plan = lab.plan(0, END, rows=[{"order_id": 1, "customer": "a", "amount": 3.0, "ts": BUCKET + 5}])
+    lab.run(plan)
+    assert [(one[0], one[2]) for one in lab.rows()] == [(1, 3.0), (2, 1.0)]

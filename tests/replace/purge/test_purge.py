@@ -373,7 +373,13 @@ def test_a_current_file_that_is_not_there_is_no_proof(deleted: Lab) -> None:
 def test_samples_of_expectations_go_from_plans_and_logs(lab: Lab) -> None:
     """What an expectation shows of the rows that it warns of stands in the plan, and in the log with the swap."""
     warn = with_asked(lab.spec, (), ("warn: amount < 0",))
-    request = Request(ChangeKind.UPDATE, window_of(lab.spec, 0, BUCKET), None, {"amount": "7"}, expectations=warn)
+    request = Request(
+        ChangeKind.UPDATE,
+        window_of(lab.spec, lab.offline.offline.boundary, 0, BUCKET),
+        None,
+        {"amount": "7"},
+        expectations=warn,
+    )
     lab.run(lab.plan_of(request))
     _delete(lab)
     offline = lab.halves.layout.half(Half.OFFLINE) / "_delta_log"
