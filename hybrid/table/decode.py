@@ -178,15 +178,21 @@ class Decoder:
         steps = debezium_steps(record, keyed=bool(self._places))
         if isinstance(steps, (Rejected, Filtered)):
             return [steps]
-        return self._as_one([self._step(step, now_ms) for step in steps])
+        *before, last = steps
+        came = self._step(last, now_ms)
+        if self._places and (not isinstance(came, Decoded) or not before or self._has_key_of(before[0], came)):
+            return [came]
+        return _all_or_none([*(self._step(step, now_ms) for step in before), came])
 
-    def _as_one(self, found: list[Outcome]) -> list[Outcome]:
-        """The steps of an update: all of them or none; of a row that keeps its key the last says all."""
-        refused = next((one for one in found if isinstance(one, Rejected)), None)
-        if refused is not None:
-            return [refused]
-        keys = {tuple(one.values[place] for place in self._places) for one in found if isinstance(one, Decoded)}
-        return found[-1:] if self._places and len(keys) == 1 else found
+    def _has_key_of(self, step: Step, row: Decoded) -> bool:
+        """Whether a row keeps the key that it had, so that it says all. What else it had need not be known."""
+        record = self.named(step.record)
+        had = [(self._fields[place], record.get(self._fields[place].name)) for place in self._places]
+        key = [row.values[place] for place in self._places]
+        try:
+            return [field.convert(value) if value is not None else None for field, value in had] == key
+        except UNFIT:
+            return False
 
     def _last_of_each(self, found: list[Outcome]) -> list[Outcome]:
         """Without the rows that another one of the same message beats: by the comparison column, then by its place.
@@ -347,6 +353,11 @@ class Decoder:
         each = "Every element must be " if multiple else "It must be "
         expected = sql_column(field.sql_type, field.data_type).expected if field.sql_type else EXPECTED[field.data_type]
         return Rejected(f"Column '{name}': {shown(value)} does not fit. {each}{expected}.")
+
+
+def _all_or_none(found: list[Outcome]) -> list[Outcome]:
+    """The steps of an update, or the first reason why one of them cannot be taken."""
+    return next(([one] for one in found if isinstance(one, Rejected)), found)
 
 
 def _not_an_object(value: object) -> str:

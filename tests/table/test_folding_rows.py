@@ -63,6 +63,15 @@ def test_a_delete_by_key_has_a_comparison_value_too() -> None:
     assert isinstance(refused, Rejected) and "are missing or null" in refused.reason
 
 
+def test_a_delete_by_key_of_a_table_that_folds_has_the_version_that_it_is_compared_by() -> None:
+    spec = replace(several(message=MessageFormat.CHANGE), upsert=UpsertConfig("v1", "gone", partial=Partial()))
+    reasons = [
+        Decoder(spec).decode(json.dumps({"delete": {"order_id": 1, **more}}).encode(), 9) for more in ({}, {"v1": 2})
+    ]
+    assert isinstance(reasons[0], Rejected) and "Column 'v1' is missing or null" in reasons[0].reason
+    assert isinstance(reasons[1], Decoded) and reasons[1].is_delete
+
+
 def test_of_one_message_each_key_has_one_row() -> None:
     """Rows of a key are folded by their offsets, and those of a message share one: none is lost silently."""
     spec = replace(several(records=Records.ARRAY), upsert=UpsertConfig("ts", "gone", partial=Partial()))
