@@ -107,11 +107,13 @@ class Decoder:
             found = [self._decode_each(text, now_ms) for text in self._texts(payload)]
             if len(found) == 1 and len(found[0]) == 1:
                 return found[0]
+        if self._spec.folds:
+            found = self._first_of_each(found)
         numbered = [
             _numbered(one, number, len(found)) for number, of_record in enumerate(found, 1) for one in of_record
         ]
         if self._spec.folds:
-            return self._first_of_each(numbered)
+            return numbered
         return self._last_of_each(numbered) if self._spec.primary_key else numbered
 
     def _decode_each(self, payload: bytes | None, now_ms: int | None) -> list[Outcome]:
@@ -214,15 +216,18 @@ class Decoder:
         kept = {id(one) for one in winners.values()}
         return [one for one in found if not isinstance(one, Decoded) or id(one) in kept]
 
-    def _first_of_each(self, found: list[Outcome]) -> list[Outcome]:
-        """With a reason in the place of each row whose key an earlier one of the same message has."""
+    def _first_of_each(self, found: list[list[Outcome]]) -> list[list[Outcome]]:
+        """By record, with a reason in the place of each whose key an earlier one of the same message has.
+
+        Of an update that changes its row's key all goes, or nothing.
+        """
         seen: set[tuple[object, ...]] = set()
-        kept: list[Outcome] = []
-        for number, one in enumerate(found, 1):
-            of = tuple(one.values[place] for place in self._places) if isinstance(one, Decoded) else None
-            again = of is not None and of in seen
-            kept.append(_numbered(Rejected(_AGAIN), number, len(found)) if again else one)
-            seen |= {of} if of is not None else set()
+        kept: list[list[Outcome]] = []
+        for of_record in found:
+            rows = [one for one in of_record if isinstance(one, Decoded)]
+            keys = {tuple(one.values[place] for place in self._places) for one in rows}
+            kept.append([Rejected(_AGAIN)] if keys & seen else of_record)
+            seen |= keys
         return kept
 
     def _step(self, step: Step, now_ms: int | None) -> Outcome:

@@ -81,3 +81,23 @@ def test_of_one_message_each_key_has_one_row() -> None:
     reasons = [one.reason for one in again if isinstance(one, Rejected)]
     assert [reason.partition(":")[0] for reason in reasons] == ["Record 3 of 4", "Record 4 of 4"]
     assert "An earlier record of the message has the same key" in reasons[0]
+
+
+def test_an_update_that_changes_a_key_is_taken_whole_or_not_at_all() -> None:
+    """Its second row alone would be rejected, for the key that the record before it brought, and the first deleted."""
+    of = StreamConfig("orders", "", message=MessageFormat.DEBEZIUM, records=Records.ARRAY)
+    spec = replace(several(), upsert=UpsertConfig("ts", partial=Partial()), stream=of)
+
+    def told(*envelopes: tuple[str, int | None, int | None]) -> list[Any]:
+        message = [
+            {"op": op, **{name: {"order_id": key, "ts": 5} for name, key in (("before", old), ("after", new)) if key}}
+            for op, old, new in envelopes
+        ]
+        found = Decoder(spec).decode_all(json.dumps(message).encode(), 9)
+        return [(one.values[0], one.is_delete) if isinstance(one, Decoded) else one.reason[:16] for one in found]
+
+    assert told(("c", None, 2), ("u", 1, 2), ("c", None, 3)) == [(2, False), "Record 2 of 3: A", (3, False)]
+    assert told(("u", 1, 2), ("c", None, 2), ("d", 1, None)) == [
+        (1, True), (2, False), "Record 2 of 3: A", "Record 3 of 3: A"
+    ]  # fmt: skip
+    assert told(("c", None, 2), ("u", 1, 2), ("c", None, 1)) == [(2, False), "Record 2 of 3: A", "Record 3 of 3: A"]
