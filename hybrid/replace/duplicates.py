@@ -17,7 +17,7 @@ from hybrid.table import columns
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-_FIRST, _SECOND = "_hy_first", "_hy_second"
+_FIRST, _SECOND, _COUNT, _OFFSETS = "_hy_first", "_hy_second", "_hy_count", "_hy_offsets"
 
 
 def refuse_duplicate_keys(spec: TableSpec, files: Sequence[InputFile], csv_format: CsvFormat, staged: Staged) -> None:
@@ -48,8 +48,7 @@ def _first_pair(staged: Staged, names: Sequence[str]) -> Row | None:
     from pyspark.sql import functions as F
 
     offset = F.sort_array(F.collect_list(columns.OFFSET))
-    pairs = staged.frame.groupBy(*(quoted(name) for name in names)).agg(F.count("*").alias("n"), offset.alias("at"))
-    twice = pairs.where("n > 1").select(
-        *(quoted(name) for name in names), F.col("at")[0].alias(_FIRST), F.col("at")[1].alias(_SECOND)
-    )
-    return twice.orderBy(_SECOND).first()
+    keyed = staged.frame.groupBy(*(quoted(name) for name in names))
+    pairs = keyed.agg(F.count("*").alias(_COUNT), offset.alias(_OFFSETS)).where(f"{_COUNT} > 1")
+    ends = (F.col(_OFFSETS)[place].alias(name) for place, name in enumerate((_FIRST, _SECOND)))
+    return pairs.select(*(quoted(name) for name in names), *ends).orderBy(_SECOND).first()

@@ -217,3 +217,7 @@ def test_a_key_that_stands_twice(tmp_path: Path, workbench: Workbench) -> None:
         refuse_duplicate_keys(by_arrival, files, CsvFormat(), staged)
     assert f"{paths[1]}, line 2: the row has the key (order_id 2) of {paths[0]}, line 2; nothing" in str(caught.value)
     refuse_duplicate_keys(recipe_spec("orders"), files, CsvFormat(), staged)
+    named = replace(staged, frame=staged.frame.withColumnsRenamed({"ts": "n", "order_id": "at"}))
+    schema = replace(spec.schema, primary_key=("at",))
+    with pytest.raises(DataError, match="comparison value \\(at 2, n 1632463351002\\)"):
+        refuse_duplicate_keys(replace(spec, schema=schema, upsert=UpsertConfig("n")), files, CsvFormat(), named)
