@@ -6,7 +6,7 @@
     folded     are the accepted rows since, column by column, as its strategy says; the key is as it is
 
 Filters that are not on the key have to stand outside. DuckDB and Spark read it alike but for a few `Words`. The same
-rows give the same answer in any order and from any place; tests/oracle.py folds in the same way.
+rows give the same answer in any order and from any place; tests/folding.py folds them one after the other.
 """
 
 from __future__ import annotations

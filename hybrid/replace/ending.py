@@ -116,7 +116,11 @@ class _End:
         self._refuse_unmoved(base)
         bench.progress.say(f"Comparing what was pushed to '{self.entry.id}' with what '{spec.name}' holds.")
         before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(old)))
-        fresh = in_taken_places(spec, before, self._rows(NOT_YET))
+
+        def placed(arrival: Arrival) -> DataFrame:
+            return in_taken_places(spec, before, self._rows(arrival)) if old else self._rows(arrival)
+
+        fresh = placed(NOT_YET)
         realtime = open_half(self.layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
         warnings = hidden_by_earlier(bench, spec, base, realtime, old, fresh)
         markers = stage_markers(bench, spec, before, fresh, self.folder) if old else None
@@ -130,8 +134,7 @@ class _End:
         sentence = sentence_of_job(*names, found, dry_run=False)
 
         def rows(arrival: Arrival) -> DataFrame:
-            fresh = in_taken_places(spec, before, self._rows(arrival))
-            return fresh if markers is None else fresh.unionByName(markers)
+            return placed(arrival) if markers is None else placed(arrival).unionByName(markers)
 
         lineage = self._lineage(base, names, found, sentence, results)
         bench.progress.say(f"Swapping in {shown(names[1] or names[0])} of '{spec.name}'.")
