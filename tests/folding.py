@@ -83,15 +83,21 @@ def folded(spec: TableSpec, rows: Iterable[Event]) -> list[dict[str, Any]]:
 
 
 def arrived(rows: Iterable[Event]) -> list[Event]:
-    """In order of arrival: by Kafka timestamp, none before one of its key that precedes it in its partition."""
+    """In order of arrival: by Kafka timestamp, none before one of its key that precedes it in its stream."""
     ranked = []
-    ordered = sorted(rows, key=lambda row: (str(row.key), row.place))
-    for _, of_partition in groupby(ordered, key=lambda row: (row.key, row.partition)):
+    ordered = sorted(rows, key=lambda row: (str(row.key), stream_of(row), row.place))
+    for _, of_partition in groupby(ordered, key=lambda row: (row.key, stream_of(row))):
         latest = 0
         for row in of_partition:
             latest = max(latest, row.timestamp)
             ranked.append(((latest, *row.place), row))
     return [row for _, row in sorted(ranked, key=lambda one: one[0])]
+
+
+def stream_of(row: Event) -> tuple[object, ...]:
+    """A partition through all its resets; of replays each epoch, for a later one may bring lower offsets."""
+    connector, topic, epoch, partition = row.partition
+    return (connector, topic, partition, epoch if connector.startswith("replay/") else 0)
 
 
 def _folded(spec: TableSpec, rows: list[Event]) -> dict[str, Any] | None:

@@ -1,12 +1,12 @@
 """The SQL that folds the rows of each key of a table with PARTIAL upsert, or with several comparison columns.
 
-    order      of arrival: by Kafka timestamp, but never against the offsets of a partition
+    order      of arrival: by Kafka timestamp, but never against the offsets of a partition, nor against its resets
     accepted   is a row whose comparison value is not below an earlier one of its key in the same column
     reset      is the last accepted delete marker: what came before it does not count; as the last row it hides its key
     folded     are the accepted rows since, column by column, as its strategy says; the key is as it is
 
 Filters that are not on the key have to stand outside. DuckDB and Spark read it alike but for a few `Words`. The same
-rows give the same answer in any order and from any place; tests/oracle.py folds in the same way.
+rows give the same answer in any order and from any place; tests/folding.py folds them one after the other.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from hybrid.query.types import duckdb_type
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Strategy, TableSpec
 from hybrid.spec.types import DataType
-from hybrid.table.columns import ARRIVAL, OFFSET, OP, OP_DELETE, TIMESTAMP
+from hybrid.table.columns import ARRIVAL, CONNECTOR, EPOCH, OFFSET, OP, OP_DELETE, PARTITION, TIMESTAMP, TOPIC
+from hybrid.table.replays import REPLAY
 
 _ARRIVED, _PLACE, _ACCEPTED, _RESET = "_hy_arrived", "_hy_place", "_hy_accepted", "_hy_reset"
-# What tells one stream of rows that follow each other from another.
-_STREAM = tuple(name for name in ARRIVAL if name not in {TIMESTAMP, OFFSET})
+# What tells one stream of rows that follow each other from another. A reset begins a later epoch of the same stream; of
+# replays each epoch is one of its own, whose offsets may lie below those of an earlier one.
+_STREAM = f"{CONNECTOR}, {TOPIC}, {PARTITION}, CASE WHEN {CONNECTOR} LIKE '{REPLAY}%' THEN {EPOCH} END"
 _SO_FAR = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 _FLOATS = {DataType.FLOAT, DataType.DOUBLE}
 
@@ -69,9 +71,11 @@ def folded_sql(spec: TableSpec, rows: str, words: Words = DUCKDB, last: Iterable
     """
     assert spec.upsert is not None
     key = ", ".join(words.identifier(name) for name in spec.primary_key)
-    stream = ", ".join(_STREAM)
-    arrivals = f"PARTITION BY {key} ORDER BY {_ARRIVED}, {stream}, {OFFSET}"
-    arrived = f"max({TIMESTAMP}) OVER (PARTITION BY {key}, {stream} ORDER BY {OFFSET} {_SO_FAR}) AS {_ARRIVED}"
+    ties = ", ".join(name for name in ARRIVAL if name != TIMESTAMP)
+    arrivals = f"PARTITION BY {key} ORDER BY {_ARRIVED}, {ties}"
+    arrived = (
+        f"max({TIMESTAMP}) OVER (PARTITION BY {key}, {_STREAM} ORDER BY {EPOCH}, {OFFSET} {_SO_FAR}) AS {_ARRIVED}"
+    )
     placed = (
         f"row_number() OVER ({arrivals}) AS {_PLACE}, {_accepted(spec, words, f'{arrivals} {_SO_FAR}')} AS {_ACCEPTED}"
     )

@@ -73,8 +73,8 @@ def repeated(frame: DataFrame, names: Sequence[str]) -> int:
     """How many rows stand behind the first with the same values. A row with a null among them is like no other."""
     from pyspark.sql import functions as F
 
-    groups = _complete(frame.where(ROWS), names).groupBy(*map(quoted, names)).agg(F.count(F.lit(1)).alias("rows"))
-    found = groups.where("rows > 1").agg(F.sum(F.col("rows") - 1)).first()
+    groups = _complete(frame.where(ROWS), names).groupBy(*map(quoted, names)).agg(F.count(F.lit(1)).alias(_NUMBER))
+    found = groups.where(f"{_NUMBER} > 1").agg(F.sum(F.col(_NUMBER) - 1)).first()
     return int(found[0] or 0) if found is not None else 0
 
 

@@ -11,32 +11,35 @@ from hybrid.lake.layout import quoted
 from hybrid.replace.places import place_in_files
 from hybrid.replace.stage import Staged
 from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import ARRIVED, TableSpec
 from hybrid.table import columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-_FIRST, _SECOND = "_hy_first", "_hy_second"
+_FIRST, _SECOND, _COUNT, _OFFSETS = "_hy_first", "_hy_second", "_hy_count", "_hy_offsets"
 
 
 def refuse_duplicate_keys(spec: TableSpec, files: Sequence[InputFile], csv_format: CsvFormat, staged: Staged) -> None:
     """DataError, naming both places, when two rows have the same primary key and the same comparison value.
 
-    Rows of one key with different comparison values are its versions. On a dedup table the first of them is seen; where
-    rows are folded all of them count, in their order in the files.
+    Rows of one key with different comparison values are its versions. Where rows are compared by their arrival, those
+    of files have no value: all arrive at once, and two rows of a key are refused. On a dedup table the first of them is
+    seen; where rows are folded all of them count, in their order in the files.
     """
     if spec.upsert is None or not spec.picks_winners or spec.upsert.first_wins:
         return
-    names = tuple(dict.fromkeys([*spec.primary_key, spec.upsert.comparison_column]))
+    has_values = spec.upsert.comparison_column != ARRIVED
+    names = tuple(dict.fromkeys([*spec.primary_key, *(spec.upsert.comparison_columns if has_values else ())]))
     found = _first_pair(staged, names)
     if found is None:
         return
     first, second = (place_in_files(files, csv_format, found[side]) for side in (_FIRST, _SECOND))
     values = ", ".join(f"{name} {found[name]}" for name in names)
+    what = "the key and the comparison value" if has_values else "the key"
     raise DataError(
-        f"{second}: the row has the key and the comparison value ({values}) of {first}; nothing tells which of the two "
-        "is right. Nothing was changed.",
+        f"{second}: the row has {what} ({values}) of {first}; nothing tells which of the two is right. Nothing was "
+        "changed.",
         hint="Keep one of them and run the job again.",
     )
 
@@ -45,6 +48,7 @@ def _first_pair(staged: Staged, names: Sequence[str]) -> Row | None:
     from pyspark.sql import functions as F
 
     offset = F.sort_array(F.collect_list(columns.OFFSET))
-    pairs = staged.frame.groupBy(*(quoted(name) for name in names)).agg(F.count("*").alias("n"), offset.alias("at"))
-    twice = pairs.where("n > 1").select(*names, F.col("at")[0].alias(_FIRST), F.col("at")[1].alias(_SECOND))
-    return twice.orderBy(_SECOND).first()
+    keyed = staged.frame.groupBy(*(quoted(name) for name in names))
+    pairs = keyed.agg(F.count("*").alias(_COUNT), offset.alias(_OFFSETS)).where(f"{_COUNT} > 1")
+    ends = (F.col(_OFFSETS)[place].alias(name) for place, name in enumerate((_FIRST, _SECOND)))
+    return pairs.select(*(quoted(name) for name in names), *ends).orderBy(_SECOND).first()

@@ -19,7 +19,6 @@ from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
 from hybrid.replace.diff import Difference, difference
-from hybrid.replace.first_places import hidden_by_earlier, in_first_places
 from hybrid.replace.lineage import entries_of, lineage_of
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.opening import closed
@@ -27,6 +26,7 @@ from hybrid.replace.plan import refuse_unmoved, stage_markers, warn_ignored
 from hybrid.replace.pushing import user_columns
 from hybrid.replace.report import JobReport, report_of, sentence_of_job, shown
 from hybrid.replace.swap import NOT_YET, Arrival, Swap, commit_swap, newest_rows
+from hybrid.replace.taken_places import hidden_by_earlier, in_taken_places
 from hybrid.replace.targets import Target
 from hybrid.spec.expectations import ExpectationKind
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
@@ -116,22 +116,25 @@ class _End:
         self._refuse_unmoved(base)
         bench.progress.say(f"Comparing what was pushed to '{self.entry.id}' with what '{spec.name}' holds.")
         before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(old)))
-        fresh = in_first_places(spec, before, self._rows(NOT_YET))
-        warnings = hidden_by_earlier(bench, spec, self.layout, base, old, fresh)
+
+        def placed(arrival: Arrival) -> DataFrame:
+            return in_taken_places(spec, before, self._rows(arrival)) if old else self._rows(arrival)
+
+        fresh = placed(NOT_YET)
+        realtime = open_half(self.layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
+        warnings = hidden_by_earlier(bench, spec, base, realtime, old, fresh)
         markers = stage_markers(bench, spec, before, fresh, self.folder) if old else None
         after = fresh if markers is None else fresh.unionByName(markers)
         refuse_reviving(bench, spec, base, old)
         refuse_swallowing(bench, spec, self.layout, base, old, after)
         found = difference(spec, before, after)
         results = self._checked(found)
-        realtime = open_half(self.layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
         warnings += warn_ignored(bench, spec, base, realtime, old, fresh)
         names = (old, self._written(markers))
         sentence = sentence_of_job(*names, found, dry_run=False)
 
         def rows(arrival: Arrival) -> DataFrame:
-            fresh = in_first_places(spec, before, self._rows(arrival))
-            return fresh if markers is None else fresh.unionByName(markers)
+            return placed(arrival) if markers is None else placed(arrival).unionByName(markers)
 
         lineage = self._lineage(base, names, found, sentence, results)
         bench.progress.say(f"Swapping in {shown(names[1] or names[0])} of '{spec.name}'.")

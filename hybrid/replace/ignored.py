@@ -1,5 +1,5 @@
-"""Rows of a correction that a table which folds ignores: they arrive last, and a row below the comparison value that
-its key has reached is ignored wherever it comes from.
+"""Rows of a correction that a table which folds ignores: those that take no other row's place arrive last, and a row
+below the comparison value that its key has reached is ignored wherever it comes from.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from hybrid.progress import counted
 from hybrid.replace.diff import key_struct
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
+from hybrid.table.liveness import REPLACEMENT_CONNECTOR
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,11 +27,16 @@ def compared(spec: TableSpec) -> list[Column]:
     return [quoted(name) for name in dict.fromkeys([*spec.primary_key, *names])]
 
 
-def ignored_warnings(spec: TableSpec, fresh: DataFrame, others: DataFrame) -> tuple[str, ...]:
-    """How many of `fresh`, which arrive after all of `others`, do not count, in words; nothing on other tables."""
+def ignored_warnings(spec: TableSpec, fresh: DataFrame, others: DataFrame, topic: str) -> tuple[str, ...]:
+    """How many of `fresh` do not count, in words, by all `others` that stay; nothing on other tables.
+
+    Those that arrive now have this topic; the others have taken the places of rows that they correct.
+    """
     if not spec.folds or spec.upsert is None:
         return ()
-    count = _below(spec, spec.upsert.comparison_columns, fresh, others)
+    arrives = (quoted(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) & (quoted(columns.TOPIC) == topic)
+    others = others.unionByName(fresh.where(~arrives).select(*compared(spec)))
+    count = _below(spec, spec.upsert.comparison_columns, fresh.where(arrives), others)
     if not count:
         return ()
     names = " and ".join(f"'{name}'" for name in spec.upsert.comparison_columns)

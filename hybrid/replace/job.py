@@ -139,7 +139,6 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
         *_cut_warnings(run),
         *plan.warnings,
         *notices(results),
-        *plan.warnings,
     )
     names = (plan.segments_from, plan.segments_to)
     told: dict[str, object] = {"warnings": warnings, "expectations": results, "dry_run": run.dry_run}

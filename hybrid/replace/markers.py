@@ -23,12 +23,16 @@ _KEY, _ROW = "_hy_key", "_hy_row"
 def removed_winners(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
     """Stored rows of op `delete`: one for each key of `before` that `after` lacks, in the place of its latest row.
 
-    A marker that already stands in `before` is carried on in the same way. Where rows are folded, these alone are.
+    A marker that already stands in `before` is carried on in the same way. Where rows are folded, these alone are, but
+    for those that `after` brings again in their places.
     """
     from pyspark.sql import functions as F
 
     if spec.folds:
-        return before.where(quoted(columns.OP) == columns.OP_DELETE)
+        is_marker = quoted(columns.OP) == columns.OP_DELETE
+        place = [*columns.ARRIVAL, *spec.primary_key]
+        again = after.where(is_marker).select(*(quoted(name) for name in place))
+        return before.where(is_marker).join(again, place, "left_anti")
     names = [name for name, _ in physical_columns(spec, Half.OFFLINE)]
     stored = F.struct(*(quoted(name) for name in names)).alias(_ROW)
     latest = (

@@ -13,12 +13,12 @@ from hybrid.lake.log import HalfSnapshot, acts_between, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.cover import Stretch, covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
-from hybrid.replace.first_places import hidden_by_earlier, in_first_places
 from hybrid.replace.ignored import compared, ignored_warnings
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.merged import refuse_merged
 from hybrid.replace.stage import FILE, Staged
-from hybrid.replace.swap import NOT_YET, Arrival, newest_rows, unmoved_rows
+from hybrid.replace.swap import NOT_YET, Arrival, newest_rows, rows_that_stay, unmoved_rows
+from hybrid.replace.taken_places import hidden_by_earlier, in_taken_places
 from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
@@ -86,7 +86,7 @@ def plan_job(
     arriving = _new_rows(bench, spec, staged, targets)
 
     def fresh(arrival: Arrival) -> DataFrame:
-        return in_first_places(spec, before, arriving(arrival)) if gone.replaced else arriving(arrival)
+        return in_taken_places(spec, before, arriving(arrival)) if gone.replaced else arriving(arrival)
 
     markers = stage_markers(bench, spec, before, fresh(NOT_YET), folder) if gone.replaced else None
 
@@ -102,7 +102,7 @@ def plan_job(
     kept = tuple(name for name in gone.covered if name in marked)
     found = difference(spec, before, rows(NOT_YET))
     fresh_rows = fresh(NOT_YET)
-    warnings = hidden_by_earlier(bench, spec, layout, base, gone.replaced, fresh_rows)
+    warnings = hidden_by_earlier(bench, spec, base, realtime, gone.replaced, fresh_rows)
     ignored = warn_ignored(bench, spec, base, realtime, gone.replaced, fresh_rows)
     told = (*warnings, *ignored)
     return JobPlan(base, gone.replaced, (*to, *kept), found, rows, holds, stretch is not None, told)
@@ -116,14 +116,11 @@ def warn_ignored(
     replaced: Sequence[str],
     fresh: DataFrame,
 ) -> tuple[str, ...]:
-    """What a table that folds ignores of the rows `fresh`, which come in the place of segments, in words."""
+    """What a table that folds ignores of the rows `fresh` (NOT_YET), which come in the place of segments, in words."""
     if not spec.folds:
         return ()
-    stored = newest_rows(bench, base)  # first: columns need a session
-    others = stored.where(~quoted(columns.SEGMENT).isin(list(replaced))).select(*compared(spec))
-    if realtime is not None:
-        others = others.unionByName(unmoved_rows(bench, spec, realtime, base).select(*compared(spec)))
-    return ignored_warnings(spec, fresh, others)
+    others = rows_that_stay(bench, spec, base, realtime, replaced, compared(spec))
+    return ignored_warnings(spec, fresh, others, replacement_topic(NOT_YET.act_number))
 
 
 @dataclass(frozen=True)

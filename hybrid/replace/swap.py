@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from hybrid.lake.workbench import Workbench
 from hybrid.replace.overtaken import is_overtaken
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
-from hybrid.table.coverage_sql import covered_sql
+from hybrid.table.coverage_sql import covered_sql, visible_offline_sql, visible_realtime_sql
 from hybrid.table.lineage import Lineage, with_entry
 from hybrid.table.state import next_act
 
@@ -121,6 +121,29 @@ def good_realtime_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot
 def unmoved_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:
     """The good rows of REALTIME that no move has taken over."""
     return good_realtime_rows(bench, spec, realtime).where(f"NOT {covered_sql(offline.offline.boundary)}")
+
+
+def rows_that_stay(
+    bench: Workbench,
+    spec: TableSpec,
+    offline: HalfSnapshot,
+    realtime: HalfSnapshot | None,
+    replaced: Sequence[str],
+    wanted: Sequence[Column],
+) -> DataFrame:
+    """`wanted` of the rows of both halves that the boundary in effect shows, but those of the segments `replaced`.
+
+    Where rows are folded the delete markers of these stay.
+    """
+    goes = quoted(columns.SEGMENT).isin(list(replaced))
+    if spec.folds:
+        goes &= quoted(columns.OP) == columns.OP_ROW
+    stay = newest_rows(bench, offline).where(~goes)
+    if realtime is None:
+        return stay.select(*wanted)
+    shown = offline.effective_boundary(spec.boundary_lag_ms)
+    late = good_realtime_rows(bench, spec, realtime).where(visible_realtime_sql(shown))
+    return stay.where(visible_offline_sql(shown)).select(*wanted).unionByName(late.select(*wanted))
 
 
 def arrival_timestamp(spec: TableSpec, layout: TableLayout) -> int:

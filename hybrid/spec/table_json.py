@@ -119,6 +119,7 @@ def parse_table(
         warnings=(*schema.warnings, *_warnings(halves, time_column), *partition_warnings(offline, schema)),
     )
     _check_all_kept(spec, halves)
+    _check_arrivals_kept(spec, halves)
     if upsert is not None and upsert.first_wins:
         top = next(top for top in halves.values() if top.has(DEDUP))
         refuse_not_first(top.section(DEDUP), stream, connectors, by_flows=spec.by_flows)
@@ -142,6 +143,23 @@ def _check_all_kept(spec: TableSpec, halves: Halves) -> None:
         section = next(tasks_of(top) for top in halves.values() if COMPACTION_TASK in tasks_of(top).doc)
         message = "cannot run here: no row is superseded where all rows of a key are folded. Remove the task."
         section.fail(COMPACTION_TASK, message)
+
+
+def _check_arrivals_kept(spec: TableSpec, halves: Halves) -> None:
+    """SpecError where rows that are folded by their arrival would give way to others that arrive at their push."""
+    if not spec.folds or len(halves) < len(Half) or spec.first_boundary_mode is not BoundaryMode.PINOT:
+        return
+    why = (
+        f"cannot be {BoundaryMode.PINOT} where rows of a key are folded: pushed rows would come in the place of those "
+        "of the stream, and arrive at the push. Below what their key has reached by then they would be ignored."
+    )
+    customs = [top.section("metadata").section("customConfigs") for top in halves.values()]
+    custom = next((one for one in customs if one.has(_BOUNDARY)), customs[0])
+    hint = (
+        f'Write "{_BOUNDARY}": "{BoundaryMode.EXACT}", give the table a {MOVE_TASK}, or upsert FULL by one comparison '
+        "column."
+    )
+    custom.fail(_BOUNDARY, why, hint=hint)
 
 
 def _check_keeps_rows(task: Section, prefix: str, config: BucketConfig, why: str) -> None:

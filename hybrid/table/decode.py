@@ -107,11 +107,13 @@ class Decoder:
             found = [self._decode_each(text, now_ms) for text in self._texts(payload)]
             if len(found) == 1 and len(found[0]) == 1:
                 return found[0]
+        if self._spec.folds:
+            found = self._first_of_each(found)
         numbered = [
             _numbered(one, number, len(found)) for number, of_record in enumerate(found, 1) for one in of_record
         ]
         if self._spec.folds:
-            return self._first_of_each(numbered)
+            return numbered
         return self._last_of_each(numbered) if self._spec.primary_key else numbered
 
     def _decode_each(self, payload: bytes | None, now_ms: int | None) -> list[Outcome]:
@@ -178,15 +180,21 @@ class Decoder:
         steps = debezium_steps(record, keyed=bool(self._places))
         if isinstance(steps, (Rejected, Filtered)):
             return [steps]
-        return self._as_one([self._step(step, now_ms) for step in steps])
+        *before, last = steps
+        came = self._step(last, now_ms)
+        if self._places and (not isinstance(came, Decoded) or not before or self._has_key_of(before[0], came)):
+            return [came]
+        return _all_or_none([*(self._step(step, now_ms) for step in before), came])
 
-    def _as_one(self, found: list[Outcome]) -> list[Outcome]:
-        """The steps of an update: all of them or none; of a row that keeps its key the last says all."""
-        refused = next((one for one in found if isinstance(one, Rejected)), None)
-        if refused is not None:
-            return [refused]
-        keys = {tuple(one.values[place] for place in self._places) for one in found if isinstance(one, Decoded)}
-        return found[-1:] if self._places and len(keys) == 1 else found
+    def _has_key_of(self, step: Step, row: Decoded) -> bool:
+        """Whether a row keeps the key that it had, so that it says all. What else it had need not be known."""
+        record = self.named(step.record)
+        had = [(self._fields[place], record.get(self._fields[place].name)) for place in self._places]
+        key = [row.values[place] for place in self._places]
+        try:
+            return [field.convert(value) if value is not None else None for field, value in had] == key
+        except UNFIT:
+            return False
 
     def _last_of_each(self, found: list[Outcome]) -> list[Outcome]:
         """Without the rows that another one of the same message beats: by the comparison column, then by its place.
@@ -208,15 +216,18 @@ class Decoder:
         kept = {id(one) for one in winners.values()}
         return [one for one in found if not isinstance(one, Decoded) or id(one) in kept]
 
-    def _first_of_each(self, found: list[Outcome]) -> list[Outcome]:
-        """With a reason in the place of each row whose key an earlier one of the same message has."""
+    def _first_of_each(self, found: list[list[Outcome]]) -> list[list[Outcome]]:
+        """By record, with a reason in the place of each whose key an earlier one of the same message has.
+
+        Of an update that changes its row's key all goes, or nothing.
+        """
         seen: set[tuple[object, ...]] = set()
-        kept: list[Outcome] = []
-        for number, one in enumerate(found, 1):
-            of = tuple(one.values[place] for place in self._places) if isinstance(one, Decoded) else None
-            again = of is not None and of in seen
-            kept.append(_numbered(Rejected(_AGAIN), number, len(found)) if again else one)
-            seen |= {of} if of is not None else set()
+        kept: list[list[Outcome]] = []
+        for of_record in found:
+            rows = [one for one in of_record if isinstance(one, Decoded)]
+            keys = {tuple(one.values[place] for place in self._places) for one in rows}
+            kept.append([Rejected(_AGAIN)] if keys & seen else of_record)
+            seen |= keys
         return kept
 
     def _step(self, step: Step, now_ms: int | None) -> Outcome:
@@ -347,6 +358,11 @@ class Decoder:
         each = "Every element must be " if multiple else "It must be "
         expected = sql_column(field.sql_type, field.data_type).expected if field.sql_type else EXPECTED[field.data_type]
         return Rejected(f"Column '{name}': {shown(value)} does not fit. {each}{expected}.")
+
+
+def _all_or_none(found: list[Outcome]) -> list[Outcome]:
+    """The steps of an update, or the first reason why one of them cannot be taken."""
+    return next(([one] for one in found if isinstance(one, Rejected)), found)
 
 
 def _not_an_object(value: object) -> str:

@@ -21,6 +21,7 @@ from hybrid.table.outcome import shown
 UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
 
 _NEVER_NULL = "a row whose time is null is rejected"
+_DECIDES = "it decides which row of a key is newest"
 
 
 class Field(NamedTuple):
@@ -53,11 +54,23 @@ def _field(spec: TableSpec, field: FieldSpec, flavor: JsonFlavor) -> Field:
 
 
 def marker_fields(spec: TableSpec, fields: Sequence[Field]) -> tuple[Field, ...]:
-    """What a delete by key takes: the key; everything else may be null."""
+    """What a delete by key takes: the key, and the column that rows are compared by; everything else may be null.
+
+    A delete without a comparison value would be below every row of its key, and lost. A default would be a guess.
+    """
     key = spec.primary_key
-    return tuple(
-        field if field.name in key else field._replace(null=None, required=None, missing=()) for field in fields
-    )
+
+    def of_marker(field: Field) -> Field:
+        if field.name in key:
+            return field
+        return field._replace(null=None, required=_DECIDES if _decides(spec, field.name) else None, missing=())
+
+    return tuple(map(of_marker, fields))
+
+
+def _decides(spec: TableSpec, name: str) -> bool:
+    """Whether rows of a key are compared by this column alone."""
+    return spec.upsert is not None and spec.upsert.comparison_columns == (name,)
 
 
 def _why_required(spec: TableSpec, field: FieldSpec) -> str | None:
@@ -66,8 +79,8 @@ def _why_required(spec: TableSpec, field: FieldSpec) -> str | None:
         return _NEVER_NULL
     if name in spec.primary_key:
         return "it is part of the primary key"
-    if spec.upsert and (name,) == spec.upsert.comparison_columns:
-        return "it decides which row of a key is newest"
+    if _decides(spec, name):
+        return _DECIDES
     return "it is NOT NULL" if field.is_required else None
 
 

@@ -20,12 +20,17 @@ from hybrid.spec.schema import FieldKind, FieldSpec
 from hybrid.spec.table_config import Partial, Strategy, TableSpec, UpsertConfig
 from hybrid.spec.types import DataType
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+from hybrid.table.replays import FIRST_EPOCH
 from tests.folding import folded, folding_spec, some_values
 from tests.oracle import Event, Oracle
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.test_cached import BothWays
 from tests.query.test_simulation import BUCKET, PARTITIONS, Life
 
+# As after a reset of partition 0, and after two replays.
+RESET = KEY._replace(epoch=1)
+REPLAYS = [KEY._replace(connector="replay/kafka", epoch=FIRST_EPOCH + number) for number in range(2)]
+STREAMS = [*PARTITIONS, RESET, *REPLAYS]
 FORMS = {"one": {}, "several": {"several": True}, "full": {"several": True, "partial": False}}
 
 
@@ -42,7 +47,9 @@ class FoldingLife(Life):
     """A table that folds, with values drawn for its columns."""
 
     def produce(self) -> None:
-        key = self.dice.choice(PARTITIONS)
+        key = self.dice.choice(STREAMS)
+        self.ends.setdefault(key, 0)
+        self.committed.setdefault(key, 0)
         for _ in range(self.dice.randrange(1, 6)):
             self.ends[key] += self.dice.choice([0, 0, 1])
             ts, of, gone = self.dice.randrange(8) * BUCKET, self.dice.randrange(4), self.dice.random() < 0.15
@@ -162,6 +169,28 @@ def test_a_late_row_below_the_value_of_its_key_is_ignored(tmp_path: Path) -> Non
     assert ask(halves, "select ts, n from orders").rows == [(30, 40)]
     found = run(sql, halves, QueryOptions(tail=ListTail()))
     assert found.rows == [(30, 40, 1, "orders__0__0__20210924T0602Z")], "the last row that counts"
+
+
+def test_after_a_reset_rows_arrive_after_those_from_before_it(tmp_path: Path) -> None:
+    """Producers that give event times as timestamps: 10 and 30, a reset, then a late 20."""
+    spec = folding(("n", DataType.LONG, Strategy.INCREMENT, True), ("m", DataType.LONG, Strategy.OVERWRITE, True))
+    first, second, late = rows_of(*({"ts": ts, "n": ts, "m": ts, "at": ts} for ts in (10, 30, 20)))
+    halves = Halves.create(tmp_path, spec)
+    halves.commit_realtime([first, second, replace(late, offset=0, key=RESET)], offsets={KEY: 2, RESET: 1})
+    assert BothWays()(halves, "select ts, n, m from orders").rows == [(30, 40, 30)]
+    again = rows_of({"ts": 30, "n": 1, "m": 1, "at": 5})
+    halves.commit_realtime([replace(again[0], offset=1, key=RESET)], offsets={KEY: 2, RESET: 2})
+    assert BothWays()(halves, "select ts, n, m from orders").rows == [(30, 41, 1)]
+
+
+def test_a_later_replay_that_brings_lower_offsets_is_a_stream_of_its_own(tmp_path: Path) -> None:
+    """What it brings has the timestamps of its origin, which nothing of the replay before it delays."""
+    spec = folding(("n", DataType.LONG, Strategy.INCREMENT, True))
+    rows = rows_of(*({"ts": ts, "n": ts, "at": ts} for ts in (10, 20, 30)))
+    halves = Halves.create(tmp_path, spec)
+    stored = [replace(rows[0], key=REPLAYS[1]), rows[1], replace(rows[2], key=REPLAYS[0])]
+    halves.commit_realtime(stored, offsets={KEY: 3, REPLAYS[0]: 3, REPLAYS[1]: 1})
+    assert BothWays()(halves, "select ts, n from orders").rows == [(30, 60)]
 
 
 def test_equal_values_count_in_the_order_in_which_they_arrive(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.stage import Staged, StagedFile, _Converter, _Note, _stage_slice, stage
 from hybrid.replace.targets import refuse_times_outside_name
 from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import ARRIVED, TableSpec, UpsertConfig
 from hybrid.table.columns import TIME
 from tests.replace.tables import SEGMENT, recipe_spec
 
@@ -222,4 +222,12 @@ def test_a_key_that_stands_twice(tmp_path: Path, workbench: Workbench) -> None:
         f"{paths[1]}, line 2: the row has the key and the comparison value (order_id 2, ts 1632463351002) of "
         f"{paths[0]}, line 2; nothing tells which"
     )
+    by_arrival = replace(spec, upsert=UpsertConfig(ARRIVED))
+    with pytest.raises(DataError) as caught:
+        refuse_duplicate_keys(by_arrival, files, CsvFormat(), staged)
+    assert f"{paths[1]}, line 2: the row has the key (order_id 2) of {paths[0]}, line 2; nothing" in str(caught.value)
     refuse_duplicate_keys(recipe_spec("orders"), files, CsvFormat(), staged)
+    named = replace(staged, frame=staged.frame.withColumnsRenamed({"ts": "n", "order_id": "at"}))
+    schema = replace(spec.schema, primary_key=("at",))
+    with pytest.raises(DataError, match="comparison value \\(at 2, n 1632463351002\\)"):
+        refuse_duplicate_keys(replace(spec, schema=schema, upsert=UpsertConfig("n")), files, CsvFormat(), named)

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from hybrid.errors import DataError, HybridError, SpecError, UsageError
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.check_result import CheckResult, CheckState
+from hybrid.replace.check_rows import repeated
 from hybrid.replace.checks import Checked, check
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import show_replacement
@@ -91,6 +92,10 @@ def test_what_fails_is_left_out(frame: DataFrame, kind: str) -> None:
     assert [row["order_id"] for row in result.sample] == ids
     assert len(left(checked)) == len(ROWS) - rows
     assert 5 in left(checked)  # delete markers are not looked at
+
+
+def test_columns_of_any_name_are_counted(frame: DataFrame) -> None:
+    assert repeated(frame.withColumnRenamed("order_id", "rows"), ["rows"]) == 1
 
 
 def test_what_holds_has_passed(frame: DataFrame) -> None:

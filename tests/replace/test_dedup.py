@@ -111,3 +111,10 @@ def test_rows_that_only_come_are_seen_where_their_key_is_new(table: Deduped) -> 
     assert table.ask()[3:] == [(4, "b3", 1.0), (5, "fixed", 9.0)]
     table.halves.commit_realtime([row(5, 9 * DAY, 7, "orders__0__0__x", 1.0, timestamp_ms=1)], offsets={KEY: 8})
     assert table.ask()[4] == (5, "fixed", 9.0), "the stream's row came after the swap"
+
+
+def test_warnings_go_by_the_boundary_in_effect(table: Deduped) -> None:
+    """What is set by hand hides the rows of key 2, so that the new one is seen."""
+    table.halves.commit_offline([], Boundary(3 * DAY, {KEY: 6}, override_ms=DAY))
+    report = table.correct("more", fixed(2, 7, 9.0), append=True)
+    assert report.warnings == () and (2, "fixed", 9.0) in table.ask()

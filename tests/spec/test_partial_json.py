@@ -117,6 +117,26 @@ def test_what_cannot_be_honoured_is_an_error_at_its_place(upsert: dict[str, Any]
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("upsert", [PARTIAL, SEVERAL])
+def test_pushed_rows_do_not_come_in_the_place_of_the_streams_where_rows_are_folded(upsert: dict[str, Any]) -> None:
+    """They would arrive at the push, and each push take data away."""
+
+    def pushed(mode: str | None) -> Callable[[Any, Any, Any], None]:
+        def change(_: Any, realtime: Any, offline: Any) -> None:
+            realtime.pop("task")
+            if mode is not None:
+                offline["metadata"] = {"customConfigs": {"hybrid.boundary": mode}}
+
+        return change
+
+    for mode, source in ((None, "r.json"), ("pinot", "o.json")):
+        with pytest.raises(SpecError) as caught:
+            parsed(upsert, pushed(mode))
+        assert f"{source}: metadata.customConfigs.hybrid.boundary: cannot be pinot where rows" in str(caught.value)
+        assert '"hybrid.boundary": "exact"' in str(caught.value.hint)
+    assert parsed(upsert, pushed("exact")).folds and parsed({"mode": "FULL"}, pushed("pinot")).picks_winners
+
+
 def test_what_partial_upsert_does_not_heed_is_told() -> None:
     (warning,) = {*parsed({**PARTIAL, "deletedKeysTTL": 5}).warnings}
     assert "upsertConfig.deletedKeysTTL: has no effect" in warning

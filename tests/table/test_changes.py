@@ -55,6 +55,18 @@ def test_one_change() -> None:
     assert "part of the primary key" in outcomes(keyed, b'{"delete": {"v": 3}}')[0]
 
 
+def test_a_delete_has_a_version_where_a_column_decides() -> None:
+    """Without one it would be below every row of its key, which a default or the message's time would only hide."""
+    compared = decoder(key=True, more="'hybrid.comparisonColumn' = 'v',")
+    assert outcomes(compared, b'{"delete": {"id": 1, "v": 3}}') == [("-", 1)]
+    timed = decoder(key=True, time=True, more="'hybrid.comparisonColumn' = 'at',")
+    assert outcomes(timed, b'{"delete": {"id": 1, "at": "2024-03-01 00:00:00"}}') == [("-", 1)]
+    for of, name in ((compared, "v"), (timed, "at")):
+        reason = f"Column '{name}' is missing or null: it decides which row of a key is newest."
+        for message in (b'{"delete": {"id": 1}}', f'{{"delete": {{"id": 1, "{name}": null}}}}'.encode()):
+            assert outcomes(of, message) == [reason]
+
+
 @pytest.mark.parametrize(
     "message",
     [b'{"update": {"id": 1}}', b'{"id": 1}', b"{}", b'{"insert": 5}', b'{"insert": {"id": 1}, "delete": {"id": 1}}'],

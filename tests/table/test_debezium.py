@@ -98,6 +98,18 @@ def test_what_is_none_is_one_rejected_row(message: object, words: str, key: bool
 def test_an_older_update_does_not_hide_the_row() -> None:
     compared = decoder(more="'hybrid.comparisonColumn' = 'v',")
     assert said(compared, envelope("u", NEW, OLD)) == [(1, 2)]
+    assert said(compared, envelope("u", {"id": 1}, OLD)) == [(1, 2)], "what the row was need not be known"
+
+
+def test_a_delete_without_a_version_would_be_below_every_row_and_is_rejected() -> None:
+    compared = decoder(more="'hybrid.comparisonColumn' = 'v',")
+    assert said(compared, envelope("d", OLD)) == [("-", 1, 2)]
+    for message in (
+        envelope("d", {"id": 1, "v": None}),
+        envelope("d", {"id": 1}),
+        envelope("u", {"id": 1}, {"id": 9, "v": 3}),
+    ):
+        assert said(compared, message) == ["Column 'v' is missing or null: it decides which row of a key is newest."]
 
 
 @pytest.mark.parametrize(

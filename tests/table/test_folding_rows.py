@@ -63,6 +63,15 @@ def test_a_delete_by_key_has_a_comparison_value_too() -> None:
     assert isinstance(refused, Rejected) and "are missing or null" in refused.reason
 
 
+def test_a_delete_by_key_of_a_table_that_folds_has_the_version_that_it_is_compared_by() -> None:
+    spec = replace(several(message=MessageFormat.CHANGE), upsert=UpsertConfig("v1", "gone", partial=Partial()))
+    reasons = [
+        Decoder(spec).decode(json.dumps({"delete": {"order_id": 1, **more}}).encode(), 9) for more in ({}, {"v1": 2})
+    ]
+    assert isinstance(reasons[0], Rejected) and "Column 'v1' is missing or null" in reasons[0].reason
+    assert isinstance(reasons[1], Decoded) and reasons[1].is_delete
+
+
 def test_of_one_message_each_key_has_one_row() -> None:
     """Rows of a key are folded by their offsets, and those of a message share one: none is lost silently."""
     spec = replace(several(records=Records.ARRAY), upsert=UpsertConfig("ts", "gone", partial=Partial()))
@@ -72,3 +81,23 @@ def test_of_one_message_each_key_has_one_row() -> None:
     reasons = [one.reason for one in again if isinstance(one, Rejected)]
     assert [reason.partition(":")[0] for reason in reasons] == ["Record 3 of 4", "Record 4 of 4"]
     assert "An earlier record of the message has the same key" in reasons[0]
+
+
+def test_an_update_that_changes_a_key_is_taken_whole_or_not_at_all() -> None:
+    """Its second row alone would be rejected, for the key that the record before it brought, and the first deleted."""
+    of = StreamConfig("orders", "", message=MessageFormat.DEBEZIUM, records=Records.ARRAY)
+    spec = replace(several(), upsert=UpsertConfig("ts", partial=Partial()), stream=of)
+
+    def told(*envelopes: tuple[str, int | None, int | None]) -> list[Any]:
+        message = [
+            {"op": op, **{name: {"order_id": key, "ts": 5} for name, key in (("before", old), ("after", new)) if key}}
+            for op, old, new in envelopes
+        ]
+        found = Decoder(spec).decode_all(json.dumps(message).encode(), 9)
+        return [(one.values[0], one.is_delete) if isinstance(one, Decoded) else one.reason[:16] for one in found]
+
+    assert told(("c", None, 2), ("u", 1, 2), ("c", None, 3)) == [(2, False), "Record 2 of 3: A", (3, False)]
+    assert told(("u", 1, 2), ("c", None, 2), ("d", 1, None)) == [
+        (1, True), (2, False), "Record 2 of 3: A", "Record 3 of 3: A"
+    ]  # fmt: skip
+    assert told(("c", None, 2), ("u", 1, 2), ("c", None, 1)) == [(2, False), "Record 2 of 3: A", "Record 3 of 3: A"]

@@ -23,11 +23,11 @@ from hybrid.replace.backfill.correction import SHARED, Correction
 from hybrid.replace.backfill.request import Request
 from hybrid.replace.diff import Difference, differences, key_struct
 from hybrid.replace.duplicates import refuse_duplicate_keys
-from hybrid.replace.first_places import in_first_places
 from hybrid.replace.ignored import compared, ignored_warnings
 from hybrid.replace.places import place_in_files
 from hybrid.replace.plan import stage_markers
 from hybrid.replace.stage import Staged
+from hybrid.replace.taken_places import in_taken_places
 from hybrid.spec.table_config import Half
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, first_wins, replacement_topic
@@ -119,11 +119,11 @@ def _as_replacement(base: Base, staged: DataFrame) -> DataFrame:
         columns.TIMESTAMP: F.lit(latest or 0).cast("bigint"),
     }
     fresh = base.with_bucket(staged.withColumns(constants).select(*_stored_columns(base)))
-    if not first_wins(base.spec):
+    if not (first_wins(base.spec) or base.spec.folds):
         return fresh
     there = base.stored().where(quoted(columns.SEGMENT).isin(list(base.candidates)))
     there = base.with_bucket(there).join(fresh.select(BUCKET).distinct(), BUCKET, "left_semi")
-    return base.with_bucket(in_first_places(base.spec, there, fresh.drop(BUCKET)))
+    return base.with_bucket(in_taken_places(base.spec, there, fresh.drop(BUCKET)))
 
 
 def fresh_topic(base: Base) -> str:
@@ -225,9 +225,10 @@ def _hidden_elsewhere(found: Mapping[int, Difference], differing: Sequence[int])
 
 def _dead_on_arrival(base: Base, arrivals: _Arrivals, counts: Mapping[int, Counts]) -> Iterator[str]:
     if base.spec.folds and arrivals.goes is None:
-        stays = base.with_bucket(base.shown()).where(~arrivals.leaves).select(*compared(base.spec))
-        others = stays.unionByName(base.unmoved().select(*compared(base.spec)))
-        yield from ignored_warnings(base.spec, arrivals.fresh, others)
+        shown = base.with_bucket(base.shown())
+        stays = shown.where(~arrivals.leaves | (quoted(columns.OP) == columns.OP_DELETE))  # markers are carried on
+        others = stays.select(*compared(base.spec)).unionByName(base.unmoved().select(*compared(base.spec)))
+        yield from ignored_warnings(base.spec, arrivals.fresh, others, fresh_topic(base))
     if base.spec.upsert is None or not base.spec.picks_winners:
         return
     coming = arrivals.fresh.where(_IS_ROW).select(key_struct(base.spec)).distinct().count()

@@ -69,10 +69,10 @@ def test_a_removed_row_counts_as_if_it_had_never_come(lab: Lab) -> None:
 def test_rows_that_arrive_below_the_value_of_their_key_are_ignored_and_the_plan_says_so(lab: Lab) -> None:
     rows = [
         {"order_id": key, "customer": "new", "amount": 9.0, "ts": 1020 + key, "n": n, "gone": False}
-        for key, n in ((1, 25), (2, 29), (4, 1))
+        for key, n in ((1, 25), (2, 29), (3, 15), (4, 1))
     ]
     plan = lab.plan(BUCKET, 2 * BUCKET, rows=rows)
-    assert any("1 row of the input will be ignored" in warning for warning in plan.warnings), plan.warnings
+    assert any("2 rows of the input will be ignored" in warning for warning in plan.warnings), plan.warnings
     # Without the 30 of key 1 its late 20 counts, and then the 25; key 3 stays deleted.
     expected = [(1, "c0", 14.0, 25), (2, "c1", 5.0, 30), (4, "new", 9.0, 1)]
     assert shown(lab, plan) == expected
@@ -80,6 +80,19 @@ def test_rows_that_arrive_below_the_value_of_their_key_are_ignored_and_the_plan_
     assert shown(lab) == expected
     again = lab.plan(BUCKET, 2 * BUCKET, rows=rows)
     assert not again.units, "the same rows change nothing"
+
+
+def test_rows_that_come_again_keep_their_arrival(lab: Lab) -> None:
+    """One amount is put right. The 30 of key 1 came before its late 20, which stays ignored."""
+    rows = [
+        {"order_id": key, "customer": "new", "amount": amount, "ts": 1010 + key, "n": n, "gone": False}
+        for key, n, amount in ((1, 30, 2.0), (2, 20, 3.0))
+    ]
+    plan = lab.plan(BUCKET, 2 * BUCKET, rows=rows)
+    assert not plan.warnings
+    assert shown(lab, plan) == [(1, "c0", 3.0, 30), (2, "c1", 8.0, 30)]
+    lab.run(plan)
+    assert shown(lab) == [(1, "c0", 3.0, 30), (2, "c1", 8.0, 30)]
 
 
 def test_a_purge_takes_all_rows_of_a_key(lab: Lab) -> None:

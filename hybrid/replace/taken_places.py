@@ -1,0 +1,124 @@
+"""Replacements where the arrival of rows decides what is seen: a corrected row takes the place of the one that it
+corrects.
+
+What a replacement puts in arrives after all that is there (ADR 3). On a dedup table, where the first row of a key is
+seen, each of its rows would lose against any row of its key elsewhere, the duplicates of the very row that it corrects
+too. So the first row of a key takes over the arrival of the first row of that key among those that are replaced: it is
+seen if and only if that one was. Other rows arrive at the swap, and are seen where no other row of their key is.
+
+Where rows are folded, a job that puts one row right brings all the others of its segments again: arriving at the swap,
+those of keys that have reached more elsewhere would drop out of sums and lists. So a row takes over the arrival of a
+replaced row of its key with the same comparison value: of one that is equal in every column if there is one, else of
+the first that is left, in order. Delete markers of what is replaced stay in their places (`markers`), and none but an
+equal one comes there. Other rows arrive at the swap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hybrid.lake.layout import physical_columns, quoted
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.winning import beats, best, best_by, order_struct
+from hybrid.lake.workbench import Workbench
+from hybrid.progress import counted
+from hybrid.replace.diff import key_struct
+from hybrid.replace.ignored import compared
+from hybrid.replace.swap import rows_that_stay
+from hybrid.spec.table_config import Half, TableSpec
+from hybrid.table import columns
+from hybrid.table.liveness import first_wins
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_DAY_MS = 86_400_000
+_KEY, _OF, _FIRST, _PLACE, _ORDER = "_hy_key", "_hy_of_key", "_hy_first", "_hy_place", "_hy_order"
+_OLD, _TWIN, _RANK = "_hy_old", "_hy_twin", "_hy_rank"
+
+
+def in_taken_places(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
+    """Stored rows `after` that come in the place of `before`, with their arrivals; on other tables as they are."""
+    if first_wins(spec):
+        return _in_first_places(spec, before, after)
+    return _in_places_of_versions(spec, before, after) if spec.folds else after
+
+
+def _in_first_places(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
+    """Of several rows of a key one of the bucket of the row that is replaced takes the place, of its time if there is
+    one; else the first.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    taken = F.struct(*(quoted(name) for name in (*columns.ARRIVAL, columns.TIME)))
+    keyed = before.select(key_struct(spec).alias(_OF), order_struct(spec).alias(_ORDER), taken.alias(_FIRST))
+    first = keyed.groupBy(_OF).agg(best_by(spec, F.col(_FIRST), F.col(_ORDER)).alias(_FIRST))
+    rows = after.withColumn(_KEY, key_struct(spec))
+    joined = rows.join(first, rows[_KEY].eqNullSafe(first[_OF]), "left")
+    bucket_ms = F.lit(spec.move.bucket_ms if spec.move is not None else _DAY_MS)
+    time, of_first = quoted(columns.TIME), F.col(f"{_FIRST}.{columns.TIME}")
+    in_bucket = F.floor(time / bucket_ms).eqNullSafe(F.floor(of_first / bucket_ms))
+    near = (in_bucket.desc(), time.eqNullSafe(of_first).desc())
+    window = Window.partitionBy(_KEY).orderBy(*near, *(quoted(name) for name in columns.ARRIVAL))
+    placed = joined.withColumn(_PLACE, F.row_number().over(window))
+    takes = (F.col(_PLACE) == 1) & F.col(_FIRST).isNotNull()
+    arrived = {name: F.when(takes, F.col(f"{_FIRST}.{name}")).otherwise(quoted(name)) for name in columns.ARRIVAL}
+    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    return placed.withColumns(arrived).select(*wanted)
+
+
+def _in_places_of_versions(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
+    """Equal rows find each other first: the file may hold the versions of a key in another order."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    arrival = [quoted(name) for name in columns.ARRIVAL]
+    same, version = [quoted(name) for name in (*spec.schema.column_names, columns.OP)], compared(spec)
+    old, new = (one.select(*wanted, F.lit(is_old).alias(_OLD)) for one, is_old in ((before, True), (after, False)))
+    both = old.unionByName(new)
+
+    def count_of(side: bool) -> Column:
+        return F.count(F.when(quoted(_OLD) == side, 1)).over(Window.partitionBy(*same))
+
+    # The number of the pair of equal rows that a row is of; null where none is left that equals it.
+    number = F.row_number().over(Window.partitionBy(*same, _OLD).orderBy(*arrival))
+    paired = both.withColumn(_TWIN, F.when(number <= F.least(count_of(True), count_of(False)), number))
+    alone = quoted(_TWIN).isNull()
+    of_version = Window.partitionBy(*version, alone, _OLD).orderBy(*arrival)
+    stays = quoted(_OLD) & alone & (quoted(columns.OP) == columns.OP_DELETE)
+    ranked = paired.where(~stays).withColumn(_RANK, F.row_number().over(of_version))
+    place = F.max(F.when(quoted(_OLD), F.struct(*arrival)))
+    of_pair, of_rank = Window.partitionBy(*same, _TWIN), Window.partitionBy(*version, alone, _RANK)
+    placed = ranked.withColumn(_PLACE, F.when(alone, place.over(of_rank)).otherwise(place.over(of_pair)))
+    arrived = {name: F.coalesce(F.col(f"{_PLACE}.{name}"), quoted(name)) for name in columns.ARRIVAL}
+    return placed.where(~quoted(_OLD)).withColumns(arrived).select(*wanted)
+
+
+def hidden_by_earlier(
+    bench: Workbench,
+    spec: TableSpec,
+    base: HalfSnapshot,
+    realtime: HalfSnapshot | None,
+    replaced: Sequence[str],
+    after: DataFrame,
+) -> list[str]:
+    """On a dedup table a warning of the keys whose row in `after` is not seen: another one arrived before it."""
+    from pyspark.sql import functions as F
+
+    if not first_wins(spec):
+        return []
+    key, order = key_struct(spec).alias(_KEY), order_struct(spec).alias(_ORDER)
+    others = rows_that_stay(bench, spec, base, realtime, replaced, (key, order))
+    rows = after.where(quoted(columns.OP) == columns.OP_ROW).select(key, order)
+    mine = rows.groupBy(_KEY).agg(best(spec, F.col(_ORDER)).alias(_ORDER))
+    first = others.groupBy(_KEY).agg(best(spec, F.col(_ORDER)).alias(_FIRST))
+    count = mine.join(first, _KEY).where(beats(spec, F.col(_FIRST), F.col(_ORDER))).count()
+    if not count:
+        return []
+    return [
+        f"{counted(count, 'key')} of the input will not show what the input says: another row of the key arrived "
+        "first, and that one is seen (dedupConfig)."
+    ]
