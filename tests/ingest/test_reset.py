@@ -1,10 +1,12 @@
 """What a reset of a stream does to each partition, in numbers; and the places that a user may name."""
 
+from dataclasses import replace
+
 import pytest
 
-from hybrid.errors import UsageError
+from hybrid.errors import ConflictError, StreamError, UsageError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.reset import plan_reset
+from hybrid.ingest.reset import ResetReport, plan_accepted, plan_reset
 from hybrid.ingest.stream import TopicView
 from hybrid.spec.connectors import StartKind
 from hybrid.spec.offset_place import parse_place
@@ -13,6 +15,7 @@ from hybrid.table.boundary import current_keys, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.replays import replay_key
 from hybrid.table.state import Act, RealtimeState
+from tests.table.test_decode import table
 
 ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
 STREAM = StreamConfig("orders", "localhost:9092")
@@ -99,3 +102,71 @@ def test_offsets_by_partition():
 def test_what_is_no_place(text):
     with pytest.raises(UsageError, match="--to: "):
         parse_place(text, "orders", NOW, "--to")
+
+
+SPEC = replace(table({"name": "STRING"}), stream=STREAM)
+
+
+def told(known, seen, to, **more):
+    """What a person was told of a reset, as it comes back from them."""
+    found = plan_reset(STREAM, known, seen, to)
+    sums = [sum(getattr(one, name) for one in found) for name in ("lost", "skipped", "again")]
+    report = ResetReport("t", "orders", seen.topic_id, seen.topic_id != "id-1", found, *sums, None, "", True)
+    return ResetReport.from_json({**report.to_json(), **more})
+
+
+def done(known, seen, accepted):
+    found = plan_accepted(SPEC, known, seen, accepted)
+    return [(one.partition, one.position, one.to) for one in found.partitions]
+
+
+def test_the_offsets_that_were_accepted_are_taken_though_more_has_come():
+    latest = told(state(4), view([0], [9]), {0: 9})
+    assert done(state(4), view([0], [20]), latest) == [(0, 4, 9)]
+    assert done(state(7), view([0], [20]), latest) == [(0, 7, 9)], "less is skipped than was accepted"
+    assert done(state(9), view([0], [20]), latest) == [], "it has come there by itself"
+    reset = state(4, others={KEY._replace(epoch=1): 9})
+    assert done(reset, view([0], [20]), latest) == [], "told twice it is done once"
+    gone = told(state(4, 7), view([0], [9], "id-2"), {0: 0})
+    assert done(state(4, 7), view([0], [12], "id-2"), gone) == [(0, 4, 0), (1, 7, 0)]
+
+
+@pytest.mark.parametrize(
+    ("known", "seen"),
+    [
+        (state(4), view([0], [9], "id-2")),
+        (state(6), view([0], [9])),
+        (state(4, others={KEY._replace(epoch=1): 3}), view([0], [9])),
+        (state(1), view([2], [9])),
+    ],
+    ids=["recreated", "read on", "reset by somebody else", "truncated and expired"],
+)
+def test_a_reset_that_costs_more_than_was_accepted_is_refused(known, seen):
+    accepted = told(state(4), view([0], [9]), {0: 2})
+    with pytest.raises(ConflictError, match=r"not as it was when its reset was accepted. Now: .*Nothing was changed"):
+        done(known, seen, accepted)
+
+
+def test_partitions_that_nobody_was_told_of_and_offsets_that_are_gone():
+    accepted = told(state(4), view([0], [9], "id-2"), {0: 9})
+    with pytest.raises(ConflictError, match="not as it was"):
+        done(state(4), view([0, 0], [9, 9], "id-2"), accepted)
+    accepted = told(state(4), view([6], [9]), {0: 6})
+    with pytest.raises(StreamError, match="Kafka holds offsets 8 to 9 of partition 0 of topic 'orders', and not 6"):
+        done(state(4), view([8], [9]), accepted)
+    accepted = told(state(4), view([0], [9]), {0: 9}, table="other")
+    with pytest.raises(ConflictError, match="not as it was"):
+        done(state(4), view([0], [9]), accepted)
+
+
+@pytest.mark.parametrize("value", [{}, {"partitions": 1}, {"partitions": [{}]}, {"partitions": []}, {"x": 1}])
+def test_what_is_no_report_is_not_accepted(value):
+    with pytest.raises(UsageError, match="'accepted' is not what a dry run of a reset has told"):
+        ResetReport.from_json(value)
+
+
+def test_numbers_of_a_report_are_numbers():
+    report = told(state(4), view([0], [9]), {0: 9}).to_json()
+    for wrong in ("9", None, True, 1.5):
+        with pytest.raises(UsageError):
+            ResetReport.from_json({**report, "partitions": [{**report["partitions"][0], "to": wrong}]})
