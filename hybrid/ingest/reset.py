@@ -154,7 +154,7 @@ def plan_reset(
     found = []
     for number, key in sorted(keys.items()):
         position, first = state.offsets.get(key, 0), view.starts.get(number, 0)
-        target = to.get(number, 0 if recreated else position)
+        target = to.get(number, first if recreated else position)
         if not recreated and target == position:
             continue
         begin = 0 if recreated else position

@@ -65,6 +65,8 @@ def test_of_another_topic_every_partition_gets_one_also_those_that_are_gone():
     found = counts(state(4, 7, 5), view([2, 0], [9, 3], "id-2"), {0: 2, 1: 3})
     assert found == {0: (1, 2, 2, 0, 0), 1: (1, 3, 0, 3, 0), 2: (1, 0, 0, 0, 0)}
     assert counts(state(4, 4), view([0, 0], [9, 9], "id-2"), {0: 4})[1] == (1, 0, 0, 0, 0), "from its beginning"
+    found = counts(state(4, 4), view([0, 7], [9, 9], "id-2"), {0: 4})
+    assert found[1] == (1, 7, 7, 0, 0), "which is the first offset that Kafka holds: ingestion would stop at 0"
 
 
 def test_what_is_read_after_a_reset_is_of_the_newest_epoch():
