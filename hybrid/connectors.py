@@ -136,16 +136,24 @@ class TableConnectors:
         with self._home.recorded(self._spec.name, "reset") as run:
             how: dict[str, Any] = {"act_id": self._home.act_id("reset"), "holding": self._hold}
             report = reset_stream(self._home.bench, self._spec, table.layout, told, **how)
+            if report.version is not None:
+                self._hold(report)
             run.ended(report.sentence, did_something=report.version is not None)
         self._known.worked(self._spec.name, stream.connector)
         return report
 
     def _hold(self, report: ResetReport) -> None:
-        """A pause that holds the stream holds it where it begins now; what it counted was of the epoch before."""
-        if self.stop_at() is not None:
-            ends = {**(self.stop_at() or {}), **{one.partition: one.to for one in report.partitions}}
+        """A pause that holds the stream holds it where it begins now; what it counted was of the epoch before.
+
+        Before the commit at the lower of both: whatever dies then, it lets nothing through.
+        """
+        held = self.stop_at()
+        if held is not None:
+            ends = {one.partition: one.to for one in report.partitions}
+            if report.version is None:
+                ends = {number: min(to, held.get(number, 0)) for number, to in ends.items()}
             assert self._spec.stream is not None
-            self._known.pause(self._spec.name, self._spec.stream.connector, ends)
+            self._known.pause(self._spec.name, self._spec.stream.connector, {**held, **ends})
 
     # Work
 

@@ -15,7 +15,8 @@ before a move has taken it. What could come between, and what holds then:
     a revision of the old tail    is refused where a part of it was never committed
     a place that was read before  the messages are read again: their rows stand twice where no key tells them apart
     a partition that is gone      keeps its rows; should one of its number come, it is read from 0 in the new epoch
-    a reset of a paused stream    the pause holds it where it begins
+    a reset of a paused stream    the pause holds it where it begins; until the commit no later than before, so that
+                                  a death in between lets nothing through
     a topic recreated once more   its id is another one than the act names: ingestion stops again; before the commit it
                                   is not what was accepted
     anything after the answer     the offsets that were accepted are taken, or nothing: refused where it would cost more
