@@ -13,7 +13,8 @@ before a move has taken it. What could come between, and what holds then:
     rows in the tail              lie beyond the old epoch's offsets, which no commit ever brings: a server drops them
                                   when it follows the act, a query of its own begins at the new ones
     a revision of the old tail    is refused where a part of it was never committed
-    a place that was read before  the messages are read again: their rows stand twice where no key tells them apart
+    a place that was read before  the messages are read again: their rows stand twice where no key tells them apart, and
+                                  are folded once more where rows of a key are folded
     a partition that is gone      keeps its rows; should one of its number come, it is read from 0 in the new epoch
     a reset of a paused stream    the pause holds it where it begins; until the commit no later than before, so that
                                   a death in between lets nothing through
@@ -284,11 +285,17 @@ def _sentence(spec: TableSpec, report: ResetReport) -> str:
     parts.append(f"{_offsets_are(report.lost)} gone from Kafka unread" if report.lost else "")
     parts.append(f"{_offsets_are(report.skipped)} skipped that Kafka holds" if report.skipped else "")
     if report.again:
-        twice = "" if spec.primary_key else ", and their rows stand twice then"
-        parts.append(f"{_offsets_are(report.again)} read again{twice}")
+        parts.append(f"{_offsets_are(report.again)} read again{_twice(spec)}")
     if not (report.lost or report.skipped or report.again):
         parts.append("nothing is skipped and nothing read again")
     return "; ".join(part for part in parts if part) + "."
+
+
+def _twice(spec: TableSpec) -> str:
+    """What becomes of rows that are read again, where it shows."""
+    if spec.picks_winners:
+        return ""
+    return f", and their rows {'are folded once more: sums and lists grow' if spec.folds else 'stand twice then'}"
 
 
 def _offsets_are(count: int) -> str:

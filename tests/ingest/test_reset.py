@@ -6,15 +6,16 @@ import pytest
 
 from hybrid.errors import ConflictError, StreamError, UsageError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.reset import ResetReport, plan_accepted, plan_reset
+from hybrid.ingest.reset import ResetReport, _report, plan_accepted, plan_reset
 from hybrid.ingest.stream import TopicView
 from hybrid.spec.connectors import StartKind
 from hybrid.spec.offset_place import parse_place
-from hybrid.spec.table_config import StreamConfig
+from hybrid.spec.table_config import ARRIVED, Partial, StreamConfig, UpsertConfig
 from hybrid.table.boundary import current_keys, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.replays import replay_key
 from hybrid.table.state import Act, RealtimeState
+from tests.query.halves import orders_spec
 from tests.table.test_decode import table
 
 ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
@@ -76,6 +77,23 @@ def test_what_is_read_after_a_reset_is_of_the_newest_epoch():
     assert [keys[number].epoch for number in range(3)] == [2, 0, 0]
     found = plan_batch("orders", STREAM, known, view([0, 0], [9, 60]), 100)
     assert found.ranges == (OffsetRange(keys[1], 50, 60), OffsetRange(keys[0], 7, 9))
+
+
+def test_what_becomes_of_rows_that_are_read_again():
+    """A folding table has a key, and keeps all its rows."""
+    one, several = UpsertConfig("ts"), UpsertConfig("c1", further_comparison_columns=("c2",))
+    dedup = UpsertConfig(ARRIVED, first_wins=True)
+    grows = "4 offsets are read again, and their rows are folded once more: sums and lists grow"
+    for upsert, expected in (
+        (None, "4 offsets are read again, and their rows stand twice then"),
+        (one, "4 offsets are read again"),
+        (dedup, "4 offsets are read again"),
+        (replace(one, partial=Partial()), grows),
+        (several, grows),
+    ):
+        spec = replace(orders_spec(upsert=upsert is not None), upsert=upsert)
+        report = _report(spec, STREAM, state(4), view([0], [9]), {0: 0})
+        assert report.sentence.split("; ")[1] == f"{expected}."
 
 
 @pytest.mark.parametrize(
