@@ -14,7 +14,8 @@ before a move has taken it. What could come between, and what holds then:
                                   when it follows the act, a query of its own begins at the new ones
     a revision of the old tail    is refused where a part of it was never committed
     a place that was read before  the messages are read again: their rows stand twice where no key tells them apart, and
-                                  are folded once more where rows of a key are folded
+                                  are folded once more where rows of a key are folded; where the newest row of a key is
+                                  seen they win over corrections in the place of what was read
     a partition that is gone      keeps its rows; should one of its number come, it is read from 0 in the new epoch
     a reset of a paused stream    the pause holds it where it begins; until the commit no later than before, so that
                                   a death in between lets nothing through
@@ -293,8 +294,11 @@ def _sentence(spec: TableSpec, report: ResetReport) -> str:
 
 def _twice(spec: TableSpec) -> str:
     """What becomes of rows that are read again, where it shows."""
-    if spec.picks_winners:
-        return ""
+    if spec.upsert is not None and spec.picks_winners:
+        # A row that a backfill changed, or a marker in its place, has the coordinates of the row that was: one of the
+        # same comparison value that arrives in a later epoch wins over it. In dedup the first one stays.
+        corrected = not spec.upsert.first_wins and Half.OFFLINE in spec.halves
+        return ", and what backfills have updated or deleted of their rows is as it was" if corrected else ""
     return f", and their rows {'are folded once more: sums and lists grow' if spec.folds else 'stand twice then'}"
 
 

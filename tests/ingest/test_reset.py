@@ -10,7 +10,7 @@ from hybrid.ingest.reset import ResetReport, _report, plan_accepted, plan_reset
 from hybrid.ingest.stream import TopicView
 from hybrid.spec.connectors import StartKind
 from hybrid.spec.offset_place import parse_place
-from hybrid.spec.table_config import ARRIVED, Partial, StreamConfig, UpsertConfig
+from hybrid.spec.table_config import ARRIVED, Half, Partial, StreamConfig, UpsertConfig
 from hybrid.table.boundary import current_keys, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.replays import replay_key
@@ -86,7 +86,7 @@ def test_what_becomes_of_rows_that_are_read_again():
     grows = "4 offsets are read again, and their rows are folded once more: sums and lists grow"
     for upsert, expected in (
         (None, "4 offsets are read again, and their rows stand twice then"),
-        (one, "4 offsets are read again"),
+        (one, "4 offsets are read again, and what backfills have updated or deleted of their rows is as it was"),
         (dedup, "4 offsets are read again"),
         (replace(one, partial=Partial()), grows),
         (several, grows),
@@ -94,6 +94,9 @@ def test_what_becomes_of_rows_that_are_read_again():
         spec = replace(orders_spec(upsert=upsert is not None), upsert=upsert)
         report = _report(spec, STREAM, state(4), view([0], [9]), {0: 0})
         assert report.sentence.split("; ")[1] == f"{expected}."
+    spec = replace(orders_spec(upsert=True), upsert=one, halves=frozenset({Half.REALTIME}))
+    report = _report(spec, STREAM, state(4), view([0], [9]), {0: 0})
+    assert report.sentence.endswith("; 4 offsets are read again."), "nothing was corrected without OFFLINE"
 
 
 @pytest.mark.parametrize(
