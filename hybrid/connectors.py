@@ -106,14 +106,17 @@ class TableConnectors:
     def _chosen(self, name: str | None) -> list[Connector]:
         return [self.find(name)] if name is not None else list(self._spec.connectors)
 
-    def reset(self, to: str, name: str | None = None, *, dry_run: bool = False, accept: bool = False) -> ResetReport:
+    def reset(
+        self, to: str, name: str | None = None, *, dry_run: bool = False, accept: bool | ResetReport = False
+    ) -> ResetReport:
         """Has the stream read on from `to`, a place as `hybrid.spec.offset_place` reads it.
 
-        Also of a table whose config names the stream, without `name` or by the topic's. ConflictError, with what would
-        be lost, skipped or read again, when nobody said `accept`. NotFoundError for a name that is no stream's.
+        Also of a table whose config names the stream, without `name` or by the topic's. `accept` is what a dry run has
+        told, which is done then, or that whatever is told now is. ConflictError, with what would be lost, skipped or
+        read again, when nobody accepted it, or it would be more by now. NotFoundError for a name that is no stream's.
         """
         from hybrid.ingest.batch import stream_of
-        from hybrid.ingest.reset import reset_stream
+        from hybrid.ingest.reset import reset_stream, resolve_reset
         from hybrid.spec.offset_place import parse_place
 
         stream, table = stream_of(self._spec), self._table
@@ -122,27 +125,35 @@ class TableConnectors:
         if wanted is not None and wanted not in known:
             raise NotFoundError.named("Stream", wanted, known)
         place = parse_place(to, stream.topic, self.now_ms(), "--to")
-        told = reset_stream(self._home.bench, self._spec, table.layout, place, dry_run=True)
+        told = resolve_reset(self._spec, table.layout, place) if dry_run or isinstance(accept, bool) else accept
         if dry_run or not told.partitions:
             return replace(told, dry_run=dry_run)
-        if not accept:
+        if accept is False:
             raise ConflictError(
                 f"{told.sentence} That has to be accepted; nothing was changed.",
                 hint='--yes accepts it, over HTTP {"yes": true}',
             )
         with self._home.recorded(self._spec.name, "reset") as run:
             how: dict[str, Any] = {"act_id": self._home.act_id("reset"), "holding": self._hold}
-            report = reset_stream(self._home.bench, self._spec, table.layout, place, **how)
+            report = reset_stream(self._home.bench, self._spec, table.layout, told, **how)
+            if report.version is not None:
+                self._hold(report)
             run.ended(report.sentence, did_something=report.version is not None)
         self._known.worked(self._spec.name, stream.connector)
         return report
 
     def _hold(self, report: ResetReport) -> None:
-        """A pause that holds the stream holds it where it begins now; what it counted was of the epoch before."""
-        if self.stop_at() is not None:
-            ends = {**(self.stop_at() or {}), **{one.partition: one.to for one in report.partitions}}
+        """A pause that holds the stream holds it where it begins now; what it counted was of the epoch before.
+
+        Before the commit at the lower of both: whatever dies then, it lets nothing through.
+        """
+        held = self.stop_at()
+        if held is not None:
+            ends = {one.partition: one.to for one in report.partitions}
+            if report.version is None:
+                ends = {number: min(to, held.get(number, 0)) for number, to in ends.items()}
             assert self._spec.stream is not None
-            self._known.pause(self._spec.name, self._spec.stream.connector, ends)
+            self._known.pause(self._spec.name, self._spec.stream.connector, {**held, **ends})
 
     # Work
 

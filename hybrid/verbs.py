@@ -227,9 +227,14 @@ def connector_reset_plan(home: Hybrid, *, table: str, to: str, name: str | None 
     return json_value(home.table(table).connectors.reset(to, name, dry_run=True).to_json())
 
 
-def connector_reset(home: Hybrid, *, table: str, to: str, name: str | None = None, yes: bool = False) -> Json:
-    """Has a table's stream read on from a place."""
-    return json_value(home.table(table).connectors.reset(to, name, accept=yes).to_json())
+def connector_reset(
+    home: Hybrid, *, table: str, to: str, name: str | None = None, accepted: Mapping[str, Json] | None = None
+) -> Json:
+    """Has a table's stream read on from a place; `accepted` is what `connector_reset_plan` has told of it."""
+    from hybrid.ingest.reset import ResetReport
+
+    accept = ResetReport.from_json(accepted) if accepted is not None else False
+    return json_value(home.table(table).connectors.reset(to, name, accept=accept).to_json())
 
 
 def pause(home: Hybrid, *, table: str, comment: str | None = None) -> Json:

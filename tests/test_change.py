@@ -73,6 +73,20 @@ def test_a_change_that_did_not_end_is_found(here: Hybrid) -> None:
     assert list(told.changes) == ["columns of OFFLINE: an earlier change of them did not end"]
 
 
+def test_a_change_beside_one_that_did_not_end_says_which(home: Path) -> None:
+    here = hybrid.connect(home)
+    here.create_table(given("LONG"))
+    definition = here.definitions.find("orders")
+    assert definition is not None
+    here.definitions.replace(replace(definition, schema_doc=given("INT").schema[0]))  # a half is wider than it
+    with pytest.raises(
+        SpecError, match="as bigint in OFFLINE already: an earlier change of it to LONG did not end"
+    ) as no:
+        here.apply_table(given("INT", description="of the shop"))
+    assert "Make 'order_id' LONG: apply that change again (hybrid table apply), then this one" in str(no.value.hint)
+    assert here.apply_table(given("LONG"), dry_run=True).changes
+
+
 def test_only_a_change_of_columns_is_heavy(here: Hybrid) -> None:
     verb = VERBS["table_apply"]
     assert verb.is_heavy(here, {"documents": given("LONG").to_json()})

@@ -52,7 +52,14 @@ def test_it_is_recorded_with_its_sentence(here: Hybrid) -> None:
     schedules = {one.type: one.cron for one in here.schedules("pushed")}
     assert schedules[MERGE_TASK] == "0 15 * * * ?"
     assert table_details(here.spec("pushed"))["merge_levels"] == [
-        {"level": "1day", "bucket_ms": 86_400_000, "buffer_ms": 172_800_000, "merge": "concat"}
+        {
+            "level": "1day",
+            "bucket_ms": 86_400_000,
+            "buffer_ms": 172_800_000,
+            "merge": "concat",
+            "round_ms": None,
+            "aggregations": {},
+        }  # fmt: skip
     ]
 
 

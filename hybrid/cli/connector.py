@@ -58,7 +58,7 @@ def reset(cli: Cli, table: str, name: str | None, to: str, dry_run: bool, yes: b
     found = ask(cli, "connector_reset_plan", table=table, name=name, to=to)
     if not dry_run and found["partitions"]:
         confirm(f"{found['sentence']} Go on?", yes)
-        found = ask(cli, "connector_reset", table=table, name=name, to=to, yes=True)
+        found = ask(cli, "connector_reset", table=table, name=name, to=to, accepted=found)
     tell(cli, found)
 
 

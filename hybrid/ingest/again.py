@@ -10,7 +10,7 @@ from hybrid.ingest.stream import require_topic
 from hybrid.lake.held import HeldRows
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.table_config import Half, Records, TableSpec
+from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.boundary import current_keys
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds
@@ -23,12 +23,12 @@ def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRo
     """The messages up to the offsets of `state`.
 
     StreamError when the topic is not the one that was read, NotFoundError when it is missing; SpecError where a message
-    holds several records, or the stream was reset.
+    may hold several records, or the stream was reset.
     """
     stream = stream_of(spec)
-    if stream.records is not Records.ONE:
+    if spec.holds_several(Half.REALTIME):  # a claim is on a message, and so on all of its rejected records
         raise SpecError(
-            f"Messages of topic '{stream.topic}' hold several records, of which some may be rejected and others in "
+            f"Messages of topic '{stream.topic}' may hold several records, of which some are rejected and others in "
             f"'{spec.name}': they cannot be read once more one by one.",
             hint="hybrid backfill plan ... --input or --sql",
         )

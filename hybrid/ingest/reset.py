@@ -14,10 +14,14 @@ before a move has taken it. What could come between, and what holds then:
                                   when it follows the act, a query of its own begins at the new ones
     a revision of the old tail    is refused where a part of it was never committed
     a place that was read before  the messages are read again: their rows stand twice where no key tells them apart, and
-                                  are folded once more where rows of a key are folded
+                                  are folded once more where rows of a key are folded; where the newest row of a key is
+                                  seen they win over corrections in the place of what was read
     a partition that is gone      keeps its rows; should one of its number come, it is read from 0 in the new epoch
-    a reset of a paused stream    the pause holds it where it begins
-    a topic recreated once more   its id is another one than the act names: ingestion stops again
+    a reset of a paused stream    the pause holds it where it begins; until the commit no later than before, so that
+                                  a death in between lets nothing through
+    a topic recreated once more   its id is another one than the act names: ingestion stops again; before the commit it
+                                  is not what was accepted
+    anything after the answer     the offsets that were accepted are taken, or nothing: refused where it would cost more
     a replay of rejected rows     has epochs of its own; those of its origin stay what they were
 """
 
@@ -25,8 +29,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from hybrid.errors import ConflictError, SpecError, StreamError
+from hybrid.errors import ConflictError, SpecError, StreamError, UsageError
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.stream import TopicView, offsets_at, require_topic
 from hybrid.lake.commit import commit_act
@@ -80,31 +85,48 @@ class ResetReport:
         """As a JSON value."""
         return {**vars(self), "partitions": [vars(one) for one in self.partitions]}
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ResetReport:
+        """What `to_json` gave. UsageError for anything else."""
+        try:
+            partitions = tuple(ResetPartition(**one) for one in value["partitions"])
+            if any(type(number) is not int for one in partitions for number in vars(one).values()):
+                raise TypeError
+            return cls(**{**value, "partitions": partitions})
+        except (KeyError, TypeError) as error:
+            raise UsageError("'accepted' is not what a dry run of a reset has told.") from error
+
+
+def resolve_reset(spec: TableSpec, layout: TableLayout, place: KafkaStart) -> ResetReport:
+    """What a reset to `place` would do at this moment, for a person to accept. No JVM.
+
+    StreamError when the topic does not hold the place, NotFoundError when it is missing, SpecError without a stream,
+    ConflictError before its connector has started.
+    """
+    stream = stream_of(spec)
+    state = _started(spec, stream, open_half(layout.half(Half.REALTIME)).realtime)
+    view = require_topic(stream)
+    return _report(spec, stream, state, view, _offsets(stream, view, place), dry_run=True)
+
 
 def reset_stream(
     bench: Workbench,
     spec: TableSpec,
     layout: TableLayout,
-    place: KafkaStart,
+    accepted: ResetReport,
     *,
-    dry_run: bool = False,
     act_id: str | None = None,
     holding: Callable[[ResetReport], None] = lambda _: None,
 ) -> ResetReport:
-    """Has the stream read on from `place`; `holding` is told before the commit what it will be.
+    """Has the stream read on from the offsets of `accepted`; `holding` is told before the commit what it will be.
 
-    StreamError when the topic does not hold the place, NotFoundError when it is missing, SpecError without a stream,
-    ConflictError before its connector has started.
+    ConflictError when it would cost more than was accepted, for what came between. Else as `resolve_reset`.
     """
     stream, path = stream_of(spec), layout.half(Half.REALTIME)
-    if dry_run:  # no JVM
-        state = _started(spec, stream, open_half(path).realtime)
-        return _report(spec, stream, state, require_topic(stream), place, dry_run=True)
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)
         state = _started(spec, stream, snapshot.realtime)
-        view = require_topic(stream)
-        report = _report(spec, stream, state, view, place)
+        report = plan_accepted(spec, state, require_topic(stream), accepted)
         if not report.partitions:
             return report
         holding(report)  # first, for a pause must never let rows through: held lower than need be they come later
@@ -135,7 +157,7 @@ def plan_reset(
     found = []
     for number, key in sorted(keys.items()):
         position, first = state.offsets.get(key, 0), view.starts.get(number, 0)
-        target = to.get(number, 0 if recreated else position)
+        target = to.get(number, first if recreated else position)
         if not recreated and target == position:
             continue
         begin = 0 if recreated else position
@@ -146,16 +168,45 @@ def plan_reset(
     return tuple(found)
 
 
+def plan_accepted(spec: TableSpec, state: RealtimeState, view: TopicView, accepted: ResetReport) -> ResetReport:
+    """What a reset to the offsets that were accepted does now. Pure.
+
+    ConflictError when the topic or an epoch is another one since, or it would lose, skip or read again more;
+    StreamError when Kafka no longer holds an offset.
+    """
+    stream = stream_of(spec)
+    told = {one.partition: one for one in accepted.partitions}
+    offsets = {number: one.to for number, one in told.items()}
+    report = _report(spec, stream, state, view, offsets)
+    is_same = (accepted.table, accepted.topic_id) == (spec.name, view.topic_id)
+    if not is_same or not all(_is_within(one, told.get(one.partition)) for one in report.partitions):
+        now = _sentence(spec, replace(report, dry_run=True))
+        raise ConflictError(
+            f"The stream of '{spec.name}' is not as it was when its reset was accepted. Now: {now} Nothing was "
+            "changed.",
+            hint=f"hybrid connector reset {spec.name} --to PLACE once more; a stream that goes on is paused first.",
+        )
+    _check_held(view, {number: offset for number, offset in offsets.items() if number in view.ends})
+    return report
+
+
+def _is_within(one: ResetPartition, told: ResetPartition | None) -> bool:
+    """Whether what would be done to a partition is what was told of it, and costs no more."""
+    if told is None or one.epoch != told.epoch:
+        return False
+    return one.lost <= told.lost and one.skipped <= told.skipped and one.again <= told.again
+
+
 def _report(
     spec: TableSpec,
     stream: StreamConfig,
     state: RealtimeState,
     view: TopicView,
-    place: KafkaStart,
+    offsets: Mapping[int, int],
     *,
     dry_run: bool = False,
 ) -> ResetReport:
-    found = plan_reset(stream, state, view, _offsets(stream, view, place))
+    found = plan_reset(stream, state, view, offsets)
     lost, skipped, again = (sum(getattr(one, name) for one in found) for name in ("lost", "skipped", "again"))
     known = state.topic_ids.get(topic_key(stream))
     recreated = known is not None and known != view.topic_id
@@ -176,7 +227,13 @@ def _offsets(stream: StreamConfig, view: TopicView, place: KafkaStart) -> dict[i
     if place.kind is not StartKind.OFFSETS:
         raise SpecError(f"'{place.kind}' is no place to reset a stream to.")
     found = {partition: offset for (_, partition), offset in place.offsets.items()}
-    for number, offset in sorted(found.items()):
+    _check_held(view, found)
+    return found
+
+
+def _check_held(view: TopicView, offsets: Mapping[int, int]) -> None:
+    """StreamError for an offset by partition that the topic does not hold."""
+    for number, offset in sorted(offsets.items()):
         first, end = view.starts.get(number), view.ends.get(number)
         if first is None or end is None:
             there = ", ".join(map(str, sorted(view.ends)))
@@ -186,7 +243,6 @@ def _offsets(stream: StreamConfig, view: TopicView, place: KafkaStart) -> dict[i
                 f"Kafka holds offsets {first} to {end} of partition {number} of topic '{view.topic}', and not "
                 f"{offset}. Nothing was changed."
             )
-    return found
 
 
 def _after(state: RealtimeState, stream: StreamConfig, report: ResetReport, act_id: str, at: str) -> RealtimeState:
@@ -238,8 +294,11 @@ def _sentence(spec: TableSpec, report: ResetReport) -> str:
 
 def _twice(spec: TableSpec) -> str:
     """What becomes of rows that are read again, where it shows."""
-    if spec.picks_winners:
-        return ""
+    if spec.upsert is not None and spec.picks_winners:
+        # A row that a backfill changed, or a marker in its place, has the coordinates of the row that was: one of the
+        # same comparison value that arrives in a later epoch wins over it. In dedup the first one stays.
+        corrected = not spec.upsert.first_wins and Half.OFFLINE in spec.halves
+        return ", and what backfills have updated or deleted of their rows is as it was" if corrected else ""
     return f", and their rows {'are folded once more: sums and lists grow' if spec.folds else 'stand twice then'}"
 
 

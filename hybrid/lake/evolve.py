@@ -79,9 +79,17 @@ def _becomes_wider(spec: TableSpec, half: Half, field: FieldSpec, there: Mapping
     stored = there.get(field.name.lower(), field.spark_type)
     if stored == field.spark_type:
         return False
-    narrower = [replace(field, data_type=kind) for kind in DataType if is_wider(kind, field.data_type)]
-    if any(stored == one.spark_type for one in narrower):
+    would_be = {kind: replace(field, data_type=kind).spark_type for kind in DataType}
+    if any(stored == would_be[kind] for kind in DataType if is_wider(kind, field.data_type)):
         return True
+    meant = next((kind for kind in DataType if is_wider(field.data_type, kind) and stored == would_be[kind]), None)
+    if meant is not None:
+        raise SpecError(
+            f"Table '{spec.name}' holds column '{field.name}' as {stored} in {half} already: an earlier change of it "
+            f"to {meant} did not end. Nothing was changed.",
+            hint=f"Make '{field.name}' {meant}: apply that change again (hybrid table apply), then this one; what a "
+            "flow brings, by a cast or a schema hint.",
+        )
     raise SpecError(
         f"Table '{spec.name}' holds column '{field.name}' as {stored} in {half}, and it comes as {field.spark_type} "
         "now. Nothing was changed.",

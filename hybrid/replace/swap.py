@@ -19,7 +19,7 @@ from hybrid.table.lineage import Lineage, with_entry
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,8 @@ def pause_connector(request: Request, table: TableName, connector: ConnectorName
 class Reset(BaseModel):
     """From where a stream is read on: earliest, latest, a time, a time ago, or offsets by partition.
 
-    `yes` accepts what is lost, skipped and read again: without it nothing is changed. `dryRun` only tells the numbers.
+    `yes` accepts what is lost, skipped and read again: without it nothing is changed. `dryRun` only tells the numbers;
+    with its answer as `accepted` these offsets are taken, and no more is lost, skipped or read again than it says.
     """
 
     model_config = ConfigDict(
@@ -87,6 +88,7 @@ class Reset(BaseModel):
     to: str = Field(min_length=1, max_length=10_000)
     yes: bool = False
     dry_run: bool = Field(default=False, alias="dryRun")
+    accepted: dict[str, Any] | None = None
 
 
 @router.post(
@@ -97,10 +99,14 @@ async def reset_connector(request: Request, table: TableName, connector: Connect
     context = context_of(request)
     found = await run_in_threadpool(named, context, table)
     wanted = {"table": found.table.name, "name": connector, "to": body.to}
-    if body.dry_run or not body.yes:  # who did not accept it is told why not, and no run is queued
-        verb = "connector_reset_plan" if body.dry_run else "connector_reset"
-        return await run_in_threadpool(VERBS[verb].call, context.home, **wanted)
-    return await context.carried_out("connector_reset", {**wanted, "yes": True})
+    told = await run_in_threadpool(VERBS["connector_reset_plan"].call, context.home, **wanted)
+    if body.dry_run:
+        return told
+    if not body.yes:  # who did not accept it is told why not, and no run is queued
+        return await run_in_threadpool(VERBS["connector_reset"].call, context.home, **wanted)
+    # What stands now is accepted, and not what does when the run's turn has come.
+    accepted = told if body.accepted is None else body.accepted
+    return await context.carried_out("connector_reset", {**wanted, "accepted": accepted})
 
 
 def _connectors(request: Request, table: str) -> Any:

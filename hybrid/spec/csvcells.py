@@ -66,10 +66,13 @@ def rows_of(lines: Iterator[str], dialect: Dialect) -> Iterator[tuple[int, list[
 
 
 class _Rows:
-    """The lines of a file, and the cells of the row that begins with one; `number` is the last line read, from 1."""
+    """The lines of a file, and the cells of the row that begins with one.
+
+    `number` is that of the last line read, from 1, and `end` where the characters that end it begin.
+    """
 
     def __init__(self, lines: Iterator[str], dialect: Dialect) -> None:
-        self.dialect, self.number = dialect, 0
+        self.dialect, self.number, self.end = dialect, 0, 0
         self.lines = self._counted(lines)
 
     def cells(self, line: str) -> list[str]:
@@ -102,10 +105,9 @@ class _Rows:
         """An unquoted cell, the line that it ends on and where."""
         parts: list[str] = []
         while True:
-            end = len(line.rstrip("\r\n"))
             match = self.dialect.ends_cell.search(line, position)
             if match is None or match[0] == self.dialect.delimiter:
-                stop = end if match is None else match.start()
+                stop = self.end if match is None else match.start()
                 text = "".join([*parts, line[position:stop]])
                 return (text.strip(self.dialect.blanks) if self.dialect.trim else text), line, stop
             parts += [line[position : match.start()], self._escaped(line, match.end())]
@@ -131,11 +133,12 @@ class _Rows:
 
     def _behind_quote(self, line: str, position: int) -> int:
         """Where the delimiter, or the end of the line, stands; Problem when something else does."""
-        rest = line[position:].rstrip("\r\n")
-        text = rest.lstrip(self.dialect.blanks)
-        if text and not text.startswith(self.dialect.delimiter):
-            raise self._amiss(self.number, f"'{text[:20]}' follows the end of a quoted cell")
-        return position + len(rest) - len(text)
+        while position < self.end and line[position] in self.dialect.blanks:
+            position += 1
+        if position < self.end and not line.startswith(self.dialect.delimiter, position):
+            text = line[position : min(position + 20, self.end)]
+            raise self._amiss(self.number, f"'{text}' follows the end of a quoted cell")
+        return position
 
     def _escaped(self, line: str, position: int) -> str:
         """What the character after an escape means; the escape stands for itself where it has nothing to escape."""
@@ -158,6 +161,7 @@ class _Rows:
 
     def _counted(self, lines: Iterator[str]) -> Iterator[str]:
         for self.number, line in enumerate(lines, 1):
+            self.end = len(line.rstrip("\r\n"))  # once: a hostile line has a hundred thousand cells
             yield line
 
     @staticmethod

@@ -5,6 +5,7 @@ Every cell is text; the schema gives it a type.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,7 +112,7 @@ def header_of(rows: Iterator[tuple[int, list[str]]], form: CsvFormat) -> Sequenc
     """The names of the columns, given or as the first row has them, which is taken from `rows`. Problem without any."""
     first = [] if form.columns and not form.skip_header else next(rows, (0, []))[1]
     header = form.columns or tuple(name.strip() for name in first)
-    twice = next((name for name in header if header.count(name) > 1), None)
+    twice = next((name for name, count in Counter(header).items() if count > 1), None)
     if twice is not None:
         raise Problem(0, ", line 1", f"names column '{twice}' twice")
     if not header:

@@ -17,7 +17,14 @@ HIDDEN = "********"
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODULES = {"PLAIN": "plain.PlainLoginModule", "SCRAM": "scram.ScramLoginModule"}
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_OPTION = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
+# JAAS as Kafka's client reads it: values in either quote, or bare. An escaped letter or digit is not read: in Java some
+# of these are other characters.
+_VALUE = r"""(?:"(?:[^"\\\r\n]|\\[^\w\r\n])*"|'(?:[^'\\\r\n]|\\[^\w\r\n])*'|[^\s;"'=\\]+)"""
+_OPTION = rf"\s+(username|password)\s*=\s*({_VALUE})"
+_LOGIN = re.compile(
+    rf"\s*[\w.]*\b(?:{'|'.join(map(re.escape, _MODULES.values()))})\s+(?i:required|requisite|sufficient|optional)"
+    rf"{_OPTION}{_OPTION}\s*;?\s*"
+)
 # Keys that carry or protect a secret, whatever stands before them.
 _SECRET = re.compile(r"(?:^|\.)(?:sasl\.jaas\.config|sasl\.password|ssl\.[a-z.]*(?:password|key|pem))$")
 _IS_SECURITY = re.compile(r"(?:security|sasl|ssl|enable\.ssl)\..+")
@@ -223,17 +230,18 @@ def _text(section: Section, key: str) -> str:
 
 
 def _login(section: Section, config: tuple[str, str] | None) -> tuple[str | None, str | None]:
-    """Name and password in a line of JAAS."""
+    """Name and password in a line of JAAS, which holds nothing else."""
     if config is None:
         return None, None
     key, text = config
-    found = {name: re.sub(r"\\(.)", r"\1", quoted) or bare for name, quoted, bare in _OPTION.findall(text)}
-    if not any(module in text for module in _MODULES.values()) or len(found) != 2:
+    login = _LOGIN.fullmatch(text)
+    if login is None or login[1] == login[3]:
         section.fail(
             key,
-            "cannot be read.",
+            "cannot be read: a login module with a username, a password and nothing else is expected.",
             hint='org.apache.kafka.common.security.scram.ScramLoginModule required username="..." password="...";',
         )
+    found = {login[1]: _unquoted(login[2]), login[3]: _unquoted(login[4])}
     return found["username"], found["password"]
 
 
@@ -253,6 +261,10 @@ def _checked(section: Section, keys: Mapping[str, str], found: KafkaSecurity) ->
     if beside:
         section.fail(beside[0], f"says nothing to security.protocol {found.protocol}. Change one of them.")
     return found
+
+
+def _unquoted(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
 
 
 def _quoted(text: str | None) -> str:

@@ -312,6 +312,13 @@ class TableSpec:
         """Whether one stored row of each key is what queries show, so that the others may go."""
         return self.upsert is not None and not self.upsert.folds
 
+    def holds_several(self, half: Half) -> bool:
+        """Whether one message of the stream, or one record of the OFFLINE half's input, may become several rows."""
+        config, stream = self.ingestion.get(half), self.stream if half is Half.REALTIME else None
+        is_unnested = config is not None and config.complex_types is not None and bool(config.complex_types.unnest)
+        of_stream = stream is not None and (stream.records is not Records.ONE or isinstance(stream.codec, CsvFormat))
+        return is_unnested or of_stream
+
     @property
     def column_order(self) -> tuple[str, ...]:
         """The columns in the order in which a DDL names them; a schema keeps the time column in a list of its own."""

@@ -69,7 +69,7 @@ class Decoder:
         self._unnester = _unnester(spec, half)
         plain = message is MessageFormat.RECORD and self._transforms is None and self._unnester is None
         self._is_plain = plain and not spec.ignores_case
-        self._is_single = self._records is Records.ONE and self._codec is None and self._unnester is None
+        self._is_single = self.is_of_json and not spec.holds_several(half)
         is_short = self._is_plain and self._is_single and not has_fields and not self._compared
         self._plain_records = PlainRecords(spec, self._fields) if is_short else None
 

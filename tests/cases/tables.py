@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from hybrid.creation import lay_halves
 from hybrid.ingest.loop import IngestReport, ingest_until_caught_up
 from hybrid.ingest.replay import ReplayReport, replay_rejected
-from hybrid.ingest.reset import ResetReport, reset_stream
+from hybrid.ingest.reset import ResetReport, reset_stream, resolve_reset
 from hybrid.jvm.topics import Record, produce
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
@@ -157,10 +157,10 @@ class LiveTable:
         )  # fmt: skip
         return run_job(self.bench, self.spec, self.layout, job, **options)
 
-    def reset(self, to: str, **options: bool) -> ResetReport:
-        """Has the stream read on from a place."""
-        place = parse_place(to, self.spec.stream.topic, self.now, "--to")
-        return reset_stream(self.bench, self.spec, self.layout, place, **options)
+    def reset(self, to: str, *, dry_run: bool = False) -> ResetReport:
+        """Has the stream read on from a place, whatever that costs now."""
+        told = resolve_reset(self.spec, self.layout, parse_place(to, self.spec.stream.topic, self.now, "--to"))
+        return told if dry_run else reset_stream(self.bench, self.spec, self.layout, told)
 
     # What is there
 

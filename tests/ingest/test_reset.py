@@ -4,18 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from hybrid.errors import UsageError
+from hybrid.errors import ConflictError, StreamError, UsageError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.reset import _report, plan_reset
+from hybrid.ingest.reset import ResetReport, _report, plan_accepted, plan_reset
 from hybrid.ingest.stream import TopicView
-from hybrid.spec.connectors import KafkaStart, StartKind
+from hybrid.spec.connectors import StartKind
 from hybrid.spec.offset_place import parse_place
-from hybrid.spec.table_config import ARRIVED, Partial, StreamConfig, UpsertConfig
+from hybrid.spec.table_config import ARRIVED, Half, Partial, StreamConfig, UpsertConfig
 from hybrid.table.boundary import current_keys, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.replays import replay_key
 from hybrid.table.state import Act, RealtimeState
 from tests.query.halves import orders_spec
+from tests.table.test_decode import table
 
 ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
 STREAM = StreamConfig("orders", "localhost:9092")
@@ -65,6 +66,8 @@ def test_of_another_topic_every_partition_gets_one_also_those_that_are_gone():
     found = counts(state(4, 7, 5), view([2, 0], [9, 3], "id-2"), {0: 2, 1: 3})
     assert found == {0: (1, 2, 2, 0, 0), 1: (1, 3, 0, 3, 0), 2: (1, 0, 0, 0, 0)}
     assert counts(state(4, 4), view([0, 0], [9, 9], "id-2"), {0: 4})[1] == (1, 0, 0, 0, 0), "from its beginning"
+    found = counts(state(4, 4), view([0, 7], [9, 9], "id-2"), {0: 4})
+    assert found[1] == (1, 7, 7, 0, 0), "which is the first offset that Kafka holds: ingestion would stop at 0"
 
 
 def test_what_is_read_after_a_reset_is_of_the_newest_epoch():
@@ -83,15 +86,17 @@ def test_what_becomes_of_rows_that_are_read_again():
     grows = "4 offsets are read again, and their rows are folded once more: sums and lists grow"
     for upsert, expected in (
         (None, "4 offsets are read again, and their rows stand twice then"),
-        (one, "4 offsets are read again"),
+        (one, "4 offsets are read again, and what backfills have updated or deleted of their rows is as it was"),
         (dedup, "4 offsets are read again"),
         (replace(one, partial=Partial()), grows),
         (several, grows),
     ):
         spec = replace(orders_spec(upsert=upsert is not None), upsert=upsert)
-        place = KafkaStart(StartKind.EARLIEST)
-        report = _report(spec, STREAM, state(4), view([0], [9]), place)
+        report = _report(spec, STREAM, state(4), view([0], [9]), {0: 0})
         assert report.sentence.split("; ")[1] == f"{expected}."
+    spec = replace(orders_spec(upsert=True), upsert=one, halves=frozenset({Half.REALTIME}))
+    report = _report(spec, STREAM, state(4), view([0], [9]), {0: 0})
+    assert report.sentence.endswith("; 4 offsets are read again."), "nothing was corrected without OFFLINE"
 
 
 @pytest.mark.parametrize(
@@ -120,3 +125,71 @@ def test_offsets_by_partition():
 def test_what_is_no_place(text):
     with pytest.raises(UsageError, match="--to: "):
         parse_place(text, "orders", NOW, "--to")
+
+
+SPEC = replace(table({"name": "STRING"}), stream=STREAM)
+
+
+def told(known, seen, to, **more):
+    """What a person was told of a reset, as it comes back from them."""
+    found = plan_reset(STREAM, known, seen, to)
+    sums = [sum(getattr(one, name) for one in found) for name in ("lost", "skipped", "again")]
+    report = ResetReport("t", "orders", seen.topic_id, seen.topic_id != "id-1", found, *sums, None, "", True)
+    return ResetReport.from_json({**report.to_json(), **more})
+
+
+def done(known, seen, accepted):
+    found = plan_accepted(SPEC, known, seen, accepted)
+    return [(one.partition, one.position, one.to) for one in found.partitions]
+
+
+def test_the_offsets_that_were_accepted_are_taken_though_more_has_come():
+    latest = told(state(4), view([0], [9]), {0: 9})
+    assert done(state(4), view([0], [20]), latest) == [(0, 4, 9)]
+    assert done(state(7), view([0], [20]), latest) == [(0, 7, 9)], "less is skipped than was accepted"
+    assert done(state(9), view([0], [20]), latest) == [], "it has come there by itself"
+    reset = state(4, others={KEY._replace(epoch=1): 9})
+    assert done(reset, view([0], [20]), latest) == [], "told twice it is done once"
+    gone = told(state(4, 7), view([0], [9], "id-2"), {0: 0})
+    assert done(state(4, 7), view([0], [12], "id-2"), gone) == [(0, 4, 0), (1, 7, 0)]
+
+
+@pytest.mark.parametrize(
+    ("known", "seen"),
+    [
+        (state(4), view([0], [9], "id-2")),
+        (state(6), view([0], [9])),
+        (state(4, others={KEY._replace(epoch=1): 3}), view([0], [9])),
+        (state(1), view([2], [9])),
+    ],
+    ids=["recreated", "read on", "reset by somebody else", "truncated and expired"],
+)
+def test_a_reset_that_costs_more_than_was_accepted_is_refused(known, seen):
+    accepted = told(state(4), view([0], [9]), {0: 2})
+    with pytest.raises(ConflictError, match=r"not as it was when its reset was accepted. Now: .*Nothing was changed"):
+        done(known, seen, accepted)
+
+
+def test_partitions_that_nobody_was_told_of_and_offsets_that_are_gone():
+    accepted = told(state(4), view([0], [9], "id-2"), {0: 9})
+    with pytest.raises(ConflictError, match="not as it was"):
+        done(state(4), view([0, 0], [9, 9], "id-2"), accepted)
+    accepted = told(state(4), view([6], [9]), {0: 6})
+    with pytest.raises(StreamError, match="Kafka holds offsets 8 to 9 of partition 0 of topic 'orders', and not 6"):
+        done(state(4), view([8], [9]), accepted)
+    accepted = told(state(4), view([0], [9]), {0: 9}, table="other")
+    with pytest.raises(ConflictError, match="not as it was"):
+        done(state(4), view([0], [9]), accepted)
+
+
+@pytest.mark.parametrize("value", [{}, {"partitions": 1}, {"partitions": [{}]}, {"partitions": []}, {"x": 1}])
+def test_what_is_no_report_is_not_accepted(value):
+    with pytest.raises(UsageError, match="'accepted' is not what a dry run of a reset has told"):
+        ResetReport.from_json(value)
+
+
+def test_numbers_of_a_report_are_numbers():
+    report = told(state(4), view([0], [9]), {0: 9}).to_json()
+    for wrong in ("9", None, True, 1.5):
+        with pytest.raises(UsageError):
+            ResetReport.from_json({**report, "partitions": [{**report["partitions"][0], "to": wrong}]})

@@ -34,6 +34,50 @@ def test_both_spellings_say_the_same():
     assert java_keys(Section(dict(JAVA), "r.json")) == set(JAVA)
 
 
+MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+@pytest.mark.parametrize(
+    ("options", "login"),
+    [
+        ("username='ada' password='se;cret';", ("ada", "se;cret")),
+        ("password='a\"b' username=\"it's\";", ("it's", 'a"b')),
+        ("username = ada\n  password = s3-cret_", ("ada", "s3-cret_")),
+        (r"""username="a\\b" password='it\'s';""", ("a\\b", "it's")),
+        ('username="x password=y" password="" ;', ("x password=y", "")),
+        ('username="é" password="${VAR}/+=";', ("é", "${VAR}/+=")),
+    ],
+)
+def test_logins_in_jaas(options, login):
+    found = java(**{"sasl.jaas.config": f"{MODULE} {options}"})
+    assert (found.username, found.password) == login
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        'username="ada" password="secret" user_alice="x password=y";',
+        'username="ada" password="secret" tokenauth="true";',
+        'username="ada" password="secret" password="secret";',
+        'password="secret" password="secret";',
+        'username="ada" password="secret"; username="bob";',
+        'username="ada" password="secret',
+        "username='ada' password='secret\";",
+        'username="ada"password="secret";',
+        'username="ada" password=sec=ret;',
+        'username="ada" password="sec\nret";',
+        'username="ada" password="sec\\nret";',
+        'username="ada" xpassword="secret";',
+        'username="ada";',
+        'username="ada" password=;',
+    ],
+)
+def test_a_login_that_java_would_read_otherwise_is_refused(options):
+    with pytest.raises(SpecError, match=r"sasl.jaas.config: cannot be read: a login module with a username") as caught:
+        java(**{"sasl.jaas.config": f"{MODULE} {options}"})
+    assert "secret" not in f"{caught.value} {caught.value.hint}"
+
+
 def test_each_client_is_told_in_its_words():
     told = EXPECTED.for_java()
     assert told["sasl.jaas.config"] == JAAS and told["ssl.truststore.type"] == "PEM"

@@ -144,3 +144,13 @@ def test_a_named_type_may_come_again():
     fields.append({"name": "c", "type": {"type": "array", "items": "n.point"}})
     made = AvroMessages(json.dumps({"type": "record", "name": "r", "fields": fields}))
     assert made.check() is None and AVRO.check() is None
+
+
+def test_a_hostile_message_of_csv_takes_no_longer_than_its_bytes():
+    """Each of these took hours or minutes: a look at all the line for each of its cells."""
+    names = ",".join(f"c{number}" for number in range(300_000)).encode()
+    assert "no row of CSV" in reasons(Decoder(with_codec(CsvFormat(), {"id": "INT"})).decode_all(names, 1))[0]
+    assert "names column 'c7' twice" in reasons(records_of(names + b",c7", CsvFormat()))[0]
+    made = with_codec(CsvFormat(columns=("id", "ts")), {"id": "INT"})
+    for cells in (b'"a" ,' * 300_000, b'"a",' + b"b," * 300_000):
+        assert reasons(Decoder(made).decode_all(cells + b"\r\n", 1))[0].startswith("The row has 30000")

@@ -34,6 +34,8 @@ _TOLD, _NAMED = "_hy_told", "_hy_named"
 _UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError, DataError)
 # What fits of an object, and whether that tells all that the condition reads; None: it has nothing of it.
 Row = tuple[dict[str, Any], bool | None]
+# What cannot be read: it may hold anything, whatever is told beside it.
+_UNREAD: Row = ({}, False)
 
 
 def condemned(scene: Scene, rows: DataFrame) -> DataFrame:
@@ -80,7 +82,7 @@ def _read_batch(batch: pa.RecordBatch, spec: TableSpec, reader: MessageReader) -
     rows: list[tuple[object, ...]] = []
     for raw, value, now_ms in zip(*(column.to_pylist() for column in batch.columns), strict=True):
         named = reader.names(value)
-        for record, told in reader.records(value, now_ms) or [({}, None)]:
+        for record, told in reader.records(value, now_ms):
             rows.append((raw, told, named, *(record.get(name) for name in names)))
     return record_batch(schema, rows)
 
@@ -100,16 +102,16 @@ class MessageReader:
         return self._words is not None and self._words.search(payload) is not None
 
     def records(self, payload: bytes, now_ms: int | None) -> list[Row]:
-        """What each object in a message tells."""
+        """What each object in a message tells, at least one; a part that cannot be read tells nothing."""
         message = unpack(payload)
         if not self._decoder.is_of_json or message.key is not None or message.headers:
             found = self._decoder.documents(message.value, message)
-            return [self._row(one, now_ms) for one in found if not isinstance(one, Rejected)]
+            return [_UNREAD if isinstance(one, Rejected) else self._row(one, now_ms) for one in found]
         try:
             document = parse_json(str(payload, "utf-8"))
         except (ValueError, RecursionError):
-            return []
-        return [self._row(one, now_ms) for one in _objects(document, _DEPTH_MAX)]
+            return [_UNREAD]
+        return [self._row(one, now_ms) for one in _objects(document, _DEPTH_MAX)] or [_UNREAD]
 
     def _row(self, record: Mapping[str, object], now_ms: int | None) -> Row:
         named = self._decoder.named(record)

@@ -1,0 +1,75 @@
+"""A reset of a stream that a pause holds: where the pause holds it meanwhile, whatever dies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import hybrid
+from hybrid.connectors import TableConnectors
+from hybrid.ingest import reset
+from hybrid.ingest.reset import ResetPartition, ResetReport
+from hybrid.spec.connectors import Connector, KafkaInput
+from hybrid.spec.table_config import StreamConfig
+from tests.table.test_decode import table
+
+STREAM = StreamConfig("t", "b", connector="live")
+SPEC = replace(table({"name": "STRING"}), stream=STREAM, connectors=(Connector("live", KafkaInput("b", ("t",))),))
+TOLD = ResetReport("t", "t", "id", False, (), 0, 0, 0, None, "As told.", True)
+
+
+class Died(Exception):
+    pass
+
+
+class Stream:
+    """A connector whose resets do not reach Kafka: they say where a pause held it at the commit."""
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = hybrid.connect(home)
+        vars(self.home)["bench"] = None
+        made: Any = SimpleNamespace(spec=SPEC, layout=None)
+        self.connectors, self.at_commit, self.dies = TableConnectors(self.home, made), None, False
+        monkeypatch.setattr(reset, "reset_stream", self._reset)
+
+    def reset(self, **positions: tuple[int, int]) -> None:
+        """`p0=(position, to)`."""
+        found = [ResetPartition(int(name[1:]), 1, *pair, 0, 0, 0) for name, pair in positions.items()]
+        self.connectors.reset("earliest", accept=replace(TOLD, partitions=tuple(found)))
+
+    def _reset(self, _bench: object, _spec: object, _layout: object, told: ResetReport, **how: Any) -> ResetReport:
+        report = replace(told, dry_run=False)
+        how["holding"](report)
+        self.at_commit = self.connectors.stop_at()
+        if self.dies:
+            raise Died
+        return replace(report, version=7)
+
+
+@pytest.fixture
+def stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stream:
+    return Stream(tmp_path, monkeypatch)
+
+
+def test_a_paused_stream_lets_nothing_through_while_it_is_reset(stream: Stream) -> None:
+    stream.home.catalog.connectors.pause("t", "live", {0: 4, 1: 6, 2: 8})
+    stream.reset(p0=(4, 9), p1=(6, 2), p3=(0, 5))
+    assert stream.at_commit == {0: 4, 1: 2, 2: 8, 3: 0}, "neither before the commit nor after it is there a row to read"
+    assert stream.connectors.stop_at() == {0: 9, 1: 2, 2: 8, 3: 5}
+
+
+def test_nor_when_the_reset_dies(stream: Stream) -> None:
+    stream.home.catalog.connectors.pause("t", "live", {0: 4})
+    stream.dies = True
+    with pytest.raises(Died):
+        stream.reset(p0=(4, 9))
+    assert stream.connectors.stop_at() == {0: 4}
+
+
+def test_a_stream_that_goes_on_is_not_held(stream: Stream) -> None:
+    stream.reset(p0=(4, 9))
+    assert stream.at_commit is None and stream.connectors.stop_at() is None
