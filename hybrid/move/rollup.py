@@ -45,7 +45,8 @@ def rolled_up(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFra
     last = F.max(F.struct(*(quoted(name) for name in (*columns.ARRIVAL, columns.OP, columns.TIME)))).alias(_LAST)
     same = [*keys, *([columns.CONNECTOR, columns.EPOCH] if spec.by_flows else [])]
     combined = (_combined(field, aggregation).alias(field.name) for field, aggregation in metrics)
-    grouped = rows.groupBy(*(quoted(name) for name in same)).agg(last, *combined)
+    lost = (_not_counted(field).alias(_lost(field)) for field, how in metrics if how is Aggregation.AVG)
+    grouped = rows.groupBy(*(quoted(name) for name in same)).agg(last, *combined, *lost)
     hidden = (F.col(_LAST)[name].alias(name) for name in (*columns.ARRIVAL, columns.OP, columns.TIME))
     averaged = (
         _average(field).alias(field.name) if how is Aggregation.AVG else quoted(field.name) for field, how in metrics
@@ -77,12 +78,10 @@ def _combined(field: FieldSpec, aggregation: Aggregation) -> Column:
     match aggregation:
         case Aggregation.MIN:
             return F.min(value)
-        case Aggregation.MAX:
+        case Aggregation.MAX | Aggregation.AVG:  # an average is worked out afterwards; it is this where nothing counts
             return F.max(value)
         case Aggregation.COUNT:
             return F.count(value).cast(field.spark_type)
-        case Aggregation.AVG:
-            return _all_counted(field, value)
         case Aggregation.SUM:
             return _sum(field, value)
 
@@ -108,14 +107,16 @@ def _sum(field: FieldSpec, value: Column) -> Column:
     return F.when(F.coalesce(fits, F.lit(True)), total.cast(field.spark_type)).otherwise(raised)
 
 
-def _all_counted(field: FieldSpec, value: Column) -> Column:
-    """What stands for the average of no value. A value that its own row does not count would be in no average."""
+def _lost(field: FieldSpec) -> str:
+    return f"_hy_lost_{field.name}"
+
+
+def _not_counted(field: FieldSpec) -> Column:
+    """Whether a group has a value that its own row does not count: it would be in no average."""
     from pyspark.sql import functions as F
 
-    counted = F.coalesce(quoted(kept_for_average(field.name)[1]), F.lit(0)) > 0
-    lost = F.count_if(value.isNotNull() & (value != F.lit(field.default_null)) & ~counted) > 0
-    told = F.raise_error(F.lit(f"the average of '{field.name}' {_NOT_COUNTED}"))
-    return F.when(lost, told.cast(field.spark_type)).otherwise(F.max(value))
+    value, counted = quoted(field.name), F.coalesce(quoted(kept_for_average(field.name)[1]), F.lit(0)) > 0
+    return F.count_if(value.isNotNull() & (value != F.lit(field.default_null)) & ~counted) > 0
 
 
 def _average(field: FieldSpec) -> Column:
@@ -124,4 +125,6 @@ def _average(field: FieldSpec) -> Column:
 
     total, count = (quoted(name) for name in kept_for_average(field.name))
     kind = field.spark_type if field.data_type is DataType.BIG_DECIMAL else "double"
-    return F.when(count > 0, total.cast(kind) / count).otherwise(quoted(field.name)).cast(field.spark_type)
+    told = F.raise_error(F.lit(f"the average of '{field.name}' {_NOT_COUNTED}")).cast(kind)
+    found = F.when(quoted(_lost(field)), told).when(count > 0, total.cast(kind) / count).otherwise(quoted(field.name))
+    return found.cast(field.spark_type)

@@ -17,7 +17,7 @@ from hybrid.errors import ConflictError, DataError
 from hybrid.lake.log import ADDED, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.move.explicit import Wish, change_boundary
-from hybrid.move.merging.apart import DIVIDED
+from hybrid.move.merging.apart import DIVIDED, HIDDEN
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
@@ -373,7 +373,7 @@ def test_where_rows_are_pushed_a_rounding_hides_nothing_that_was_not_pushed(make
     table.halves.commit_offline([replace(one, segment=f"pushed_{at}") for at, one in enumerate(sales[:36])])
     before = table.sums()
     change_boundary(table.bench, table.spec, table.halves.layout, Wish(35 * HOUR + 1))  # all that was pushed
-    assert table.merge().sentence.endswith(f"12 segments stay as they are: {DIVIDED}.")
+    assert table.merge().sentence.endswith(f"12 segments stay as they are: {HIDDEN}.")
     assert [row["long"] for row in table.rows() if row["ts"] < DAY] == [24]
     assert (table.sums(), table.half().effective_boundary(HOUR).limit_ms) == (before, DAY)
     with pytest.raises(ConflictError, match="covers times before 1970-01-02T00:00:00Z"):
