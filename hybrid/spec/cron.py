@@ -93,13 +93,19 @@ class Cron:
             cron = cls(text.strip(), _rewrite(text.upper().split()))
         except _Wrong as error:
             raise SpecError.at(source, path, f"{text!r} is not a cron expression: {error}. {_LIKE}") from error
-        if cron.next_after(-1) is None:
+        if not cron._surely_comes and cron.next_after(-1) is None:
             raise SpecError.at(source, path, f"{text!r} never comes: there is no such day.")
         return cron
 
+    @property
+    def _surely_comes(self) -> bool:
+        """Whether it comes by its form: only days of the month and years may be such that are never met."""
+        _, _, _, day, *rest = self._plain.split()
+        return day in ("*", "?") and len(rest) == 2
+
     def next_after(self, ms: int) -> int | None:
         """The first time after `ms`, both epoch milliseconds; None when it never comes again."""
-        # Imported here: only tables with a schedule pay for it.
+        # Imported here: a query parses schedules, and asks none when it comes.
         from croniter import CroniterBadDateError, croniter
 
         # Its own limit, 50 years without a match, would lose times that do come: a list of years may have wide gaps.
