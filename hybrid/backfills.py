@@ -25,6 +25,7 @@ from hybrid.replace.lineage import ReplacementEntry, entries_of
 from hybrid.replace.swap import require_offline
 from hybrid.spec.moment import parse_moment
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
+from hybrid.table.boundary import Boundary
 from hybrid.table.plans import Plan
 
 if TYPE_CHECKING:
@@ -89,9 +90,10 @@ class Backfills:
 
         found = self._home.table(table)
         require_offline(found.spec)
-        window = _window(found, change)
+        offline = found.half(Half.OFFLINE).offline
+        window = _window(found.spec, offline.boundary, change)
         request = self._request(found.spec, change, window)
-        require_correctable(found.spec, found.half(Half.OFFLINE).offline, request.kind)
+        require_correctable(found.spec, offline, request.kind)
         with self._home.recorded(found.name, "backfill-plan") as run:
             warnings = found.catch_up()
             halves, late = self._move_first(found, window)
@@ -414,8 +416,7 @@ def _blank(
     )
 
 
-def _window(table: Table, change: Change) -> Window | None:
-    spec, boundary = table.spec, table.half(Half.OFFLINE).offline.boundary
+def _window(spec: TableSpec, boundary: Boundary, change: Change) -> Window | None:
     ends: list[int | None] = []
     for text, option in ((change.start, "--from"), (change.end, "--to")):
         if text is not None and spec.time_field is None:

@@ -95,6 +95,14 @@ class Place:
     def move(self) -> Any:
         return self.here.table("t").move(max_buckets=None)
 
+    def two_moved(self) -> None:
+        """Creates the table in its narrow types, with two rows of the first hour that have moved."""
+        self.here.create_table(self.given(schema_of(NARROW)))
+        for number in (1, 2):
+            self.send(number, 1)
+        self.ingest()
+        self.move()
+
     def rows(self, sql: str, **options: Any) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.here.query(sql, **options).rows]
 
@@ -134,11 +142,7 @@ MORE = "select id, shop, price, seen, tags from t order by id limit 1000"
 
 def test_types_become_wider_while_rows_arrive(place: Place) -> None:
     here = place.here
-    here.create_table(place.given(schema_of(NARROW)))
-    for number in (1, 2):
-        place.send(number, 1)
-    place.ingest()
-    place.move()
+    place.two_moved()
     place.send(3, 9)
     place.send(4, 9, clicks=BIG)
     place.ingest()
@@ -249,11 +253,7 @@ def test_winners_over_keys_that_became_wider(place: Place, monkeypatch: pytest.M
 
 def test_a_correction_from_before_the_change_is_taken_back_after_it(place: Place, tmp_path: Path) -> None:
     here = place.here
-    here.create_table(place.given(schema_of(NARROW)))
-    for number in (1, 2):
-        place.send(number, 1)
-    place.ingest()
-    place.move()
+    place.two_moved()
     first = place.rows("select id, clicks, share from t order by id")
     (segment,) = [one.name for one in here.table("t").segments() if one.half == Half.OFFLINE]
 

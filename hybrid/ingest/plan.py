@@ -47,10 +47,15 @@ def plan_batch(
     return BatchPlan(view.topic_id, tuple(ranges), wanted - sum(piece.end - piece.start for piece in ranges))
 
 
+def is_recreated(stream: StreamConfig, state: RealtimeState, view: TopicView) -> bool:
+    """Whether the topic is another one than the table has read so far."""
+    return state.topic_ids.get(topic_key(stream), view.topic_id) != view.topic_id
+
+
 def check_identity(table: str, stream: StreamConfig, state: RealtimeState, view: TopicView) -> None:
     """StreamError when the topic is not the one the table has read so far."""
-    known = state.topic_ids.get(topic_key(stream))
-    if known is not None and known != view.topic_id:
+    if is_recreated(stream, state, view):
+        known = state.topic_ids[topic_key(stream)]
         raise StreamError(
             f"Topic '{view.topic}' was recreated: table '{table}' has read topic id {known}, "
             f"now it is {view.topic_id}. Ingestion stopped; nothing was skipped and nothing was lost. {_decide(table)}",

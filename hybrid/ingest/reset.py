@@ -33,6 +33,7 @@ from typing import Any
 
 from hybrid.errors import ConflictError, SpecError, StreamError, UsageError
 from hybrid.ingest.batch import stream_of
+from hybrid.ingest.plan import is_recreated
 from hybrid.ingest.stream import TopicView, offsets_at, require_topic
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
@@ -149,8 +150,7 @@ def plan_reset(
     stream: StreamConfig, state: RealtimeState, view: TopicView, to: Mapping[int, int]
 ) -> tuple[ResetPartition, ...]:
     """What a reset to the offsets `to`, by partition, does to each partition that it concerns. Pure."""
-    known = state.topic_ids.get(topic_key(stream))
-    recreated = known is not None and known != view.topic_id
+    recreated = is_recreated(stream, state, view)
     # Of a topic that is another one also those that it no longer has: their numbers may come back.
     old = {key.partition for key in state.offsets if (key.connector, key.topic) == (stream.connector, stream.topic)}
     keys = current_keys(stream, view.ends.keys() | (old if recreated else set()), state.offsets)
@@ -208,8 +208,7 @@ def _report(
 ) -> ResetReport:
     found = plan_reset(stream, state, view, offsets)
     lost, skipped, again = (sum(getattr(one, name) for one in found) for name in ("lost", "skipped", "again"))
-    known = state.topic_ids.get(topic_key(stream))
-    recreated = known is not None and known != view.topic_id
+    recreated = is_recreated(stream, state, view)
     report = ResetReport(
         spec.name, stream.topic, view.topic_id, recreated, found, lost, skipped, again, None, "", dry_run
     )

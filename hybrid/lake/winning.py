@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
+def key_struct(spec: TableSpec) -> Column:
+    """The primary key as one value."""
+    from pyspark.sql import functions as F
+
+    return F.struct(*(quoted(name) for name in spec.schema.primary_key))
+
+
 def order_struct(spec: TableSpec) -> Column:
     """What rows of a key are compared by, as one value. Upsert and dedup tables only."""
     from pyspark.sql import functions as F

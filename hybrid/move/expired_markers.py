@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, read_commit
-from hybrid.lake.winning import beats, order_struct, worst
+from hybrid.lake.winning import beats, key_struct, order_struct, worst
 from hybrid.lake.workbench import Workbench
 from hybrid.move.retention.plan import never_shown
 from hybrid.spec.table_config import Half, TableSpec
@@ -59,7 +59,7 @@ def expired_markers(
     taken = list(_taken_away(base))
     if taken:
         others = others.unionByName(_read(bench, spec, Half.OFFLINE, taken).select(key, order))
-    marked = old.withColumns({_KEY: _struct(spec), _ORDER: order_struct(spec)})
+    marked = old.withColumns({_KEY: key_struct(spec), _ORDER: order_struct(spec)})
     lowest = others.join(marked.select(_KEY).distinct(), _KEY, "left_semi")
     lowest = lowest.groupBy(_KEY).agg(worst(spec, F.col(_ORDER)).alias(_LOW))
     alone = marked.join(lowest, _KEY).where(~beats(spec, F.col(_ORDER), F.col(_LOW)))
@@ -140,10 +140,4 @@ def _read(bench: Workbench, spec: TableSpec, half: Half, paths: Iterable[str]) -
 
 
 def _key(spec: TableSpec) -> Column:
-    return _struct(spec).alias(_KEY)
-
-
-def _struct(spec: TableSpec) -> Column:
-    from pyspark.sql import functions as F
-
-    return F.struct(*(quoted(name) for name in spec.primary_key))
+    return key_struct(spec).alias(_KEY)

@@ -16,6 +16,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.plain import utc
+from hybrid.spec.rounding import rounded_down
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import covered_until, end_of_step
@@ -88,7 +89,7 @@ def decide(spec: TableSpec, offline: HalfSnapshot, wish: Wish) -> Decision:
     if offline.last_ms is None:
         raise NotFoundError(f"Table '{spec.name}' has no offline rows, so there is no last offline time to set.")
     last_ms = covered_until(boundary, offline.last_ms) or 0
-    return _set(spec, boundary, offline.last_ms, last_ms // boundary.step_ms * boundary.step_ms)
+    return _set(spec, boundary, offline.last_ms, rounded_down(last_ms, boundary.step_ms))
 
 
 def _set(spec: TableSpec, boundary: Boundary, last_ms: int | None, limit_ms: int) -> Decision:

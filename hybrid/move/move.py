@@ -122,9 +122,8 @@ def _attempt(
     # After the halves: columns of rows that are there are in the definition by then.
     spec = definition()
     config = move_config(spec)
-    refuse_rolled_otherwise(
-        spec.name, offline.offline.rolled, [config]
-    )  # a merge with settings of before may have come
+    # A merge with settings of before may have come.
+    refuse_rolled_otherwise(spec.name, offline.offline.rolled, [config])
     before, now_ms = offline.offline.boundary, bench.now_ms()
     files = [file for file in realtime.files if file.segment not in columns.bookkeeping(spec.name)]
     if not files:

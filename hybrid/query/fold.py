@@ -47,15 +47,11 @@ class Words:
     united: Callable[[str], str]
 
 
-def _last_of_duckdb(value: str, place: str) -> str:
-    return f"arg_max({value}, {place})"
-
-
 # Sums of floats go by the order of their parts, or the same rows could give another answer the next time.
 DUCKDB = Words(
     identifier,
     duckdb_type,
-    last=_last_of_duckdb,
+    last=lambda value, place: f"arg_max({value}, {place})",
     at_last=lambda value, place: f"arg_max_null({value}, {place})",
     first=lambda value, place: f"arg_min({value}, {place})",
     listed=lambda value, place: f"list({value} ORDER BY {place}) FILTER ({value} IS NOT NULL)",

@@ -17,7 +17,7 @@ from hybrid.lake.log import DataFile, HalfSnapshot
 from hybrid.lake.plans import rows_folder
 from hybrid.query.asof import AS_OF_OPTION, AsOf, LaterRows, PastTable, refuse_missing
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
-from hybrid.query.revision import PinnedHalves, Revision, TableRevision, pin_halves
+from hybrid.query.revision import PinnedHalves, Revision, TableRevision, all_grown, pin_halves
 from hybrid.query.scan import Scan, relation_sql
 from hybrid.query.staged import as_planned, find_staged
 from hybrid.query.tail import Tail, TailSource
@@ -102,8 +102,7 @@ class PinnedTable:
     @property
     def grown(self) -> frozenset[str] | None:
         """As `PinnedHalves.grown`, the tail's rows included."""
-        found = [one for one in (self.halves.grown, self.later.grown) if one is not None]
-        return frozenset().union(*found) if found else None
+        return all_grown((self.halves.grown, self.later.grown))
 
     @property
     def may_hold_deletes(self) -> bool:

@@ -7,7 +7,7 @@ harmless, because the boundary says which of its rows count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -40,8 +40,13 @@ class PinnedHalves:
     @property
     def grown(self) -> frozenset[str] | None:
         """The columns that rows may lack; None when all files hold all columns, each in one type."""
-        found = [half.grown for half in (self.offline, self.realtime) if half is not None and half.grown is not None]
-        return frozenset().union(*found) if found else None
+        return all_grown(half.grown for half in (self.offline, self.realtime) if half is not None)
+
+
+def all_grown(found: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+    """The columns that rows of several parts may lack; None where each of them is None."""
+    known = [one for one in found if one is not None]
+    return frozenset().union(*known) if known else None
 
 
 @dataclass(frozen=True)

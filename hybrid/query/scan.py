@@ -71,7 +71,8 @@ def winners_sql(spec: TableSpec, last: str = "") -> str:
     """The QUALIFY that keeps the winner of each key; nothing where all rows stay. `last` decides between equal rows."""
     if not spec.picks_winners:
         return ""
-    return f" QUALIFY row_number() OVER (PARTITION BY {_key_sql(spec)} ORDER BY {_order_sql(spec)}{last}) = 1"
+    order = winners_first_sql(spec, identifier)
+    return f" QUALIFY row_number() OVER (PARTITION BY {_key_sql(spec)} ORDER BY {order}{last}) = 1"
 
 
 def relation_sql(scan: Scan) -> str:
@@ -195,10 +196,6 @@ def _virtual_sql(name: str) -> str:
 
 def _key_sql(spec: TableSpec) -> str:
     return ", ".join(identifier(name) for name in spec.primary_key)
-
-
-def _order_sql(spec: TableSpec) -> str:
-    return winners_first_sql(spec, identifier)
 
 
 def _not_deleted() -> str:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.lake.layout import quoted
-from hybrid.lake.winning import best_by
+from hybrid.lake.winning import best_by, key_struct, order_struct
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.types import DataType
 from hybrid.spec.values import shortest_float
 from hybrid.table import columns
-from hybrid.table.liveness import winning_order
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -179,24 +178,17 @@ def latest(spec: TableSpec, rows: DataFrame, group: str) -> DataFrame:
     from pyspark.sql import functions as F
 
     picked = F.struct(F.struct(*_user(spec)).alias("row"), F.col(columns.OP).alias("op"))
-    best = rows.groupBy(group, key_struct(spec).alias(_KEY)).agg(
-        best_by(spec, picked, F.struct(*order_columns(spec))).alias("best")
-    )
+    best = rows.groupBy(group, key_struct(spec).alias(_KEY)).agg(best_by(spec, picked, order_of(spec)).alias("best"))
     return best.where(F.col("best.op") == columns.OP_ROW).select(group, _KEY, F.col("best.row").alias("row"))
 
 
-def order_columns(spec: TableSpec) -> list[Column]:
+def order_of(spec: TableSpec) -> Column:
     """By what the winning row of a key is greatest, or least; where none wins, by time and arrival."""
-    order: Sequence[str] = winning_order(spec) if spec.picks_winners else (columns.TIME, *columns.ARRIVAL)
-    # Each once: where rows are compared by their arrival it stands twice, and no file holds two columns of one name.
-    return [quoted(name) for name in dict.fromkeys(order)]
-
-
-def key_struct(spec: TableSpec) -> Column:
-    """The primary key as one value."""
     from pyspark.sql import functions as F
 
-    return F.struct(*(quoted(name) for name in spec.schema.primary_key))
+    if spec.picks_winners:
+        return order_struct(spec)
+    return F.struct(*(quoted(name) for name in (columns.TIME, *columns.ARRIVAL)))
 
 
 def _user(spec: TableSpec) -> list[Column]:

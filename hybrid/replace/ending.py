@@ -22,11 +22,11 @@ from hybrid.replace.diff import Difference, difference
 from hybrid.replace.lineage import entries_of, lineage_of
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.opening import closed
-from hybrid.replace.plan import refuse_unmoved, stage_markers, warn_ignored
+from hybrid.replace.plan import refuse_unmoved, stage_markers, warn_unseen
 from hybrid.replace.pushing import user_columns
 from hybrid.replace.report import JobReport, report_of, sentence_of_job, shown
 from hybrid.replace.swap import NOT_YET, Arrival, Swap, commit_swap, newest_rows
-from hybrid.replace.taken_places import hidden_by_earlier, in_taken_places
+from hybrid.replace.taken_places import in_taken_places
 from hybrid.replace.targets import Target
 from hybrid.spec.expectations import ExpectationKind
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
@@ -122,14 +122,13 @@ class _End:
 
         fresh = placed(NOT_YET)
         realtime = open_half(self.layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
-        warnings = hidden_by_earlier(bench, spec, base, realtime, old, fresh)
+        warnings = warn_unseen(bench, spec, base, realtime, old, fresh)
         markers = stage_markers(bench, spec, before, fresh, self.folder) if old else None
         after = fresh if markers is None else fresh.unionByName(markers)
         refuse_reviving(bench, spec, base, old)
         refuse_swallowing(bench, spec, self.layout, base, old, after)
         found = difference(spec, before, after)
         results = self._checked(found)
-        warnings += warn_ignored(bench, spec, base, realtime, old, fresh)
         names = (old, self._written(markers))
         sentence = sentence_of_job(*names, found, dry_run=False)
 
@@ -144,7 +143,7 @@ class _End:
             "act": self.entry.id,
             "version": version,
             "expectations": results,
-            "warnings": tuple(warnings),
+            "warnings": warnings,
         }
         return report_of(spec.name, names, found, sentence, **told)
 

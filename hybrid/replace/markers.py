@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import physical_columns, quoted
-from hybrid.lake.winning import best_by
-from hybrid.replace.diff import key_struct, order_columns
+from hybrid.lake.winning import best_by, key_struct
+from hybrid.replace.diff import order_of
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 
@@ -36,7 +36,7 @@ def removed_winners(spec: TableSpec, before: DataFrame, after: DataFrame) -> Dat
     names = [name for name, _ in physical_columns(spec, Half.OFFLINE)]
     stored = F.struct(*(quoted(name) for name in names)).alias(_ROW)
     latest = (
-        before.select(key_struct(spec).alias(_KEY), F.struct(*order_columns(spec)).alias("_hy_order"), stored)
+        before.select(key_struct(spec).alias(_KEY), order_of(spec).alias("_hy_order"), stored)
         .groupBy(_KEY)
         .agg(best_by(spec, F.col(_ROW), F.col("_hy_order")).alias(_ROW))
     )

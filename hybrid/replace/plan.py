@@ -101,14 +101,11 @@ def plan_job(
     to = tuple(target.name for target in targets if target.rows or target.name in marked)
     kept = tuple(name for name in gone.covered if name in marked)
     found = difference(spec, before, rows(NOT_YET))
-    fresh_rows = fresh(NOT_YET)
-    warnings = hidden_by_earlier(bench, spec, base, realtime, gone.replaced, fresh_rows)
-    ignored = warn_ignored(bench, spec, base, realtime, gone.replaced, fresh_rows)
-    told = (*warnings, *ignored)
-    return JobPlan(base, gone.replaced, (*to, *kept), found, rows, holds, stretch is not None, told)
+    warnings = warn_unseen(bench, spec, base, realtime, gone.replaced, fresh(NOT_YET))
+    return JobPlan(base, gone.replaced, (*to, *kept), found, rows, holds, stretch is not None, warnings)
 
 
-def warn_ignored(
+def warn_unseen(
     bench: Workbench,
     spec: TableSpec,
     base: HalfSnapshot,
@@ -116,9 +113,12 @@ def warn_ignored(
     replaced: Sequence[str],
     fresh: DataFrame,
 ) -> tuple[str, ...]:
-    """What a table that folds ignores of the rows `fresh` (NOT_YET), which come in the place of segments, in words."""
+    """What of the rows `fresh` (NOT_YET), which come in the place of segments, is not seen, in words.
+
+    On a dedup table keys whose first row is another one; on one that folds, rows that are ignored.
+    """
     if not spec.folds:
-        return ()
+        return hidden_by_earlier(bench, spec, base, realtime, replaced, fresh)
     others = rows_that_stay(bench, spec, base, realtime, replaced, compared(spec))
     return ignored_warnings(spec, fresh, others, replacement_topic(NOT_YET.act_number))
 

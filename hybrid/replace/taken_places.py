@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot
-from hybrid.lake.winning import beats, best, best_by, order_struct
+from hybrid.lake.winning import beats, best, best_by, key_struct, order_struct
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import counted
-from hybrid.replace.diff import key_struct
 from hybrid.replace.ignored import compared
 from hybrid.replace.swap import rows_that_stay
 from hybrid.spec.table_config import Half, TableSpec
@@ -104,12 +103,12 @@ def hidden_by_earlier(
     realtime: HalfSnapshot | None,
     replaced: Sequence[str],
     after: DataFrame,
-) -> list[str]:
+) -> tuple[str, ...]:
     """On a dedup table a warning of the keys whose row in `after` is not seen: another one arrived before it."""
     from pyspark.sql import functions as F
 
     if not first_wins(spec):
-        return []
+        return ()
     key, order = key_struct(spec).alias(_KEY), order_struct(spec).alias(_ORDER)
     others = rows_that_stay(bench, spec, base, realtime, replaced, (key, order))
     rows = after.where(quoted(columns.OP) == columns.OP_ROW).select(key, order)
@@ -117,8 +116,8 @@ def hidden_by_earlier(
     first = others.groupBy(_KEY).agg(best(spec, F.col(_ORDER)).alias(_FIRST))
     count = mine.join(first, _KEY).where(beats(spec, F.col(_FIRST), F.col(_ORDER))).count()
     if not count:
-        return []
-    return [
+        return ()
+    return (
         f"{counted(count, 'key')} of the input will not show what the input says: another row of the key arrived "
-        "first, and that one is seen (dedupConfig)."
-    ]
+        "first, and that one is seen (dedupConfig).",
+    )

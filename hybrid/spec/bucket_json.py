@@ -38,8 +38,8 @@ class TableRows:
 
 def parse_move(section: Section, rows: TableRows) -> MoveConfig:
     """The settings of the realtime-to-offline task."""
-    rolls_up = section.has("mergeType") and section.text("mergeType").lower() == MergeType.ROLLUP
-    found = parse_buckets(section, rows, parse_aggregations(section, rows.schema) if rolls_up else {})
+    given = parse_aggregations(section, rows.schema) if _rolls_up(section) else {}
+    found = parse_buckets(section, rows, given)
     return MoveConfig(**vars(found), schedule=parse_schedule(section))
 
 
@@ -65,8 +65,12 @@ def move_warnings(section: Section) -> Iterator[str]:
     """One warning for each key that has no effect."""
     rest = {key: value for key, value in section.doc.items() if not key.endswith(AGGREGATION_SUFFIX)}
     yield from Section(rest, section.source, section.path).unknown(_MOVE_KEYS)
-    rolls_up = section.has("mergeType") and section.text("mergeType").lower() == MergeType.ROLLUP
-    yield from (_no_effect(section, key) for key in section.doc if key not in rest and not rolls_up)
+    if not _rolls_up(section):
+        yield from (_no_effect(section, key) for key in section.doc if key not in rest)
+
+
+def _rolls_up(section: Section) -> bool:
+    return section.has("mergeType") and section.text("mergeType").lower() == MergeType.ROLLUP
 
 
 def _no_effect(section: Section, key: str) -> str:

@@ -23,7 +23,7 @@ _KEYS = {
 
 def parse_dedup(section: Section, schema: Schema) -> UpsertConfig | None:
     """The order in which the first row wins, or None for a table without dedup."""
-    if not section.doc or not section.boolean("dedupEnabled", default=True):
+    if not _is_on(section):
         return None
     if not schema.primary_key:
         hint = f'Add "primaryKeyColumns": [...] to the schema {schema.name}.'
@@ -51,8 +51,12 @@ def refuse_not_first(
 
 def dedup_warnings(section: Section) -> Iterator[str]:
     """One warning for each key that has no effect. What is off says nothing."""
-    if not section.doc or not section.boolean("dedupEnabled", default=True):
+    if not _is_on(section):
         return
     yield from section.unknown(_KEYS)
     if read_ttl(section, METADATA_TTL):
         yield metadata_warning(section, "a second row of a key is never seen")
+
+
+def _is_on(section: Section) -> bool:
+    return bool(section.doc) and section.boolean("dedupEnabled", default=True)

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hybrid.spec.rounding import rounded_down
 from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import INFINITE, Boundary, Offsets, PartitionKey
 
@@ -85,7 +86,7 @@ def covered_until(boundary: Boundary, last_ms: int | None) -> int | None:
     if last_ms is None:
         return None
     # A stretch that T has not passed is not there as a whole.
-    whole_ms = (last_ms + 1) // boundary.step_ms * boundary.step_ms
+    whole_ms = rounded_down(last_ms + 1, boundary.step_ms)
     if boundary.time_ms is None:
         return whole_ms
     return max(whole_ms, min(boundary.time_ms, end_of_step(last_ms, boundary)))

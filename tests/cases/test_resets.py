@@ -9,7 +9,7 @@ from hybrid.query.engine import QueryOptions, run
 from hybrid.spec.table_config import Half
 from hybrid.table.columns import EPOCH
 from tests.cases.tables import HOUR, _Source
-from tests.cases.test_streams import admin_of, recreate_topic, rows
+from tests.cases.test_streams import admin_of, on_another_topic, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -19,11 +19,7 @@ def frontier(table):
 
 
 def test_a_recreated_topic_is_read_on_by_a_decision_and_moves_take_both_epochs(new_table):
-    table = new_table()
-    table.produce(*rows(1, 2))
-    table.ingest()
-    recreate_topic(table)
-    table.produce(*rows(11, 12, 13))
+    table = on_another_topic(new_table)
     with pytest.raises(StreamError, match="Decide where it goes on: hybrid connector reset t --to earliest"):
         table.ingest()
     version = table.half(Half.REALTIME).version

@@ -10,6 +10,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, texts
 from hybrid.move.segments import Aged
 from hybrid.plain import epoch_ms
+from hybrid.spec.rounding import rounded_down
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.lineage import MERGE
 from hybrid.table.plans import Span, span
@@ -92,7 +93,7 @@ def hidden_from(spec: TableSpec, half: HalfSnapshot) -> int | None:
 def _whole_until(time_ms: int | None, hidden_ms: int | None, step_ms: int) -> int | None:
     """The start of the first stretch of `step_ms` that T or what hides rows divides; None where they divide none."""
     divided = (one for one in (time_ms, hidden_ms) if one is not None and one % step_ms)
-    return min((one // step_ms * step_ms for one in divided), default=None)
+    return min((rounded_down(one, step_ms) for one in divided), default=None)
 
 
 def claims_on(layout: TableLayout) -> frozenset[tuple[str, str]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
-from hybrid.lake.winning import beats, best, order_struct, worst
+from hybrid.lake.winning import beats, best, key_struct, order_struct, worst
 from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import winning_order
@@ -67,8 +67,7 @@ def _greatest_with_older(spec: TableSpec, going: DataFrame, staying: DataFrame) 
     from pyspark.sql import functions as F
 
     order = order_struct(spec)
-    key = F.struct(*(quoted(name) for name in spec.primary_key)).alias(_KEY)
-    row = F.struct(*(_kept(spec, name, kind) for name, kind in going.dtypes)).alias(_ROW)
+    key, row = key_struct(spec).alias(_KEY), _marker(spec, going)
     up_to_its_time = Window.partitionBy(_KEY).orderBy(_TIME).rangeBetween(Window.unboundedPreceding, Window.currentRow)
     rows = going.select(key, row, order.alias(_ORDER), quoted(columns.TIME).alias(_TIME))
     highest = best(spec, F.col(_ORDER)).over(up_to_its_time)
@@ -79,12 +78,16 @@ def _greatest_with_older(spec: TableSpec, going: DataFrame, staying: DataFrame) 
 
 def _with_others(spec: TableSpec, going: DataFrame, staying: DataFrame) -> DataFrame:
     """The markers of `going` of whose keys there is a row in `staying`."""
+    key = key_struct(spec).alias(_KEY)
+    markers = going.where(quoted(columns.OP) == columns.OP_DELETE).select(key, _marker(spec, going))
+    return markers.join(staying.select(key).distinct(), _KEY, "left_semi").select(f"{_ROW}.*")
+
+
+def _marker(spec: TableSpec, going: DataFrame) -> Column:
+    """What a row leaves in its place."""
     from pyspark.sql import functions as F
 
-    key = F.struct(*(quoted(name) for name in spec.primary_key)).alias(_KEY)
-    row = F.struct(*(_kept(spec, name, kind) for name, kind in going.dtypes)).alias(_ROW)
-    markers = going.where(quoted(columns.OP) == columns.OP_DELETE).select(key, row)
-    return markers.join(staying.select(key).distinct(), _KEY, "left_semi").select(f"{_ROW}.*")
+    return F.struct(*(_kept(spec, name, kind) for name, kind in going.dtypes)).alias(_ROW)
 
 
 def _kept(spec: TableSpec, name: str, kind: str) -> Column:

@@ -172,7 +172,7 @@ class CachedRows:
             hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
             source = f"(SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden})"
             if not self._spec.picks_winners:
-                self._insert(source, parameters, marks=rows.has_deletes)
+                self._insert(source, parameters, marks=self._spec.folds and rows.has_deletes)
             elif len(self._key) == 1 and rows.count <= _KEYS_MAX:
                 self._merge_few(source, parameters, list(dict.fromkeys(rows.values[self._key[0]])), rows.has_deletes)
             else:

@@ -123,13 +123,13 @@ class KafkaStream:
             self._look()
         first = self._fetching.poll(_POLL_S)
         found = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
-        keys, positions, messages = self._keys, self._positions, []
+        keys, positions, messages, with_headers = self._keys, self._positions, [], self._stream.metadata
         for message in found:
             error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
             if error is None:
                 key = keys[number]
                 positions[key] = offset + 1
-                beside = (message.key(), message.headers() or ()) if self._stream.metadata else ()
+                beside = (message.key(), message.headers() or ()) if with_headers else ()
                 messages.append(TailMessage(key, offset, message.timestamp()[1], message.value(), *beside))
             elif error.code() == error._PARTITION_EOF:
                 positions[keys[number]] = offset  # beyond what transactions leave in a log without being rows

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from hybrid.errors import DataError
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import segments_in_lineage
-from hybrid.lake.winning import best
+from hybrid.lake.winning import best, key_struct
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, KEY, LIVE, ORDER, Base
 from hybrid.replace.backfill.correction import SHARED, Correction
 from hybrid.replace.backfill.request import Request
-from hybrid.replace.diff import Difference, differences, key_struct
+from hybrid.replace.diff import Difference, differences
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.ignored import compared, ignored_warnings
 from hybrid.replace.places import place_in_files

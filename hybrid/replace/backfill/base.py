@@ -13,9 +13,9 @@ from hybrid.lake.defaults import with_defaults
 from hybrid.lake.kept import kept_acts
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import DataFile, HalfSnapshot, own_states
-from hybrid.lake.winning import best
+from hybrid.lake.winning import best, key_struct
 from hybrid.lake.workbench import Workbench
-from hybrid.replace.diff import key_struct, order_columns
+from hybrid.replace.diff import order_of
 from hybrid.replace.swap import rows_as_of
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
@@ -93,9 +93,7 @@ class Base:
     @property
     def order(self) -> Column:
         """By what a version of a key wins, as one value."""
-        from pyspark.sql import functions as F
-
-        return F.struct(*order_columns(self.spec))
+        return order_of(self.spec)
 
     @cached_property
     def winners(self) -> DataFrame:

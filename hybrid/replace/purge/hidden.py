@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
-from hybrid.lake.winning import beats, best
-from hybrid.replace.diff import key_struct, order_columns
+from hybrid.lake.winning import beats, best, key_struct
+from hybrid.replace.diff import order_of
 from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.scan import CONDEMNED, with_condemned
 from hybrid.replace.swap import rows_as_of
@@ -156,9 +156,7 @@ class Hidden:
 
     @property
     def _order(self) -> Column:
-        from pyspark.sql import functions as F
-
-        return F.struct(*order_columns(self._scene.spec))
+        return order_of(self._scene.spec)
 
     @cached_property
     def _effective(self) -> EffectiveBoundary:
