@@ -8,11 +8,13 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hybrid.errors import MachineError
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.java import find_java
 from hybrid.jvm.topics import create_topic
+from hybrid.lake import spark as lake_spark
 from hybrid.lake.archive import with_archive
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
@@ -29,6 +31,20 @@ try:
 except MachineError:  # most tests need no Java
     _FAST = ()
 os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_FAST, os.environ.get("JAVA_TOOL_OPTIONS", "")])
+
+# A plan of a test runs once, over a few rows: compiling and adapting it takes longer than interpreting it. So it is for
+# whoever starts this process's session; the processes of the product that tests start have its own settings.
+_INTERPRETED = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+_product_configuration = lake_spark._configuration
+lake_spark._configuration = lambda settings: {**_product_configuration(settings), **_INTERPRETED}
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 # What a test takes, in seconds, by its marks: enough to put the long files first.
 _SECONDS = {"slow": 20.0, "spark": 5.0, "kafka": 4.0}

@@ -96,6 +96,8 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        # Acts come again with the same plans, each of several dozen stages: by default only 100 stay compiled.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # The default of 50 costs seconds for each commit of a small table.

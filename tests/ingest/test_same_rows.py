@@ -86,7 +86,7 @@ records = st.dictionaries(fields, values).map(lambda record: json.dumps(record).
 messages = st.lists(st.tuples(st.none() | st.binary(max_size=4) | records, st.integers(0, 10**13)), max_size=8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(messages, st.booleans())
 def test_worker_and_tail_agree(given_messages: list[tuple[bytes | None, int]], lenient: bool) -> None:
     made = spec(lenient)
@@ -104,7 +104,7 @@ FORMS = [
 ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(messages, st.sampled_from(FORMS), st.sampled_from([None, NESTED]), st.booleans())
 def test_they_agree_on_every_form(
     given_messages: list[tuple[bytes | None, int]], stream: StreamConfig, nested: ComplexTypes | None, lenient: bool

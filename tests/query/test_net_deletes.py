@@ -49,7 +49,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=changes, live=changes, moved=st.integers(0, 12), committed=st.integers(0, 12))
 def test_inserts_less_deletes_over_both_halves_and_the_tail(
     tmp_path_factory: Any, ask: Ask, history: Any, live: Any, moved: int, committed: int

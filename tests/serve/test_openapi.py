@@ -69,7 +69,7 @@ def test_no_input_makes_a_500(orders: App, mode: GenerationMode) -> None:
 
 def try_out(strategy: SearchStrategy[schemathesis.Case], tried: set[str]) -> None:
     @seed(7)
-    @settings(max_examples=8, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=HealthCheck)
+    @settings(max_examples=8, database=None, phases=[Phase.generate], suppress_health_check=HealthCheck)
     @given(case=strategy)
     def run(case: schemathesis.Case) -> None:
         tried.add(case.path)

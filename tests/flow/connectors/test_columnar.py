@@ -48,7 +48,7 @@ def converted(rows: Rows, batch: pa.RecordBatch, by_columns: bool) -> tuple[list
     return [repr(row) for row in found.to_pylist()], vars(rows.note)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     data=st.data(),
     names=st.sets(st.sampled_from(sorted(VALUES.keys() - {"ID", "at"}))),
