@@ -98,7 +98,11 @@ class Random:
     @property
     def steps(self) -> list[Callable[[], object]]:
         upkeep = [self.move, self.move, self.merge, self.retain, self.revert, self.correct, self.correct]
-        return [self.live, self.live, *upkeep, *([] if self.kind == "append" else [self.compact])]
+        return [self.live, self.live, *upkeep, *([self.compact] if self.kind in UPSERTS else [])]
+
+    def shown(self, rows: Iterable[Stored]) -> list[Seen]:
+        """What is seen of visible rows."""
+        return shown(self.kind, rows)
 
     def half(self, half: Half) -> Any:
         return open_half(self.table.halves.layout.half(half))
@@ -127,13 +131,13 @@ class Random:
             time = table.now - self.dice.randrange(4 * DAY)
             key = self.offset if self.kind == "append" else self.dice.randrange(KEYS)
             amount = float(self.offset // 2 + (0 if self.dice.random() < 0.3 else 100 * (self.offset + 1)))
-            op = "delete" if self.kind == "upsert" and self.dice.random() < 0.15 else "row"
+            op = "delete" if self.kind in ("upsert", "partial") and self.dice.random() < 0.15 else "row"
             segment, arrived = f"orders__0__{self.offset // 8}__x", self.offset // 3
             rows.append(row(key, time, self.offset, segment, amount, op=op, timestamp_ms=arrived))
             self.offset += 1
         table.halves.realtime = self.half(Half.REALTIME).realtime
         table.halves.commit_realtime(rows, offsets={KEY: self.offset}, timestamp_max=self.offset // 3)
-        self.seen = shown(self.kind, self.visible(self.stored(Half.OFFLINE)))
+        self.seen = self.shown(self.visible(self.stored(Half.OFFLINE)))
 
     def move(self) -> None:
         """The limit of mode pinot follows the moved rows, and shows corrections that lay past it."""
@@ -142,7 +146,7 @@ class Random:
         run_move(table.bench, table.halves.spec, table.halves.layout, reach=Reach(None))
         after = self.half(Half.OFFLINE).offline.boundary
         moved = [one for one in realtime if one.covered_by(after) and not one.covered_by(before)]
-        seen = shown(self.kind, self.visible([*offline, *moved]))
+        seen = self.shown(self.visible([*offline, *moved]))
         assert seen == self.seen or before.mode is BoundaryMode.PINOT
         self.seen = seen
 
@@ -181,7 +185,7 @@ class Random:
         act = self._replace(segment, new)
         if act is None:  # it changes nothing
             return
-        self.seen = shown(self.kind, self.visible([*outside, *come, *self._removed(old, new)]))
+        self.seen = self.shown(self.visible([*outside, *come, *self._removed(old, new)]))
         self.done[-1] += f" {segment}"
         if self.dice.random() < 0.4:
             assert self.table.ask() == self.seen, self.done
