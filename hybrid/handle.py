@@ -294,7 +294,7 @@ class Table:
 
     def await_commits(self, timeout_s: float) -> bool:
         """Waits until what Kafka holds at this moment is committed, by whoever ingests; whether it is."""
-        from hybrid.ingest.stream import require_topic
+        from hybrid.ingest.stream import require_topics
         from hybrid.table.boundary import current_keys
 
         stream = self.spec.stream
@@ -302,13 +302,14 @@ class Table:
             return False
         deadline = time.monotonic() + timeout_s
         try:
-            ends = require_topic(stream, _KAFKA_TIMEOUT_MS).ends
+            known = self.half(Half.REALTIME).realtime.known_ids(stream)
+            ends = require_topics(stream, known, _KAFKA_TIMEOUT_MS).ends
         except HybridError:  # what cannot be read now cannot be waited for
             return False
         while True:
             offsets = self.half(Half.REALTIME).realtime.offsets
             keys = current_keys(stream, ends, offsets)
-            if all(offsets.get(keys[number], 0) >= end for number, end in ends.items()):
+            if all(offsets.get(keys[place], 0) >= end for place, end in ends.items()):
                 return True
             if time.monotonic() >= deadline:
                 return False

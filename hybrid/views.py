@@ -43,7 +43,7 @@ def table_view(spec: TableSpec) -> Json:
         "halves": [half.value for half in sorted(spec.halves, reverse=True)],
         "time_column": spec.time_column,
         "primary_key": list(spec.primary_key),
-        "topic": spec.stream.topic if spec.stream else None,
+        "topic": ",".join(spec.stream.topics) if spec.stream else None,
         "brokers": spec.stream.brokers if spec.stream else None,
     }
 

@@ -50,7 +50,7 @@ def test_reads_the_recipe_without_a_warning(parse: Parse, realtime_doc: dict[str
     before = copy.deepcopy(realtime_doc)
     spec = parse()
     assert spec.name == "orders" and spec.halves == {Half.REALTIME, Half.OFFLINE} and spec.time_column == "ts"
-    assert spec.stream == StreamConfig("orders", "kafka:9093", "largest", flush_rows=5)
+    assert spec.stream == StreamConfig(("orders",), "kafka:9093", "largest", flush_rows=5)
     assert spec.move == MoveConfig(bucket_ms=7_200_000, buffer_ms=60_000)
     assert spec.upsert is None and spec.primary_key == () and spec.sort_columns == () and not spec.null_handling
     assert spec.warnings == ()
@@ -117,7 +117,7 @@ def test_stream_settings(parse: Parse) -> None:
         })  # fmt: skip
 
     spec = parse(change, brokers="localhost:1")
-    assert spec.stream == StreamConfig("orders", "localhost:1", "smallest", 7, 1_572_864, 5_400_000)
+    assert spec.stream == StreamConfig(("orders",), "localhost:1", "smallest", 7, 1_572_864, 5_400_000)
     assert spec.warnings == ()
 
 
@@ -132,7 +132,7 @@ def test_zero_rows_and_plain_milliseconds(parse: Parse) -> None:
         "realtime.segment.flush.threshold.rows": "0", "realtime.segment.flush.threshold.time": 3_600_000,
     }))  # fmt: skip
     assert spec.stream is not None
-    assert (spec.stream.flush_rows, spec.stream.flush_ms) == (StreamConfig("", "").flush_rows, 3_600_000)
+    assert (spec.stream.flush_rows, spec.stream.flush_ms) == (StreamConfig(("",), "").flush_rows, 3_600_000)
 
 
 def test_the_new_place_of_stream_configs(parse: Parse) -> None:
@@ -141,7 +141,7 @@ def test_the_new_place_of_stream_configs(parse: Parse) -> None:
         realtime["ingestionConfig"] = {"streamIngestionConfig": {"streamConfigMaps": [configs]}}
 
     spec = parse(change)
-    assert spec.stream is not None and spec.stream.topic == "orders" and spec.warnings == ()
+    assert spec.stream is not None and spec.stream.topics[0] == "orders" and spec.warnings == ()
 
 
 def test_offline_only(schema_doc: dict[str, Any], offline_doc: dict[str, Any]) -> None:

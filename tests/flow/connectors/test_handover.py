@@ -3,12 +3,13 @@
 import pytest
 
 from hybrid.errors import SpecError, StreamError
-from hybrid.flow.connectors.handover import Topic, start_offsets
+from hybrid.flow.connectors.handover import Held, start_offsets
 from hybrid.flow.connectors.history import next_chunk
 from hybrid.flow.connectors.source import Piece, coordinates
 from hybrid.spec.connectors import KafkaStart, StartKind
+from tests.seen import by_place
 
-TOPIC = Topic("t", {0: 10, 1: 0}, {0: 50, 1: 7})
+HELD = Held(by_place("t", {0: 10, 1: 0}), by_place("t", {0: 50, 1: 7}))
 
 
 def offsets(**by_partition: int) -> KafkaStart:
@@ -27,12 +28,12 @@ def offsets(**by_partition: int) -> KafkaStart:
     ],
 )
 def test_starts(start, loaded, expected):
-    assert start_offsets("live", start, TOPIC, loaded) == expected
+    assert start_offsets("live", start, HELD, loaded) == by_place("t", expected)
 
 
 def test_a_timestamp_begins_at_its_first_message_and_else_at_the_end():
     start = KafkaStart(StartKind.TIMESTAMP, timestamp_ms=5)
-    assert start_offsets("live", start, TOPIC, None, {0: 20}) == {0: 20, 1: 7}
+    assert start_offsets("live", start, HELD, None, by_place("t", {0: 20})) == by_place("t", {0: 20, 1: 7})
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_a_timestamp_begins_at_its_first_message_and_else_at_the_end():
 )
 def test_wrong_starts(start, loaded, error, words):
     with pytest.raises(error, match=words) as raised:
-        start_offsets("live", start, TOPIC, loaded)
+        start_offsets("live", start, HELD, loaded)
     assert "Nothing was read." in str(raised.value) and raised.value.hint
 
 
