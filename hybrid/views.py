@@ -93,6 +93,7 @@ def segment_view(found: Segment) -> Json:
         "end": instant(found.end_ms),
         "start_ms": found.start_ms,
         "end_ms": found.end_ms,
+        **({"topic": found.topic} if found.topic is not None else {}),
         "partition": found.partition,
         "start_offset": found.start_offset,
         "end_offset": found.end_offset,

@@ -13,7 +13,7 @@ from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import HybridError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
-from hybrid.spec.table_config import GROUPS_PER_TOPIC, Half, StreamConfig, TableSpec
+from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import TopicPartition, current_keys
 from hybrid.table.names import realtime_group
@@ -158,12 +158,10 @@ def _uncommitted(stream: StreamConfig, state: RealtimeState, files: Sequence[Dat
 
 
 def _place(stream: StreamConfig, file: DataFile) -> TopicPartition | None:
-    """Where a file's rows come from: statistics do not name the topic, and names of segments tell several apart."""
+    """Where a file's rows come from. Statistics do not name the topic: its segment's name tells several apart."""
     partition, group = file.high.get(columns.PARTITION), realtime_group(file.segment)
-    position = 0 if len(stream.topics) == 1 else -1 if group is None else group // GROUPS_PER_TOPIC
-    if not isinstance(partition, int) or not 0 <= position < len(stream.topics):
-        return None  # a replay's
-    return TopicPartition(stream.topics[position], partition)
+    topic = stream.topic_of(group if group is not None else -1)
+    return TopicPartition(topic, partition) if topic is not None and isinstance(partition, int) else None
 
 
 def _holds_rows(spec: TableSpec, file: DataFile) -> bool:

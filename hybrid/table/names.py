@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from hybrid.errors import DataError
 from hybrid.spec.table_config import TableSpec
 
+_REALTIME = re.compile(r".+__(?:replay)?([0-9]{1,9})__[0-9]+__[^_]+", re.ASCII)
 _SAFE = re.compile(r"[A-Za-z0-9_.\-]+")
 
 
@@ -41,9 +42,9 @@ def realtime_sequence(name: str) -> int:
 
 
 def realtime_group(name: str) -> int | None:
-    """The partition's number in a realtime segment's name; None for a name of another form."""
-    parts = name.rsplit("__", 3)
-    return int(parts[1]) if len(parts) == 4 and parts[1].isascii() and parts[1].isdigit() else None
+    """The partition's number in the name of a realtime segment, a replay's too; None for a name of another form."""
+    found = _REALTIME.fullmatch(name)
+    return int(found[1]) if found is not None else None
 
 
 def offline_segment(prefix: str, low: object, high: object, taken: Container[str], postfix: str | None = None) -> str:
