@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
-from hybrid.errors import StreamError
+from hybrid.errors import NotFoundError, StreamError
 from hybrid.ingest.reset import reset_stream, resolve_reset
 from hybrid.jvm.topics import Record, create_topic, describe_topic, produce
 from hybrid.lake.workbench import Workbench
