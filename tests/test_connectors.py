@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 import hybrid
+from hybrid.connector_view import stop_at
 from hybrid.connectors import TableConnectors
+from hybrid.errors import NotFoundError, UsageError
 from hybrid.ingest import reset
 from hybrid.ingest.reset import ResetPartition, ResetReport
 from hybrid.spec.connectors import Connector, KafkaInput
 from hybrid.spec.table_config import StreamConfig
+from hybrid.table.boundary import TopicPartition
 from tests.table.test_decode import table
 
 STREAM = StreamConfig(("t",), "b", connector="live")
@@ -36,10 +39,10 @@ class Stream:
         self.connectors, self.at_commit, self.dies = TableConnectors(self.home, made), None, False
         monkeypatch.setattr(reset, "reset_stream", self._reset)
 
-    def reset(self, **positions: tuple[int, int]) -> None:
+    def reset(self, name: str | None = None, /, **positions: tuple[int, int]) -> None:
         """`p0=(position, to)`."""
         found = [ResetPartition(int(name[1:]), 1, *pair, 0, 0, 0) for name, pair in positions.items()]
-        self.connectors.reset("earliest", accept=replace(TOLD, partitions=tuple(found)))
+        self.connectors.reset("earliest", name, accept=replace(TOLD, partitions=tuple(found)))
 
     def held(self) -> dict[int, int] | None:
         """Where a pause holds it, by partition."""
@@ -73,6 +76,27 @@ def test_nor_when_the_reset_dies(stream: Stream) -> None:
     with pytest.raises(Died):
         stream.reset(p0=(4, 9))
     assert stream.held() == {0: 4}
+
+
+def test_a_pause_of_before_is_of_the_only_topic_and_several_are_told_by_name(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, live = stream.home.catalog.connectors, SPEC.connectors
+    known.pause("t", "live", {"0": 4})
+    assert stop_at(stream.home, "t", live) == {TopicPartition("t", 0): 4}
+    several = (replace(live[0], transport=KafkaInput("b", ("t", "u"))),)
+    spec = replace(SPEC, connectors=several, stream=replace(STREAM, topics=("t", "u")))
+    monkeypatch.setattr(stream.connectors, "_spec", spec)
+    known.pause("t", "live", {"t/0": 4, "u/0": 6})
+    stream.reset("t", p0=(4, 9))
+    held = {TopicPartition("t", 0): 9, TopicPartition("u", 0): 6}
+    assert stop_at(stream.home, "t", several) == held, "the other topic is held where it was"
+    with pytest.raises(UsageError, match="reads topics 't' and 'u': say which one is reset"):
+        stream.reset("live", p0=(9, 9))
+    with pytest.raises(UsageError, match="What was accepted is of topic 't', and not of 'u'"):
+        stream.reset("u", p0=(9, 9))
+    with pytest.raises(NotFoundError):
+        stream.reset("v", p0=(9, 9))
 
 
 def test_a_stream_that_goes_on_is_not_held(stream: Stream) -> None:
