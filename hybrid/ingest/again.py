@@ -37,8 +37,8 @@ def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRo
     keys = current_keys(stream, view.starts, state.offsets)
     if any(key.epoch for key in keys.values()):
         raise SpecError(
-            f"The stream of '{spec.name}' was reset: which of the messages that {stream.words} hold"
-            f"{'s' if len(stream.topics) == 1 else ''} were read is no longer told by offsets.",
+            f"The stream of '{spec.name}' was reset: which of the messages of {stream.words} were "
+            "read is no longer told by their offsets.",
             hint="hybrid backfill plan ... --input or --sql",
         )
     committed = {key: state.offsets[key] for key in keys.values() if key in state.offsets}

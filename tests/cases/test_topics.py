@@ -13,11 +13,13 @@ import pytest
 from kafka import KafkaAdminClient
 
 from hybrid.errors import NotFoundError, StreamError
+from hybrid.ingest.again import held_rows
 from hybrid.ingest.reset import reset_stream, resolve_reset
 from hybrid.jvm.topics import Record, create_topic, describe_topic, produce
 from hybrid.lake.workbench import Workbench
 from hybrid.query.cache.stream import KafkaStream
 from hybrid.query.engine import run
+from hybrid.replace.backfill.from_kafka import _goes
 from hybrid.spec.offset_place import parse_place
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import PartitionKey
@@ -89,6 +91,13 @@ def test_rows_of_two_topics_come_move_and_are_corrected_once_each(new_topics: Ne
 
     # A move whose frontier covers the second topic further than the first.
     table.ingest()
+    held = held_rows(table.bench, table.spec, table.half(Half.REALTIME).realtime)
+    again = {(row["_hy_topic"], row["_hy_offset"], row["id"]) for row in held.frame.collect()}
+    assert again == {(first, 0, 1), (first, 1, 2), (second, 0, 11), (second, 1, 12), (second, 2, 13)}
+    some = replace(held, held_from={key: 1 if key.topic == first else 2 for key in held.held_from})
+    stored = table.bench.spark.read.format("delta").load(str(table.layout.half(Half.REALTIME)))
+    gone = {row["id"] for row in stored.where(_goes(some)).collect()}
+    assert gone == {2, 13}, "what Kafka no longer holds of one topic stays, whatever it holds of the other"
     table.move(None)
     frontier = table.boundary.frontier
     assert {key.topic: at for key, at in frontier.items()} == {first: 2, second: 3}
