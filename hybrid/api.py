@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hybrid.spec.connectors import Connector
     from hybrid.spec.overrides import Document
     from hybrid.status import TableStatus
+    from hybrid.table.boundary import TopicPartition
 
 
 # A revision or its text; a time, by its ISO 8601 text, as a datetime with a zone or in epoch milliseconds.
@@ -230,7 +231,7 @@ class Hybrid:
 
         ConflictError when there is one of that name; StreamError when Kafka does not answer. Nothing is created then.
         """
-        from hybrid.creation import check_free, creation_lock, lay_halves
+        from hybrid.creation import check_free, creation_lock, lay_halves, start_words
 
         spec = self.validate(given)
         layout = self.layout(spec.name)
@@ -246,7 +247,7 @@ class Hybrid:
             starts = lay_halves(layout, spec, self.now_ms())
             self.definitions.add(_definition(spec))
         halves = " and ".join(half.value for half in sorted(spec.halves, reverse=True))
-        sentence = f"Created table '{spec.name}' ({halves}){_start_words(spec, starts)}."
+        sentence = f"Created table '{spec.name}' ({halves}){start_words(spec, starts)}."
         return Creation(spec.name, (), starts, spec.warnings, sentence)
 
     def apply_table(self, given: TableDocuments, *, dry_run: bool = False) -> Creation:
@@ -466,7 +467,7 @@ class _Source:
         brokers = spec.stream.brokers if spec.stream else None
         return QueryTable(spec, self._home.layout(name), brokers, self._stop_at(name, spec.connectors))
 
-    def _stop_at(self, name: str, connectors: tuple[Connector, ...]) -> Mapping[int, int] | None:
+    def _stop_at(self, name: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
         if not connectors:  # most tables: the catalog takes longer to import than a query to run
             return None
         from hybrid.connector_view import stop_at
@@ -483,15 +484,3 @@ def _definition(spec: TableSpec) -> Definition:
         brokers=spec.stream.brokers if spec.stream else None,
         created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
-
-
-def _start_words(spec: TableSpec, starts: Mapping[str, int]) -> str:
-    if spec.connectors:
-        names = ", ".join(one.name for one in spec.connectors)
-        return f"; its connectors ({names}) run by `hybrid serve` or `hybrid ingest {spec.name}`"
-    if spec.stream is None:
-        return ""
-    if not starts:
-        return f"; topic '{spec.stream.topic}' is not there yet and will be read from offset 0"
-    offsets = ", ".join(f"{partition}: {offset}" for partition, offset in starts.items())
-    return f"; it reads topic '{spec.stream.topic}' from offset (by partition) {offsets}"

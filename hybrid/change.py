@@ -98,14 +98,15 @@ def _changed(known: Definition, wanted: TableSpec, before: TableSpec) -> Definit
 
 
 def _check_kept(before: TableSpec, after: TableSpec) -> None:
-    topic = before.stream.topic if before.stream else None
+    old, new = before.stream, after.stream
     column_change(before.name, before.schema, after.schema)
     kept = {
         "its way of keeping nulls": before.null_handling == after.null_handling,
         "its primary key": before.schema.primary_key == after.schema.primary_key,
         "its time column": before.time_column == after.time_column,
         "its upsert settings": _stored_under(before) == _stored_under(after),
-        "its topic": topic is None or (after.stream is not None and after.stream.topic == topic),
+        "its topics, in their order": old is None or (new is not None and old.topics == new.topics),
+        "the partitions that it reads": old is None or (new is not None and old.partitions == new.partitions),
         "its connectors": _keeps_connectors(before, after),
         "its halves": before.halves <= after.halves,
         "its revert window": before.revert_window_ms == after.revert_window_ms or Half.OFFLINE not in before.halves,

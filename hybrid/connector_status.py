@@ -120,18 +120,18 @@ class Standing:
         return found.detail
 
     def _lag(self) -> int | None:
-        from hybrid.ingest.stream import require_topic
+        from hybrid.ingest.stream import require_topics
         from hybrid.table.boundary import current_keys
 
         stream = self._spec.stream
         assert stream is not None
+        state = self._table.half(Half.REALTIME).realtime
         try:
-            ends = require_topic(stream, KAFKA_TIMEOUT_MS).ends
+            ends = require_topics(stream, state.known_ids(stream), KAFKA_TIMEOUT_MS).ends
         except HybridError:
             return None
-        offsets = self._table.half(Half.REALTIME).realtime.offsets
-        keys = current_keys(stream, ends, offsets)
-        return sum(max(0, end - offsets.get(keys[number], 0)) for number, end in ends.items())
+        keys = current_keys(stream, ends, state.offsets)
+        return sum(max(0, end - state.offsets.get(keys[place], 0)) for place, end in ends.items())
 
 
 def _named(names: list[str]) -> str:

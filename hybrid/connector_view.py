@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hybrid.catalog.connectors import ConnectorRecord
-from hybrid.spec.connectors import Connector, live_connector
+from hybrid.spec.connectors import Connector, KafkaInput, live_connector
 from hybrid.spec.table_config import Half
+from hybrid.table.boundary import TopicPartition, place_of
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -59,13 +60,16 @@ class ConnectorView:
         return sum(file.rows for file in self.realtime.files if file.segment not in others)
 
 
-def stop_at(home: Hybrid, table: str, connectors: tuple[Connector, ...]) -> Mapping[int, int] | None:
+def stop_at(home: Hybrid, table: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
     """The offsets, by partition, at which a pause holds a table's stream; None when nothing does."""
     live = live_connector(connectors)
-    if live is None:
+    if live is None or not isinstance(live.transport, KafkaInput):
         return None
+    topics = live.transport.topics
     record = home.catalog.connectors.of(table).get(live.name, ConnectorRecord())
-    return (record.stop_at or {}) if _is_paused(live, record) else None
+    if not _is_paused(live, record):
+        return None
+    return {place_of(topics, text): offset for text, offset in (record.stop_at or {}).items()}
 
 
 def _is_paused(one: Connector, record: ConnectorRecord) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.connector_status import KAFKA_TIMEOUT_MS, ConnectorStatus, Standing
 from hybrid.connector_view import ConnectorView, stop_at
-from hybrid.errors import ConflictError, HybridError, NotFoundError
+from hybrid.errors import ConflictError, HybridError, NotFoundError, UsageError
 from hybrid.spec.connectors import (
     Connector,
     Datagen,
@@ -21,14 +21,15 @@ from hybrid.spec.connectors import (
     waits_for,
 )
 from hybrid.spec.table_config import Half
-from hybrid.table.boundary import current_keys
+from hybrid.table.boundary import TopicPartition, current_keys, place_text
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
     from hybrid.flow.connectors.source import Source
     from hybrid.handle import Table
     from hybrid.ingest.reset import ResetReport
-    from hybrid.spec.table_config import TableSpec
+    from hybrid.ingest.stream import StreamView
+    from hybrid.spec.table_config import StreamConfig, TableSpec
 
 _LOG = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class TableConnectors:
             if view.is_paused(one) and view.known(one.name).paused is not None:
                 continue  # it is held where the first pause holds it
             ends = self._ends() if isinstance(one.transport, KafkaInput) else None
-            self._known.pause(self._spec.name, one.name, ends)
+            self._pause(one.name, ends)
         return self.statuses()
 
     def start(self, name: str | None) -> list[ConnectorStatus]:
@@ -103,29 +104,34 @@ class TableConnectors:
             self._known.start(self._spec.name, one.name)
         return self.statuses()
 
+    def _pause(self, name: str, ends: Mapping[TopicPartition, int] | None) -> None:
+        topics = self._spec.stream.topics if self._spec.stream is not None else ()
+        told = {place_text(topics, place): offset for place, offset in ends.items()} if ends is not None else None
+        self._known.pause(self._spec.name, name, told)
+
     def _chosen(self, name: str | None) -> list[Connector]:
         return [self.find(name)] if name is not None else list(self._spec.connectors)
 
     def reset(
         self, to: str, name: str | None = None, *, dry_run: bool = False, accept: bool | ResetReport = False
     ) -> ResetReport:
-        """Has the stream read on from `to`, a place as `hybrid.spec.offset_place` reads it.
+        """Has a topic of the stream read on from `to`, a place as `hybrid.spec.offset_place` reads it.
 
-        Also of a table whose config names the stream, without `name` or by the topic's. `accept` is what a dry run has
-        told, which is done then, or that whatever is told now is. ConflictError, with what would be lost, skipped or
-        read again, when nobody accepted it, or it would be more by now. NotFoundError for a name that is no stream's.
+        `name` is the topic's; where the table reads one, also its connector's, or nothing. `accept` is what a dry run
+        has told, which is done then, or that whatever is told now is. ConflictError, with what would be lost, skipped
+        or read again, when nobody accepted it, or it would be more by now. NotFoundError for a name that is no
+        stream's, UsageError when it does not say which of several topics.
         """
         from hybrid.ingest.batch import stream_of
         from hybrid.ingest.reset import reset_stream, resolve_reset
         from hybrid.spec.offset_place import parse_place
 
         stream, table = stream_of(self._spec), self._table
-        known = [stream.connector] if self._spec.connectors else [stream.connector, stream.topic]
-        wanted = self.find(name).name if name is not None and self._spec.connectors else name
-        if wanted is not None and wanted not in known:
-            raise NotFoundError.named("Stream", wanted, known)
-        place = parse_place(to, stream.topic, self.now_ms(), "--to")
-        told = resolve_reset(self._spec, table.layout, place) if dry_run or isinstance(accept, bool) else accept
+        topic = self._topic(stream, name)
+        place = parse_place(to, topic, self.now_ms(), "--to")
+        told = resolve_reset(self._spec, table.layout, topic, place) if dry_run or isinstance(accept, bool) else accept
+        if told.topic != topic:
+            raise UsageError(f"What was accepted is of topic '{told.topic}', and not of '{topic}'.")
         if dry_run or not told.partitions:
             return replace(told, dry_run=dry_run)
         if accept is False:
@@ -142,6 +148,21 @@ class TableConnectors:
         self._known.worked(self._spec.name, stream.connector)
         return report
 
+    def _topic(self, stream: StreamConfig, name: str | None) -> str:
+        """The topic that a name means."""
+        if name in stream.topics:
+            return str(name)
+        if name is not None and self._spec.connectors:
+            name = self.find(name).name
+        if name not in (None, stream.connector):
+            raise NotFoundError.named("Stream", str(name), [stream.connector, *stream.topics])
+        if len(stream.topics) > 1:
+            raise UsageError(
+                f"Table '{self._spec.name}' reads {stream.words}: say which one is reset.",
+                hint=f"hybrid connector reset {self._spec.name} {stream.topics[0]} --to PLACE",
+            )
+        return stream.topics[0]
+
     def _hold(self, report: ResetReport) -> None:
         """A pause that holds the stream holds it where it begins now; what it counted was of the epoch before.
 
@@ -149,15 +170,15 @@ class TableConnectors:
         """
         held = self.stop_at()
         if held is not None:
-            ends = {one.partition: one.to for one in report.partitions}
+            ends = {TopicPartition(report.topic, one.partition): one.to for one in report.partitions}
             if report.version is None:
-                ends = {number: min(to, held.get(number, 0)) for number, to in ends.items()}
+                ends = {place: min(to, held.get(place, 0)) for place, to in ends.items()}
             assert self._spec.stream is not None
-            self._known.pause(self._spec.name, self._spec.stream.connector, {**held, **ends})
+            self._pause(self._spec.stream.connector, {**held, **ends})
 
     # Work
 
-    def stop_at(self) -> Mapping[int, int] | None:
+    def stop_at(self) -> Mapping[TopicPartition, int] | None:
         """The offsets, by partition, at which a pause holds the table's stream; None when nothing does."""
         return stop_at(self._home, self._spec.name, self._spec.connectors)
 
@@ -234,7 +255,7 @@ class TableConnectors:
     def check_handover(self, one: Connector, source: Source) -> None:
         """Before anything is loaded: whether what follows can start where it says."""
         from hybrid.flow.connectors.source import raise_to
-        from hybrid.ingest.stream import view_topic
+        from hybrid.ingest.stream import view_stream
 
         stream = self._spec.stream
         after = live_connector(self._spec.connectors)
@@ -245,8 +266,8 @@ class TableConnectors:
         others = [name for name in now.open_before(self._before(after)) if name != one.name]
         if kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
             return
-        view = view_topic(stream.brokers, stream.topic, KAFKA_TIMEOUT_MS, stream.security)
-        if view is not None:
+        view = view_stream(stream, KAFKA_TIMEOUT_MS)
+        if view.topic_ids.keys() == set(stream.topics):
             found = dict(self._loaded_offsets(after) or {})
             raise_to(found, source.highest_offsets(self._home.bench.spark) or {})
             if found or not others or kind is StartKind.OFFSETS:
@@ -254,28 +275,30 @@ class TableConnectors:
 
     def _start_live(self, one: Connector) -> str:
         from hybrid.ingest.start import start_stream
-        from hybrid.ingest.stream import require_topic
+        from hybrid.ingest.stream import require_topics
 
         stream, table = self._spec.stream, self._table
         assert stream is not None
-        view = require_topic(stream)
+        view = require_topics(stream, stream.topics)  # of one that comes later nobody could say where it starts
         starts = self._starts(one, view, self._loaded_offsets(one))
         start_stream(self._home.bench, self._spec, table.layout, view, starts)
-        offsets = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(starts.items()))
-        return f"Connector '{one.name}' reads topic '{stream.topic}' from offset (by partition) {offsets}."
+        told = ", ".join(f"{place_text(stream.topics, place)}: {offset}" for place, offset in sorted(starts.items()))
+        return f"Connector '{one.name}' reads {stream.words} from offset (by partition) {told}."
 
     def _starts(
-        self, one: Connector, view: Any, loaded: Mapping[str, int] | None, *, is_whole: bool = True
-    ) -> dict[int, int]:
-        from hybrid.flow.connectors.handover import Topic, start_offsets
+        self, one: Connector, view: StreamView, loaded: Mapping[str, int] | None, *, is_whole: bool = True
+    ) -> dict[TopicPartition, int]:
+        from hybrid.flow.connectors.handover import Held, start_offsets
+        from hybrid.ingest.plan import check_partitions
         from hybrid.ingest.stream import offsets_at
 
-        assert isinstance(one.transport, KafkaInput)
+        stream = self._spec.stream
+        assert isinstance(one.transport, KafkaInput) and stream is not None
+        check_partitions(self._spec.name, stream, view)
         start, at_time = one.transport.start, None
         if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
-            at_time = offsets_at(one.transport.brokers, view, start.timestamp_ms, one.transport.security)
-        topic = Topic(view.topic, view.starts, view.ends)
-        return start_offsets(one.name, start, topic, loaded, at_time, is_whole)
+            at_time = offsets_at(stream, view.ends, start.timestamp_ms)
+        return start_offsets(one.name, start, Held(view.starts, view.ends), loaded, at_time, is_whole)
 
     def _loaded_offsets(self, one: Connector) -> Mapping[str, int] | None:
         """Kafka's highest offsets in the history that came before a connector; None when it tells none."""
@@ -305,19 +328,19 @@ class TableConnectors:
     def _standing(self) -> Standing:
         return Standing(self._home, self._table, self._view())
 
-    def _ends(self) -> Mapping[int, int] | None:
+    def _ends(self) -> Mapping[TopicPartition, int] | None:
         """Where Kafka ends now, by partition; what is committed when it does not answer."""
-        from hybrid.ingest.stream import require_topic
+        from hybrid.ingest.stream import require_topics
 
         stream = self._spec.stream
         assert stream is not None
         state = self._table.half(Half.REALTIME).realtime
-        keys = current_keys(stream, {key.partition for key in state.offsets}, state.offsets)  # and no replay's
-        committed = {number: state.offsets[key] for number, key in keys.items() if key in state.offsets}
+        keys = current_keys(stream, {key.place for key in state.offsets}, state.offsets)  # and no replay's
+        committed = {place: state.offsets[key] for place, key in keys.items() if key in state.offsets}
         if not state.reads(stream):
             return None
         try:
-            return dict(require_topic(stream, KAFKA_TIMEOUT_MS).ends)
+            return dict(require_topics(stream, state.known_ids(stream), KAFKA_TIMEOUT_MS).ends)
         except HybridError:
             return committed
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError
-from hybrid.ingest.stream import require_topic
+from hybrid.ingest.stream import require_topics
 from hybrid.spec.table_config import Half
+from hybrid.table.boundary import TopicPartition
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -38,7 +39,8 @@ class PauseStatus:
 class ConsumingInfo:
     """A consuming segment: `offset` is the next one to commit, `latest` Kafka's end (None: Kafka does not answer).
 
-    `looked_ms` is when ingestion last looked at Kafka (None: no server has yet).
+    `partition` is its number in the segment's name. `looked_ms` is when ingestion last looked at Kafka (None: no server
+    has yet).
     """
 
     segment: str
@@ -90,9 +92,9 @@ def consuming_info(home: Hybrid, table: Table) -> list[ConsumingInfo]:
     found = [
         ConsumingInfo(
             segment=segment.name,
-            partition=key.partition,
+            partition=table.spec.group(key.topic, key.partition),
             offset=state.offsets.get(key, segment.start),
-            latest=ends.get(key.partition),
+            latest=ends.get(key.place),
             looked_ms=ingestion.at_ms if ingestion else None,
             state="CONSUMING" if consuming else "NOT_CONSUMING",
         )
@@ -101,11 +103,12 @@ def consuming_info(home: Hybrid, table: Table) -> list[ConsumingInfo]:
     return sorted(found, key=lambda one: one.segment)
 
 
-def _ends(table: Table) -> Mapping[int, int]:
+def _ends(table: Table) -> Mapping[TopicPartition, int]:
     """Kafka's ends by partition; empty when it does not answer."""
-    if table.spec.stream is None:
+    stream = table.spec.stream
+    if stream is None:
         return {}
     try:
-        return require_topic(table.spec.stream, _KAFKA_TIMEOUT_MS).ends
+        return require_topics(stream, timeout_ms=_KAFKA_TIMEOUT_MS).ends
     except HybridError:
         return {}

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.errors import ConflictError, NotFoundError
-from hybrid.ingest.plan import start_offsets
-from hybrid.ingest.stream import TopicView, offsets_at, view_topic
+from hybrid.ingest.plan import check_partitions, start_offsets
+from hybrid.ingest.stream import StreamView, offsets_at, view_stream
 from hybrid.lake.create import commit_state, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
@@ -26,8 +26,8 @@ from hybrid.lake.workbench import new_act_id
 from hybrid.progress import Progress
 from hybrid.spec.connectors import KafkaInput, StartKind, live_connector
 from hybrid.spec.offset_place import place_time_ms
-from hybrid.spec.table_config import CONFIGURED, Half, TableSpec
-from hybrid.table.boundary import INFINITE, Boundary, PartitionKey, topic_key
+from hybrid.spec.table_config import CONFIGURED, Half, StreamConfig, TableSpec
+from hybrid.table.boundary import INFINITE, Boundary, PartitionKey, place_of, place_text
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
 
 _LOCK_TIMEOUT_S = 10.0
@@ -80,7 +80,27 @@ def lay_halves(
                 _refuse_acted(layout.half(half), spec)
                 shutil.rmtree(layout.half(half), ignore_errors=True)
                 create_half(layout.half(half), spec, half, makers[half]())
-    return {str(key.partition): offset for key, offset in starts.items()}
+    topics = spec.stream.topics if spec.stream is not None else ()
+    return {place_text(topics, key.place): offset for key, offset in starts.items()}
+
+
+def start_words(spec: TableSpec, starts: Mapping[str, int]) -> str:
+    """What a new table's sentence says of where its rows come from; `starts` as `lay_halves` gives them."""
+    if spec.connectors:
+        names = ", ".join(one.name for one in spec.connectors)
+        return f"; its connectors ({names}) run by `hybrid serve` or `hybrid ingest {spec.name}`"
+    if spec.stream is None:
+        return ""
+    topics, offsets = spec.stream.topics, ", ".join(f"{partition}: {offset}" for partition, offset in starts.items())
+    missing = set(topics) - {place_of(topics, partition).topic for partition in starts}
+    there = f"; it reads {_words(spec.stream, set(topics) - missing)} from offset (by partition) {offsets}"
+    verb = "are" if len(missing) > 1 else "is"
+    later = f"; {_words(spec.stream, missing)} {verb} not there yet and will be read from offset 0" if missing else ""
+    return f"{there if starts else ''}{later}"
+
+
+def _words(stream: StreamConfig, topics: Collection[str]) -> str:
+    return replace(stream, topics=tuple(topic for topic in stream.topics if topic in topics)).words if topics else ""
 
 
 def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> None:
@@ -97,26 +117,26 @@ def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> N
         commit_state(path, replace(state, act=act, boundary=replace(state.boundary, mode=mode)))
 
 
-def _starts(spec: TableSpec, view: TopicView | None, now_ms: int) -> Mapping[PartitionKey, int]:
+def _starts(spec: TableSpec, view: StreamView | None, now_ms: int) -> Mapping[PartitionKey, int]:
     """The offsets that the table starts from."""
     stream = spec.stream
     if stream is None or view is None:
         return {}
+    check_partitions(spec.name, stream, view)
     time_ms = place_time_ms(stream.offset_reset, now_ms)
-    if time_ms is None:
-        return start_offsets(stream, view)
-    return start_offsets(stream, view, offsets_at(stream.brokers, view, time_ms, stream.security))
+    at_time = offsets_at(stream, view.ends, time_ms) if time_ms is not None and view.ends else None
+    return start_offsets(stream, view, at_time)
 
 
 def first_realtime_state(
-    spec: TableSpec, view: TopicView | None, starts: Mapping[PartitionKey, int], now_ms: int
+    spec: TableSpec, view: StreamView | None, starts: Mapping[PartitionKey, int], now_ms: int
 ) -> RealtimeState:
     """Act 0 of a REALTIME half: where each partition starts, and which topic that is."""
     act, stream = _act_zero(spec, now_ms), spec.stream
     if stream is None:
         return RealtimeState(act)
     started = {stream.connector: {"started_at": act.at}} if _starts_at_once(spec) else {}
-    known = {topic_key(stream): view.topic_id} if view is not None else {}
+    known = RealtimeState(act).with_ids(stream, view.topic_ids if view is not None else {})
     return RealtimeState(act, offsets=starts, topic_ids=known, progress=started)
 
 
@@ -134,11 +154,11 @@ def first_offline_state(spec: TableSpec, now_ms: int) -> OfflineState:
     return OfflineState(_act_zero(spec, now_ms), boundary=boundary)
 
 
-def _view(spec: TableSpec) -> TopicView | None:
-    """The topic that is read from the creation on; most connectors look at their own when they start."""
+def _view(spec: TableSpec) -> StreamView | None:
+    """The topics that are read from the creation on; most connectors look at their own when they start."""
     if spec.stream is None or not (spec.stream.connector == CONFIGURED or _starts_at_once(spec)):
         return None
-    return view_topic(spec.stream.brokers, spec.stream.topic, security=spec.stream.security)
+    return view_stream(spec.stream)
 
 
 def _act_zero(spec: TableSpec, now_ms: int) -> Act:

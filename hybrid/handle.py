@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.clock import wall_clock_ms
@@ -19,6 +19,7 @@ from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary
+from hybrid.table.names import realtime_group
 
 if TYPE_CHECKING:
     from hybrid.api import AsOfText, Hybrid
@@ -49,7 +50,7 @@ _WAIT_S = 2.0
 class Segment:
     """One segment. Times are epoch milliseconds of the first and last row, offsets half-open.
 
-    `state` is CONSUMING, SEALED (both realtime) or OFFLINE.
+    `state` is CONSUMING, SEALED (both realtime) or OFFLINE. `topic` is there where the table reads several.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Segment:
     start_offset: int | None
     end_offset: int | None
     created_ms: int
+    topic: str | None = None
 
 
 @dataclass(frozen=True)
@@ -294,7 +296,7 @@ class Table:
 
     def await_commits(self, timeout_s: float) -> bool:
         """Waits until what Kafka holds at this moment is committed, by whoever ingests; whether it is."""
-        from hybrid.ingest.stream import require_topic
+        from hybrid.ingest.stream import require_topics
         from hybrid.table.boundary import current_keys
 
         stream = self.spec.stream
@@ -302,13 +304,14 @@ class Table:
             return False
         deadline = time.monotonic() + timeout_s
         try:
-            ends = require_topic(stream, _KAFKA_TIMEOUT_MS).ends
+            known = self.half(Half.REALTIME).realtime.known_ids(stream)
+            ends = require_topics(stream, known, _KAFKA_TIMEOUT_MS).ends
         except HybridError:  # what cannot be read now cannot be waited for
             return False
         while True:
             offsets = self.half(Half.REALTIME).realtime.offsets
             keys = current_keys(stream, ends, offsets)
-            if all(offsets.get(keys[number], 0) >= end for number, end in ends.items()):
+            if all(offsets.get(keys[place], 0) >= end for place, end in ends.items()):
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -448,7 +451,12 @@ class Table:
         for file in snapshot.files:
             if file.segment not in columns.bookkeeping(self.name):
                 by_name[file.segment].append(file)
-        return [_segment(name, half, name in consuming, files) for name, files in sorted(by_name.items())]
+        found = (_segment(name, half, name in consuming, files) for name, files in sorted(by_name.items()))
+        stream = self.spec.stream
+        if half is Half.OFFLINE or stream is None or len(stream.topics) == 1:
+            return list(found)
+        groups = ((one, realtime_group(one.name)) for one in found)
+        return [replace(one, topic=stream.topic_of(group) if group is not None else None) for one, group in groups]
 
 
 def _never() -> bool:

@@ -74,7 +74,7 @@ def _outside(home: Hybrid, table: Table) -> list[str]:
     """What a purge does not reach, in words."""
     found = [f"the dropped copy {path.name}: undrop brings it back" for path in dropped_copies(home, table.name)]
     if table.spec.stream is not None:
-        found.append(f"topic '{table.spec.stream.topic}': Kafka keeps its messages as long as it is told to")
+        found.append(f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to")
     found.append("files that jobs, connectors and flows have read, and plans that were written with -o")
     found.append("statements and errors in the run records, the lineage and the logs")
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.stream import require_topic
+from hybrid.ingest.stream import require_topics
 from hybrid.spec.table_config import Half
 from hybrid.table.effective import EffectiveBoundary
 
@@ -85,7 +85,8 @@ def _lag(table: Table) -> tuple[int | None, str]:
         state = table.half(Half.REALTIME).realtime
         if not state.reads(stream):
             return None, "OK"
-        plan = plan_batch(table.name, stream, state, require_topic(stream, _KAFKA_TIMEOUT_MS), _NO_BOUND)
+        view = require_topics(stream, state.known_ids(stream), _KAFKA_TIMEOUT_MS)
+        plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
     except HybridError as error:
         return None, str(error)
     return sum(piece.end - piece.start for piece in plan.ranges), "OK"

@@ -43,7 +43,7 @@ def table_view(spec: TableSpec) -> Json:
         "halves": [half.value for half in sorted(spec.halves, reverse=True)],
         "time_column": spec.time_column,
         "primary_key": list(spec.primary_key),
-        "topic": spec.stream.topic if spec.stream else None,
+        "topic": ",".join(spec.stream.topics) if spec.stream else None,
         "brokers": spec.stream.brokers if spec.stream else None,
     }
 
@@ -93,6 +93,7 @@ def segment_view(found: Segment) -> Json:
         "end": instant(found.end_ms),
         "start_ms": found.start_ms,
         "end_ms": found.end_ms,
+        **({"topic": found.topic} if found.topic is not None else {}),
         "partition": found.partition,
         "start_offset": found.start_offset,
         "end_offset": found.end_offset,

@@ -12,13 +12,13 @@ import pytest
 
 from hybrid.api import Hybrid, TableDocuments
 from hybrid.errors import ConflictError, NotFoundError, SpecError
-from hybrid.ingest.stream import TopicView
 from hybrid.lake.log import open_half
 from hybrid.progress import Silent
 from hybrid.spec.settings import load_settings
 from hybrid.spec.table_config import BoundaryMode, Half
 from hybrid.table.boundary import Boundary
 from tests.query.halves import KEY, Halves, Row
+from tests.seen import seen
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "orders"
 PINOT, EXACT = BoundaryMode.PINOT, BoundaryMode.EXACT
@@ -31,7 +31,7 @@ Documents = Callable[..., TableDocuments]
 def hy(home: Path, monkeypatch: pytest.MonkeyPatch) -> Hybrid:
     """A home whose Kafka has the topic; a JVM that would be started is an error."""
     for module in ("hybrid.creation", "hybrid.ingest.stream"):
-        monkeypatch.setattr(f"{module}.view_topic", lambda *_, **__: TopicView("orders", "id-1", {0: 0}, {0: 10}))
+        monkeypatch.setattr(f"{module}.view_stream", lambda *_, **__: seen("orders", "id-1", {0: 0}, {0: 10}))
     monkeypatch.setattr(Hybrid, "_start_spark", lambda self: pytest.fail("Spark was started"))
     return Hybrid(load_settings(home=home), Silent())
 

@@ -10,9 +10,11 @@ import pytest
 
 import hybrid
 from hybrid.api import Hybrid, TableDocuments
+from hybrid.change import _check_kept
 from hybrid.errors import SpecError
+from hybrid.spec.table_config import StreamConfig
 from hybrid.verbs import VERBS
-from tests.query.halves import Halves
+from tests.query.halves import Halves, orders_spec
 from tests.serve.app import OFFLINE, SCHEMA
 
 
@@ -46,6 +48,16 @@ def test_what_is_refused_is_refused_in_a_dry_run_too(here: Hybrid) -> None:
             here.apply_table(documents, dry_run=True)
     with pytest.raises(SpecError, match="its way of keeping nulls, which cannot be changed"):
         here.apply_table(given("INT", enableColumnBasedNullHandling=True))
+
+
+def test_topics_and_partitions_stay() -> None:
+    before = replace(orders_spec(), stream=StreamConfig(("a", "b"), "b:1", partitions=(0,)))
+    _check_kept(before, replace(before, stream=replace(before.stream, brokers="c:1")))  # type: ignore[type-var]
+    for more in ({"topics": ("b", "a")}, {"topics": ("a",)}, {"topics": ("a", "b", "c")}):
+        with pytest.raises(SpecError, match="holds rows under its topics, in their order, which cannot be changed"):
+            _check_kept(before, replace(before, stream=replace(before.stream, **more)))  # type: ignore[type-var]
+    with pytest.raises(SpecError, match="the partitions that it reads, which cannot be changed"):
+        _check_kept(before, replace(before, stream=replace(before.stream, partitions=())))  # type: ignore[type-var]
 
 
 def test_rows_that_were_rolled_up_are_not_rolled_up_otherwise(here: Hybrid) -> None:

@@ -15,7 +15,8 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.boundary import current_keys
+from hybrid.table.boundary import TopicPartition, current_keys
+from hybrid.table.names import realtime_group
 from hybrid.table.state import OfflineState, RealtimeState
 
 _ENTRY = re.compile(r"\d{20}\.json")
@@ -144,16 +145,23 @@ def contradictions_of_realtime(spec: TableSpec, state: RealtimeState, files: Seq
 
 def _uncommitted(stream: StreamConfig, state: RealtimeState, files: Sequence[DataFile]) -> Iterator[str]:
     """Rows at offsets that are to be read yet: they would come twice. A segment holds rows of one partition."""
-    found = [(file, file.high.get(columns.PARTITION), file.high.get(columns.OFFSET)) for file in files]
-    keys = current_keys(stream, {number for _, number, _ in found if isinstance(number, int)}, state.offsets)
-    for file, partition, offset in found:
-        if isinstance(partition, int) and isinstance(offset, int):
-            key = keys[partition]
+    found = [(file, _place(stream, file), file.high.get(columns.OFFSET)) for file in files]
+    keys = current_keys(stream, {place for _, place, _ in found if place is not None}, state.offsets)
+    for file, place, offset in found:
+        if place is not None and isinstance(offset, int):
+            key = keys[place]
             if file.low.get(columns.EPOCH, key.epoch) != key.epoch:
                 continue  # a replay's, or of an epoch before: its offsets were read long ago
             committed = state.offsets.get(key, 0)
             if offset >= committed:
                 yield f"Segment {file.segment} holds offset {offset} of {key}, and {committed} is the next one to read."
+
+
+def _place(stream: StreamConfig, file: DataFile) -> TopicPartition | None:
+    """Where a file's rows come from. Statistics do not name the topic: its segment's name tells several apart."""
+    partition, group = file.high.get(columns.PARTITION), realtime_group(file.segment)
+    topic = stream.topic_of(group if group is not None else -1)
+    return TopicPartition(topic, partition) if topic is not None and isinstance(partition, int) else None
 
 
 def _holds_rows(spec: TableSpec, file: DataFile) -> bool:

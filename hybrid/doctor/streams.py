@@ -1,11 +1,11 @@
-"""Checks of a table's stream: Kafka answers, the topic is the one that was read, and still holds what comes next."""
+"""Checks of a table's stream: Kafka answers, its topics are those that were read, and still hold what comes next."""
 
 from __future__ import annotations
 
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import HybridError, NotFoundError, StreamError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.stream import TopicView, require_topic
+from hybrid.ingest.stream import StreamView, require_topics
 from hybrid.spec.table_config import StreamConfig, TableSpec
 from hybrid.table.state import RealtimeState
 
@@ -30,7 +30,7 @@ class StreamChecks:
         if spec.stream is None or not state.reads(spec.stream):
             return
         try:
-            view = self._view(spec.stream)
+            view = self._view(spec.stream, state)
         except (StreamError, NotFoundError) as error:
             self._found(Severity.WARNING, spec, error)
             return
@@ -39,11 +39,11 @@ class StreamChecks:
         except StreamError as error:
             self._found(Severity.ERROR, spec, error)
 
-    def _view(self, stream: StreamConfig) -> TopicView:
+    def _view(self, stream: StreamConfig, state: RealtimeState) -> StreamView:
         if stream.brokers in self._silent:
             raise self._silent[stream.brokers]
         try:
-            return require_topic(stream, _TIMEOUT_MS)
+            return require_topics(stream, state.known_ids(stream), _TIMEOUT_MS)
         except StreamError as error:
             self._silent[stream.brokers] = error
             raise

@@ -6,7 +6,7 @@ from hybrid.errors import SpecError
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import check_identity
 from hybrid.ingest.read import decode_frame, read_ranges
-from hybrid.ingest.stream import require_topic
+from hybrid.ingest.stream import require_topics
 from hybrid.lake.held import HeldRows
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.workbench import Workbench
@@ -22,31 +22,31 @@ _ONE_SEGMENT = Thresholds(2**62, 2**62, 2**62)
 def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRows:
     """The messages up to the offsets of `state`.
 
-    StreamError when the topic is not the one that was read, NotFoundError when it is missing; SpecError where a message
+    StreamError when a topic is not the one that was read, NotFoundError when it is missing; SpecError where a message
     may hold several records, or the stream was reset.
     """
     stream = stream_of(spec)
     if spec.holds_several(Half.REALTIME):  # a claim is on a message, and so on all of its rejected records
         raise SpecError(
-            f"Messages of topic '{stream.topic}' may hold several records, of which some are rejected and others in "
+            f"Messages of {stream.words} may hold several records, of which some are rejected and others in "
             f"'{spec.name}': they cannot be read once more one by one.",
             hint="hybrid backfill plan ... --input or --sql",
         )
-    view = require_topic(stream)
+    view = require_topics(stream, state.known_ids(stream))
     check_identity(spec.name, stream, state, view)
     keys = current_keys(stream, view.starts, state.offsets)
     if any(key.epoch for key in keys.values()):
         raise SpecError(
-            f"The stream of '{spec.name}' was reset: which of the messages that topic '{stream.topic}' holds were read "
-            "is no longer told by its offsets.",
+            f"The stream of '{spec.name}' was reset: which of the messages of {stream.words} were "
+            "read is no longer told by their offsets.",
             hint="hybrid backfill plan ... --input or --sql",
         )
     committed = {key: state.offsets[key] for key in keys.values() if key in state.offsets}
-    held = {keys[number]: start for number, start in view.starts.items() if keys[number] in committed}
+    held = {keys[place]: start for place, start in view.starts.items() if keys[place] in committed}
     ranges = [OffsetRange(key, held[key], end) for key, end in sorted(committed.items()) if held[key] < end]
     if not ranges:
         return HeldRows(bench.spark.createDataFrame([], physical_ddl(spec, Half.REALTIME)), held)
     messages = read_ranges(bench.spark, stream, ranges)
-    assigners = {one.key.partition: Assigner(spec.name, one.key, _ONE_SEGMENT, 0, None, 0) for one in ranges}
+    assigners = {one.key.place: Assigner(spec.name, one.key, _ONE_SEGMENT, 0, None, 0) for one in ranges}
     frame = decode_frame(messages, spec, assigners)
     return HeldRows(frame, held)

@@ -9,21 +9,21 @@ from hybrid.errors import SpecError
 from hybrid.ingest.pieces import Piece, Pieces
 from hybrid.ingest.plan import BatchPlan, check_identity, plan_batch
 from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
-from hybrid.ingest.stream import require_topic
+from hybrid.ingest.stream import require_topics
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.boundary import PartitionKey, topic_key
+from hybrid.table.boundary import PartitionKey, TopicPartition
 from hybrid.table.names import realtime_sequence
 from hybrid.table.ranges import advance
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Consuming, RealtimeState, next_act
 
 BATCH_OFFSETS_MAX = 2_000_000
-StopAt = Callable[[], Mapping[int, int] | None]
+StopAt = Callable[[], Mapping[TopicPartition, int] | None]
 
 
 def _nowhere() -> None:
@@ -58,7 +58,7 @@ def run_batch(
     The whole batch is done under the half's lock: what is read depends on the offsets, and nothing but ingestion
     writes here. `stop_at` says beyond which offsets, by partition, nothing is read; None: it may all be.
 
-    StreamError when the stream is not as it was, NotFoundError when the topic is missing.
+    StreamError when the stream is not as it was, NotFoundError when a topic is missing (see `require_topics`).
     """
     stream, path = stream_of(spec), layout.half(Half.REALTIME)
     # Fails early, before a JVM is started. The half is read before Kafka, so that no position is beyond the ends.
@@ -76,10 +76,10 @@ def run_batch(
 
 
 def _plan(
-    spec: TableSpec, snapshot: HalfSnapshot, batch_offsets_max: int, stop_at: Mapping[int, int] | None
+    spec: TableSpec, snapshot: HalfSnapshot, batch_offsets_max: int, stop_at: Mapping[TopicPartition, int] | None
 ) -> BatchPlan:
     stream = stream_of(spec)
-    view = require_topic(stream)
+    view = require_topics(stream, snapshot.realtime.known_ids(stream))
     return plan_batch(spec.name, stream, snapshot.realtime, view, batch_offsets_max, stop_at)
 
 
@@ -98,7 +98,7 @@ def _commit_batch(
 ) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
     assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
-    wanted, keys = physical_columns(spec, Half.REALTIME), {one.key.partition: one.key for one in plan.ranges}
+    wanted, keys = physical_columns(spec, Half.REALTIME), {one.key.place: one.key for one in plan.ranges}
     act = FileAct(layout.half(Half.REALTIME), "ingest", new_act_id("ingest"), wanted, takes_narrower=True)
     found = _Found({}, spec)
 
@@ -112,7 +112,7 @@ def _commit_batch(
             _after(state, keys, found.good, limits, now_ms),
             act=next_act(state, act.id, "ingest", bench.now_iso(), detail),
             offsets=advance(state.offsets, list(plan.ranges)),
-            topic_ids={**state.topic_ids, topic_key(stream): plan.topic_id},
+            topic_ids=state.with_ids(stream, plan.topic_ids),
             timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces.values())),
             rejected=state.rejected + found.rejected,
             filtered=state.filtered + found.filtered,
@@ -131,8 +131,8 @@ class _Found:
     def __init__(self, pieces: Pieces, spec: TableSpec) -> None:
         kept = columns.bookkeeping(spec.name)
         self.good = {
-            (partition, segment): piece
-            for (partition, segment), piece in pieces.items()
+            (place, segment): piece
+            for (place, segment), piece in pieces.items()
             if segment is not None and segment not in kept
         }
         self.rows = sum(piece.rows for piece in self.good.values())
@@ -141,9 +141,9 @@ class _Found:
 
 
 def _check_still_the_topic(spec: TableSpec, after: RealtimeState) -> None:
-    """StreamError when the topic was recreated while it was read: the rows in hand may be the new one's."""
+    """StreamError when a topic was recreated while it was read: the rows in hand may be the new one's."""
     stream = stream_of(spec)
-    check_identity(spec.name, stream, after, require_topic(stream))
+    check_identity(spec.name, stream, after, require_topics(stream, after.known_ids(stream)))
 
 
 def _seal_aged(bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot) -> BatchReport | None:
@@ -173,8 +173,8 @@ def _limits(spec: TableSpec) -> Thresholds:
 
 def _after(
     state: RealtimeState,
-    keys: Mapping[int, PartitionKey],
-    good: Mapping[tuple[int, str], Piece],
+    keys: Mapping[TopicPartition, PartitionKey],
+    good: Mapping[tuple[TopicPartition, str], Piece],
     limits: Thresholds,
     now_ms: int,
 ) -> RealtimeState:
@@ -184,8 +184,8 @@ def _after(
     """
     consuming: dict[PartitionKey, Consuming] = dict(state.consuming)
     sequences: dict[PartitionKey, int] = dict(state.sequences)
-    for (partition, segment), piece in sorted(good.items(), key=lambda item: (item[0][0], item[1].start)):
-        key = keys[partition]
+    for (place, segment), piece in sorted(good.items(), key=lambda item: (item[0][0], item[1].start)):
+        key = keys[place]
         before = state.consuming.get(key)
         if before is not None and before.name == segment:
             merged = replace(before, rows=before.rows + piece.rows, bytes=before.bytes + piece.bytes)

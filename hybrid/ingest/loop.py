@@ -38,7 +38,7 @@ def ingest_until_caught_up(bench: Workbench, spec: TableSpec, layout: TableLayou
 def ingest_forever(
     bench: Workbench, spec: TableSpec, layout: TableLayout, stop: Callable[[], bool], **options: Any
 ) -> IngestReport:
-    """Ingests until `stop()` is true, asked between batches. A topic that is not there yet is waited for."""
+    """Ingests until `stop()` is true, asked between batches. A topic that is not there is waited for."""
     told = False
     while not stop():
         try:
@@ -82,11 +82,11 @@ def _ingest(
 def _sentence(spec: TableSpec, rows: int, rejected: int, batches: int, sealed: int = 0, filtered: int = 0) -> str:
     stream = stream_of(spec)
     if not batches:
-        return f"Nothing to ingest: table '{spec.name}' has read everything in topic '{stream.topic}'."
+        return f"Nothing to ingest: table '{spec.name}' has read everything in {stream.words}."
     if sealed and not (rows or rejected or filtered):
         aged = "1 segment" if sealed == 1 else f"{sealed} segments"
-        return f"Sealed {aged} of '{spec.name}' at the time threshold; there was nothing new in topic '{stream.topic}'."
+        return f"Sealed {aged} of '{spec.name}' at the time threshold; there was nothing new in {stream.words}."
     kept = f"; {rejected} messages could not be read and are kept as rejected rows" if rejected else ""
     dropped = f"; {'1 message was' if filtered == 1 else f'{filtered} messages were'} filtered out" if filtered else ""
     commits = "1 commit" if batches == 1 else f"{batches} commits"
-    return f"Ingested {rows} rows from topic '{stream.topic}' into '{spec.name}' in {commits}{dropped}{kept}."
+    return f"Ingested {rows} rows from {stream.words} into '{spec.name}' in {commits}{dropped}{kept}."

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.table import columns
+from hybrid.table.boundary import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,12 +34,12 @@ class Piece(NamedTuple):
 
 
 # By Kafka partition and segment; without a segment what the table's filter drops.
-Pieces = Mapping[tuple[int, str | None], Piece]
+Pieces = Mapping[tuple[TopicPartition, str | None], Piece]
 
 
 def together(counted: Iterable[Pieces]) -> Pieces:
     """Pieces of several batches as one."""
-    found: dict[tuple[int, str | None], Piece] = {}
+    found: dict[tuple[TopicPartition, str | None], Piece] = {}
     for pieces in counted:
         for place, piece in pieces.items():
             found[place] = found[place].plus(piece) if place in found else piece
@@ -51,7 +52,7 @@ def pieces_of(rows: pa.RecordBatch, sizes: pa.Array) -> Pieces:
     import pyarrow.compute as pc
 
     deleted = pc.cast(pc.equal(rows.column(columns.OP), columns.OP_DELETE), pa.int64())
-    keys = [columns.PARTITION, columns.SEGMENT]
+    keys = [columns.TOPIC, columns.PARTITION, columns.SEGMENT]
     names = [*keys, columns.OFFSET, columns.TIMESTAMP]
     table = pa.table([*(rows.column(name) for name in names), sizes, deleted], [*names, "bytes", "deletes"])
     wanted = [
@@ -67,14 +68,14 @@ def pieces_of(rows: pa.RecordBatch, sizes: pa.Array) -> Pieces:
         .select([*keys, "count_all", "bytes_sum", f"{columns.OFFSET}_min", f"{columns.TIMESTAMP}_max", "deletes_sum"])
     )
     each = zip(*(column.to_pylist() for column in found.columns), strict=True)
-    return {(partition, segment): Piece(*numbers) for partition, segment, *numbers in each}
+    return {(TopicPartition(*one[:2]), one[2]): Piece(*one[3:]) for one in each}
 
 
 def pieces_to_json(pieces: Pieces) -> str:
     """How a worker tells them."""
-    return json.dumps([[partition, segment, *piece] for (partition, segment), piece in pieces.items()])
+    return json.dumps([[*place, segment, *piece] for (place, segment), piece in pieces.items()])
 
 
 def pieces_from_json(text: str) -> Pieces:
     """What `pieces_to_json` told."""
-    return {(partition, segment): Piece(*numbers) for partition, segment, *numbers in json.loads(text)}
+    return {(TopicPartition(*one[:2]), one[2]): Piece(*one[3:]) for one in json.loads(text)}

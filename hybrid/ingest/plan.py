@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hybrid.errors import StreamError
-from hybrid.ingest.stream import TopicView
-from hybrid.spec.table_config import StreamConfig
-from hybrid.table.boundary import PartitionKey, current_keys, partition_key, topic_key
+from hybrid.ingest.stream import StreamView
+from hybrid.spec.table_config import GROUPS_PER_TOPIC, StreamConfig
+from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, partition_key
 from hybrid.table.ranges import OffsetRange, plan_ranges
 from hybrid.table.state import RealtimeState
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What one batch reads, and where the partitions stand: `behind` offsets are left after it."""
+    """What one batch reads, and where the partitions stand: `behind` offsets are left after it.
 
-    topic_id: str
+    `topic_ids` are those of the topics that there are.
+    """
+
+    topic_ids: Mapping[str, str]
     ranges: tuple[OffsetRange, ...]
     behind: int
 
@@ -26,73 +29,93 @@ def plan_batch(
     table: str,
     stream: StreamConfig,
     state: RealtimeState,
-    view: TopicView,
+    view: StreamView,
     batch_offsets_max: int,
-    stop_at: Mapping[int, int] | None = None,
+    stop_at: Mapping[TopicPartition, int] | None = None,
 ) -> BatchPlan:
     """The next batch. `stop_at` are offsets by partition that nothing is read beyond; one it does not name is not read.
 
-    StreamError when the topic was recreated, was refilled past our position, or no longer holds the offset to read
-    next: ingestion stops and a person decides, because going on would skip or repeat rows without a word.
+    StreamError when a topic was recreated, was refilled past our position, or no longer holds the offset to read
+    next: ingestion of all topics stops and a person decides, because going on would skip or repeat rows without a word.
     """
     check_identity(table, stream, state, view)
+    check_partitions(table, stream, view)
     keys = current_keys(stream, view.ends, state.offsets)
-    ends = {keys[partition]: end for partition, end in view.ends.items()}
+    ends = {keys[place]: end for place, end in view.ends.items()}
     for key, end in ends.items():
-        _check_position(table, key, state.offsets.get(key, 0), view.starts[key.partition], end)
+        _check_position(table, stream, key, state.offsets.get(key, 0), view.starts[key.place], end)
     if stop_at is not None:
-        ends = {key: min(end, stop_at.get(key.partition, 0)) for key, end in ends.items()}
+        ends = {key: min(end, stop_at.get(key.place, 0)) for key, end in ends.items()}
     ranges = plan_ranges(state.offsets, ends, batch_offsets_max)
     wanted = sum(max(0, end - state.offsets.get(key, 0)) for key, end in ends.items())
-    return BatchPlan(view.topic_id, tuple(ranges), wanted - sum(piece.end - piece.start for piece in ranges))
+    return BatchPlan(view.topic_ids, tuple(ranges), wanted - sum(piece.end - piece.start for piece in ranges))
 
 
-def is_recreated(stream: StreamConfig, state: RealtimeState, view: TopicView) -> bool:
-    """Whether the topic is another one than the table has read so far."""
-    return state.topic_ids.get(topic_key(stream), view.topic_id) != view.topic_id
+def is_recreated(stream: StreamConfig, state: RealtimeState, view: StreamView, topic: str) -> bool:
+    """Whether a topic is another one than the table has read so far."""
+    return state.known_ids(stream).get(topic, view.topic_ids[topic]) != view.topic_ids[topic]
 
 
-def check_identity(table: str, stream: StreamConfig, state: RealtimeState, view: TopicView) -> None:
-    """StreamError when the topic is not the one the table has read so far."""
-    if is_recreated(stream, state, view):
-        known = state.topic_ids[topic_key(stream)]
+def check_identity(table: str, stream: StreamConfig, state: RealtimeState, view: StreamView) -> None:
+    """StreamError when a topic is not the one the table has read so far."""
+    for topic, now in view.topic_ids.items():
+        if is_recreated(stream, state, view, topic):
+            known = state.known_ids(stream)[topic]
+            raise StreamError(
+                f"Topic '{topic}' was recreated: table '{table}' has read topic id {known}, now it is {now}. "
+                f"Ingestion stopped; nothing was skipped and nothing was lost. {_decide(table, stream, topic)}",
+                hint="Decide what the new topic holds. What it has of the old one's messages would come twice.",
+            )
+
+
+def check_partitions(table: str, stream: StreamConfig, view: StreamView) -> None:
+    """StreamError when a topic has not the partitions that are to be read, or more than names of segments can tell."""
+    for topic in view.topic_ids:
+        missing = [number for number in stream.partitions if TopicPartition(topic, number) not in view.ends]
+        if missing:
+            raise StreamError(
+                f"Topic '{topic}' has no partition {missing[0]}, which 'partitions' of connector '{stream.connector}' "
+                f"of table '{table}' names. Nothing was read.",
+                hint="Create the topic with as many partitions, or a table of another name that reads those there are.",
+            )
+    highest = max(view.ends, key=lambda place: place.partition, default=None)
+    if len(stream.topics) > 1 and highest is not None and highest.partition >= GROUPS_PER_TOPIC:
         raise StreamError(
-            f"Topic '{view.topic}' was recreated: table '{table}' has read topic id {known}, "
-            f"now it is {view.topic_id}. Ingestion stopped; nothing was skipped and nothing was lost. {_decide(table)}",
-            hint="Decide what the new topic holds. What it has of the old one's messages would come twice.",
+            f"Topic '{highest.topic}' has a partition {highest.partition}: a table of several topics reads those below "
+            f"{GROUPS_PER_TOPIC}, as names of segments tell the topics apart by it. Nothing was read.",
+            hint="Read this topic into a table of its own.",
         )
 
 
-def _check_position(table: str, key: PartitionKey, position: int, start: int, end: int) -> None:
+def _check_position(table: str, stream: StreamConfig, key: PartitionKey, position: int, start: int, end: int) -> None:
     where = f"partition {key.partition} of topic '{key.topic}'"
     if position < start:
         raise StreamError(
             f"Offsets expired: table '{table}' has to read {where} from offset {position}, "
             f"but Kafka's first one there is {start}: {start - position} offsets are gone. "
-            f"Ingestion stopped; nothing was skipped. {_decide(table)}",
+            f"Ingestion stopped; nothing was skipped. {_decide(table, stream, key.topic)}",
             hint="Keep the topic's retention above the longest pause of ingestion; restore the data, or backfill it.",
         )
     if position > end:
         raise StreamError(
-            f"Table '{table}' has read {where} up to offset {position}, but it now ends at {end}: "
-            f"the topic was truncated or refilled. Ingestion stopped; nothing was skipped. {_decide(table)}",
+            f"Table '{table}' has read {where} up to offset {position}, but it now ends at {end}: the topic was "
+            f"truncated or refilled. Ingestion stopped; nothing was skipped. {_decide(table, stream, key.topic)}",
             hint="Check which cluster the table's broker address names.",
         )
 
 
-def _decide(table: str) -> str:
+def _decide(table: str, stream: StreamConfig, topic: str) -> str:
     """What lets ingestion go on: nothing but a person's decision does."""
-    return f"Decide where it goes on: hybrid connector reset {table} --to earliest|latest|TIME, with --dry-run first."
+    name = f"{table} {topic}" if len(stream.topics) > 1 else table
+    return f"Decide where it goes on: hybrid connector reset {name} --to earliest|latest|TIME, with --dry-run first."
 
 
 def start_offsets(
-    stream: StreamConfig, view: TopicView | None, at_time: Mapping[int, int] | None = None
+    stream: StreamConfig, view: StreamView, at_time: Mapping[TopicPartition, int] | None = None
 ) -> Mapping[PartitionKey, int]:
     """The offsets to start from, resolved at a table's creation. A topic that is not there yet starts at 0.
 
     `at_time` is where messages of the stream's own time begin; a partition that it does not name has none yet.
     """
-    if view is None:
-        return {}
     chosen = {**view.ends, **(at_time or {})} if stream.offset_reset != "smallest" else view.starts
-    return {partition_key(stream, partition): offset for partition, offset in chosen.items()}
+    return {partition_key(stream, place): offset for place, offset in chosen.items()}

@@ -15,6 +15,7 @@ from hybrid.lake.layout import physical_ddl, statistics_columns
 from hybrid.lake.workers import Worker
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
+from hybrid.table.boundary import TopicPartition
 from hybrid.table.decode import Decoder
 from hybrid.table.messages import Message, pack
 from hybrid.table.outcome import Batch
@@ -53,24 +54,28 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
     secured = {f"kafka.{key}": value for key, value in stream.security.for_java().items()}
     for key, value in {**_CONSUMER, **secured}.items():
         reader = reader.option(key, value)
+    # Of one topic every message has the same: nothing is carried along.
+    names = ("topic",) if len(stream.topics) > 1 else ()
     beside = ("key", "headers") if stream.metadata else ()
     return (
         reader.option("includeHeaders", str(stream.metadata).lower())
         .load()
-        .selectExpr("value", "partition", "offset", "cast(unix_millis(timestamp) as bigint) as timestamp", *beside)
+        .selectExpr(
+            *names, "value", "partition", "offset", "cast(unix_millis(timestamp) as bigint) as timestamp", *beside
+        )
     )
 
 
-def decode_frame(messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner]) -> DataFrame:
+def decode_frame(messages: DataFrame, spec: TableSpec, assigners: Mapping[TopicPartition, Assigner]) -> DataFrame:
     """Stored rows of the REALTIME half, rejected rows among them, by the one decoder.
 
-    `assigners` hands out segments by Kafka partition.
+    `assigners` hands out segments by Kafka topic and partition.
     """
     return messages.mapInArrow(_worker(spec, dict(assigners)), physical_ddl(spec, Half.REALTIME))
 
 
 def write_ranges(
-    messages: DataFrame, spec: TableSpec, assigners: Mapping[int, Assigner], act: FileAct
+    messages: DataFrame, spec: TableSpec, assigners: Mapping[TopicPartition, Assigner], act: FileAct
 ) -> tuple[list[dict[str, object]], Pieces]:
     """Writes the same rows into files of the act's half; their log entries, and what became of the messages.
 
@@ -85,17 +90,23 @@ def write_ranges(
 
 def assigners_for(
     spec: TableSpec, state: RealtimeState, ranges: Iterable[OffsetRange], limits: Thresholds, now_ms: int
-) -> dict[int, Assigner]:
+) -> dict[TopicPartition, Assigner]:
     """One assigner for each partition that is read, from what the half has consuming."""
     return {
-        piece.key.partition: Assigner(
-            spec.name, piece.key, limits, now_ms, state.consuming.get(piece.key), state.sequences.get(piece.key, 0)
+        (key := piece.key).place: Assigner(
+            spec.name,
+            key,
+            limits,
+            now_ms,
+            state.consuming.get(key),
+            state.sequences.get(key, 0),
+            spec.group(key.topic, key.partition),
         )
         for piece in ranges
     }
 
 
-def _worker(spec: TableSpec, assigners: dict[int, Assigner]) -> Worker:
+def _worker(spec: TableSpec, assigners: dict[TopicPartition, Assigner]) -> Worker:
     """The function that Spark runs in its workers. It sees whole partitions, each in offset order."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -108,7 +119,7 @@ def _worker(spec: TableSpec, assigners: dict[int, Assigner]) -> Worker:
     return convert
 
 
-def _writer(spec: TableSpec, assigners: dict[int, Assigner], act: FileAct) -> Worker:
+def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: FileAct) -> Worker:
     """As `_worker`, with the rows put into files, one of each segment. At most two are open at a time."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -153,7 +164,7 @@ def _by_segment(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def _convert_batch(
-    batch: pa.RecordBatch, spec: TableSpec, decoder: Decoder, assigners: Mapping[int, Assigner]
+    batch: pa.RecordBatch, spec: TableSpec, decoder: Decoder, assigners: Mapping[TopicPartition, Assigner]
 ) -> tuple[pa.RecordBatch, pa.Array]:
     """Messages become stored rows, column by column; a message with several records becomes several rows.
 
@@ -164,8 +175,11 @@ def _convert_batch(
 
     from hybrid.lake.create import arrow_schema
 
-    values, partitions, offsets, timestamps, *beside = (column.to_pylist() for column in batch.columns)
+    topics = batch.column("topic") if "topic" in batch.schema.names else None
+    wanted = batch if topics is None else batch.drop_columns(["topic"])
+    values, partitions, offsets, timestamps, *beside = (column.to_pylist() for column in wanted.columns)
     whole = _whole(values, *beside, partitions, offsets, timestamps) if beside else None
+    by_message = _by_message(topics, partitions, assigners)
     found = decoder.decode_batch(values, timestamps, whole)
     count = len(found.reasons)
     messages = batch if _one_each(found, values) else batch.take(pa.array(found.origins, pa.int64()))
@@ -175,12 +189,13 @@ def _convert_batch(
         for of, why in zip(found.origins, found.reasons, strict=True)
     ]
     one, epochs = next(iter(assigners.values())), {assigner.key.epoch for assigner in assigners.values()}
+    is_one_epoch = len(epochs) == 1
     ops = [columns.OP_DELETE if is_delete else columns.OP_ROW for is_delete in found.deletes]
     made = {
-        columns.SEGMENT: _segments(spec, found, partitions, sizes, assigners),
+        columns.SEGMENT: _segments(spec, found, sizes, by_message),
         columns.CONNECTOR: pa.repeat(one.key.connector, count),
-        columns.TOPIC: pa.repeat(one.key.topic, count),
-        columns.EPOCH: pa.repeat(one.key.epoch, count) if len(epochs) == 1 else _epochs(found, partitions, assigners),
+        columns.TOPIC: pa.repeat(one.key.topic, count) if topics is None else messages.column("topic"),
+        columns.EPOCH: pa.repeat(one.key.epoch, count) if is_one_epoch else _epochs(found, by_message),
         columns.PARTITION: messages.column("partition"),
         columns.OFFSET: messages.column("offset"),
         columns.TIMESTAMP: messages.column("timestamp"),
@@ -210,17 +225,16 @@ def _sizes(values: Sequence[bytes | None], found: Batch) -> list[int]:
 def _segments(
     spec: TableSpec,
     found: Batch,
-    partitions: Sequence[int],
     sizes: Sequence[int],
-    assigners: Mapping[int, Assigner],
+    by_message: Sequence[Assigner],
 ) -> list[str | None]:
     """Where each record is stored; None for what the table's filter drops."""
     if not (any(found.reasons) or any(found.filtered)):
-        return [assigners[partitions[of]].assign(size) for of, size in zip(found.origins, sizes, strict=True)]
+        return [by_message[of].assign(size) for of, size in zip(found.origins, sizes, strict=True)]
     rejected, segments = columns.rejected_segment(spec.name), list[str | None]()
     for of, size, reason, is_filtered in zip(found.origins, sizes, found.reasons, found.filtered, strict=True):
         if reason is None and not is_filtered:
-            segments.append(assigners[partitions[of]].assign(size))
+            segments.append(by_message[of].assign(size))
         else:
             segments.append(None if is_filtered else rejected)
     return segments
@@ -234,9 +248,22 @@ def _whole(
     return [Message(*one) for one in zip(values, keys, told, *places, strict=True)]
 
 
-def _epochs(found: Batch, partitions: Sequence[int], assigners: Mapping[int, Assigner]) -> list[int]:
+def _by_message(
+    topics: pa.Array | None, partitions: Sequence[int], assigners: Mapping[TopicPartition, Assigner]
+) -> list[Assigner]:
+    """The assigner of each message; of one topic its partition's number tells it."""
+    if topics is None:
+        by_number = {place.partition: one for place, one in assigners.items()}
+        return [by_number[number] for number in partitions]
+    by_place: dict[tuple[str, int], Assigner] = {
+        (place.topic, place.partition): one for place, one in assigners.items()
+    }
+    return [by_place[place] for place in zip(topics.to_pylist(), partitions, strict=True)]
+
+
+def _epochs(found: Batch, by_message: Sequence[Assigner]) -> list[int]:
     """The epoch of each record, where some partitions were reset more often than others."""
-    return [assigners[partitions[of]].key.epoch for of in found.origins]
+    return [by_message[of].key.epoch for of in found.origins]
 
 
 def _as_type(values: Any, kind: pa.DataType) -> pa.Array:

@@ -161,7 +161,8 @@ def _commit(bench: Workbench, spec: TableSpec, layout: TableLayout, found: _Foun
     state = snapshot.realtime
     keys = _keys(state, tally.pieces)
     number, now_ms = state.act.number + 1, bench.now_ms()
-    names = {piece: replay_segment(spec.name, piece.origin.partition, number, now_ms) for piece in tally.pieces}
+    groups = {piece: spec.group(piece.origin.topic, piece.origin.partition) for piece in tally.pieces}
+    names = {piece: replay_segment(spec.name, group, number, now_ms) for piece, group in groups.items()}
     segments = tuple(sorted(set(names.values())))
     detail = {
         "replayed": tally.replayed,

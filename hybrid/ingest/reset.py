@@ -23,6 +23,7 @@ before a move has taken it. What could come between, and what holds then:
                                   is not what was accepted
     anything after the answer     the offsets that were accepted are taken, or nothing: refused where it would cost more
     a replay of rejected rows     has epochs of its own; those of its origin stay what they were
+    another topic of the table    keeps its offsets, its epochs and a pause's hold on it
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from typing import Any
 from hybrid.errors import ConflictError, SpecError, StreamError, UsageError
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import is_recreated
-from hybrid.ingest.stream import TopicView, offsets_at, require_topic
+from hybrid.ingest.stream import StreamView, offsets_at, require_topics
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
@@ -42,7 +43,7 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.spec.connectors import KafkaStart, StartKind
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
-from hybrid.table.boundary import PartitionKey, current_keys, topic_key
+from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
 from hybrid.table.state import RESET, RealtimeState, next_act
 
 
@@ -65,7 +66,7 @@ class ResetPartition:
 
 @dataclass(frozen=True)
 class ResetReport:
-    """What a reset did or would do. `version` None: nothing was committed.
+    """What a reset of one topic did or would do. `version` None: nothing was committed.
 
     `recreated`: the topic is another one than was read, of which nothing can be read again.
     """
@@ -98,16 +99,16 @@ class ResetReport:
             raise UsageError("'accepted' is not what a dry run of a reset has told.") from error
 
 
-def resolve_reset(spec: TableSpec, layout: TableLayout, place: KafkaStart) -> ResetReport:
-    """What a reset to `place` would do at this moment, for a person to accept. No JVM.
+def resolve_reset(spec: TableSpec, layout: TableLayout, topic: str, place: KafkaStart) -> ResetReport:
+    """What a reset of a topic to `place` would do at this moment, for a person to accept. No JVM.
 
     StreamError when the topic does not hold the place, NotFoundError when it is missing, SpecError without a stream,
     ConflictError before its connector has started.
     """
     stream = stream_of(spec)
     state = _started(spec, stream, open_half(layout.half(Half.REALTIME)).realtime)
-    view = require_topic(stream)
-    return _report(spec, stream, state, view, _offsets(stream, view, place), dry_run=True)
+    view = require_topics(stream, [topic])
+    return _report(spec, state, view, topic, _offsets(stream, view, topic, place), dry_run=True)
 
 
 def reset_stream(
@@ -119,7 +120,7 @@ def reset_stream(
     act_id: str | None = None,
     holding: Callable[[ResetReport], None] = lambda _: None,
 ) -> ResetReport:
-    """Has the stream read on from the offsets of `accepted`; `holding` is told before the commit what it will be.
+    """Has a topic read on from the offsets of `accepted`; `holding` is told before the commit what it will be.
 
     ConflictError when it would cost more than was accepted, for what came between. Else as `resolve_reset`.
     """
@@ -127,7 +128,7 @@ def reset_stream(
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)
         state = _started(spec, stream, snapshot.realtime)
-        report = plan_accepted(spec, state, require_topic(stream), accepted)
+        report = plan_accepted(spec, state, require_topics(stream, [accepted.topic]), accepted)
         if not report.partitions:
             return report
         holding(report)  # first, for a pause must never let rows through: held lower than need be they come later
@@ -147,38 +148,39 @@ def _started(spec: TableSpec, stream: StreamConfig, state: RealtimeState) -> Rea
 
 
 def plan_reset(
-    stream: StreamConfig, state: RealtimeState, view: TopicView, to: Mapping[int, int]
+    stream: StreamConfig, state: RealtimeState, view: StreamView, topic: str, to: Mapping[int, int]
 ) -> tuple[ResetPartition, ...]:
-    """What a reset to the offsets `to`, by partition, does to each partition that it concerns. Pure."""
-    recreated = is_recreated(stream, state, view)
+    """What a reset of a topic to the offsets `to`, by partition, does to each partition that it concerns. Pure."""
+    recreated = is_recreated(stream, state, view, topic)
+    there = {place for place in view.ends if place.topic == topic}
     # Of a topic that is another one also those that it no longer has: their numbers may come back.
-    old = {key.partition for key in state.offsets if (key.connector, key.topic) == (stream.connector, stream.topic)}
-    keys = current_keys(stream, view.ends.keys() | (old if recreated else set()), state.offsets)
+    old = {key.place for key in state.offsets if (key.connector, key.topic) == (stream.connector, topic)}
+    keys = current_keys(stream, there | (old if recreated else set()), state.offsets)
     found = []
-    for number, key in sorted(keys.items()):
-        position, first = state.offsets.get(key, 0), view.starts.get(number, 0)
-        target = to.get(number, first if recreated else position)
+    for place, key in sorted(keys.items()):
+        position, first = state.offsets.get(key, 0), view.starts.get(place, 0)
+        target = to.get(place.partition, first if recreated else position)
         if not recreated and target == position:
             continue
         begin = 0 if recreated else position
         lost = max(0, min(first, target) - begin)
         skipped = max(0, target - max(begin, first))
-        again = 0 if recreated else max(0, min(position, view.ends.get(number, 0)) - target)
-        found.append(ResetPartition(number, key.epoch + 1, position, target, lost, skipped, again))
+        again = 0 if recreated else max(0, min(position, view.ends.get(place, 0)) - target)
+        found.append(ResetPartition(place.partition, key.epoch + 1, position, target, lost, skipped, again))
     return tuple(found)
 
 
-def plan_accepted(spec: TableSpec, state: RealtimeState, view: TopicView, accepted: ResetReport) -> ResetReport:
+def plan_accepted(spec: TableSpec, state: RealtimeState, view: StreamView, accepted: ResetReport) -> ResetReport:
     """What a reset to the offsets that were accepted does now. Pure.
 
     ConflictError when the topic or an epoch is another one since, or it would lose, skip or read again more;
     StreamError when Kafka no longer holds an offset.
     """
-    stream = stream_of(spec)
+    topic = accepted.topic
     told = {one.partition: one for one in accepted.partitions}
     offsets = {number: one.to for number, one in told.items()}
-    report = _report(spec, stream, state, view, offsets)
-    is_same = (accepted.table, accepted.topic_id) == (spec.name, view.topic_id)
+    report = _report(spec, state, view, topic, offsets)
+    is_same = (accepted.table, accepted.topic_id) == (spec.name, view.topic_ids[topic])
     if not is_same or not all(_is_within(one, told.get(one.partition)) for one in report.partitions):
         now = _sentence(spec, replace(report, dry_run=True))
         raise ConflictError(
@@ -186,7 +188,9 @@ def plan_accepted(spec: TableSpec, state: RealtimeState, view: TopicView, accept
             "changed.",
             hint=f"hybrid connector reset {spec.name} --to PLACE once more; a stream that goes on is paused first.",
         )
-    _check_held(view, {number: offset for number, offset in offsets.items() if number in view.ends})
+    _check_held(
+        view, topic, {number: to for number, to in offsets.items() if TopicPartition(topic, number) in view.ends}
+    )
     return report
 
 
@@ -199,59 +203,69 @@ def _is_within(one: ResetPartition, told: ResetPartition | None) -> bool:
 
 def _report(
     spec: TableSpec,
-    stream: StreamConfig,
     state: RealtimeState,
-    view: TopicView,
+    view: StreamView,
+    topic: str,
     offsets: Mapping[int, int],
     *,
     dry_run: bool = False,
 ) -> ResetReport:
-    found = plan_reset(stream, state, view, offsets)
+    stream = stream_of(spec)
+    found = plan_reset(stream, state, view, topic, offsets)
     lost, skipped, again = (sum(getattr(one, name) for one in found) for name in ("lost", "skipped", "again"))
-    recreated = is_recreated(stream, state, view)
+    recreated = is_recreated(stream, state, view, topic)
     report = ResetReport(
-        spec.name, stream.topic, view.topic_id, recreated, found, lost, skipped, again, None, "", dry_run
+        spec.name, topic, view.topic_ids[topic], recreated, found, lost, skipped, again, None, "", dry_run
     )
     return replace(report, sentence=_sentence(spec, report))
 
 
-def _offsets(stream: StreamConfig, view: TopicView, place: KafkaStart) -> dict[int, int]:
+def _offsets(stream: StreamConfig, view: StreamView, topic: str, place: KafkaStart) -> dict[int, int]:
     """The offset of each partition that `place` names. StreamError for one that the topic does not hold."""
+    starts, ends = _of_topic(view.starts, topic), _of_topic(view.ends, topic)
     if place.kind is StartKind.EARLIEST:
-        return dict(view.starts)
+        return starts
     if place.kind is StartKind.LATEST:
-        return dict(view.ends)
+        return ends
     if place.kind is StartKind.TIMESTAMP and place.timestamp_ms is not None:
-        return {**view.ends, **offsets_at(stream.brokers, view, place.timestamp_ms, stream.security)}
+        places = [TopicPartition(topic, number) for number in ends]
+        return {**ends, **_of_topic(offsets_at(stream, places, place.timestamp_ms), topic)}
     if place.kind is not StartKind.OFFSETS:
         raise SpecError(f"'{place.kind}' is no place to reset a stream to.")
     found = {partition: offset for (_, partition), offset in place.offsets.items()}
-    _check_held(view, found)
+    _check_held(view, topic, found)
     return found
 
 
-def _check_held(view: TopicView, offsets: Mapping[int, int]) -> None:
+def _of_topic(offsets: Mapping[TopicPartition, int], topic: str) -> dict[int, int]:
+    """The offsets of one topic, by partition."""
+    return {place.partition: offset for place, offset in offsets.items() if place.topic == topic}
+
+
+def _check_held(view: StreamView, topic: str, offsets: Mapping[int, int]) -> None:
     """StreamError for an offset by partition that the topic does not hold."""
+    starts, ends = _of_topic(view.starts, topic), _of_topic(view.ends, topic)
     for number, offset in sorted(offsets.items()):
-        first, end = view.starts.get(number), view.ends.get(number)
+        first, end = starts.get(number), ends.get(number)
         if first is None or end is None:
-            there = ", ".join(map(str, sorted(view.ends)))
-            raise StreamError(f"Topic '{view.topic}' has no partition {number}: {there}. Nothing was changed.")
+            there = ", ".join(map(str, sorted(ends)))
+            raise StreamError(f"Topic '{topic}' has no partition {number}: {there}. Nothing was changed.")
         if not first <= offset <= end:
             raise StreamError(
-                f"Kafka holds offsets {first} to {end} of partition {number} of topic '{view.topic}', and not "
+                f"Kafka holds offsets {first} to {end} of partition {number} of topic '{topic}', and not "
                 f"{offset}. Nothing was changed."
             )
 
 
 def _after(state: RealtimeState, stream: StreamConfig, report: ResetReport, act_id: str, at: str) -> RealtimeState:
-    before = current_keys(stream, (one.partition for one in report.partitions), state.offsets)
+    told = {TopicPartition(report.topic, one.partition): one for one in report.partitions}
+    before = current_keys(stream, told, state.offsets)
     keys: dict[PartitionKey, ResetPartition] = {
-        before[one.partition]._replace(epoch=one.epoch): one for one in report.partitions
+        before[place]._replace(epoch=one.epoch): one for place, one in told.items()
     }
     detail = {
         "connector": stream.connector,
-        "topic": stream.topic,
+        "topic": report.topic,
         "topic_id": report.topic_id,
         "recreated": report.recreated,
         "result": report.sentence,
@@ -263,12 +277,12 @@ def _after(state: RealtimeState, stream: StreamConfig, report: ResetReport, act_
         state,
         act=next_act(state, act_id, "reset", at, detail),
         offsets={**state.offsets, **{key: one.to for key, one in keys.items()}},
-        topic_ids={**state.topic_ids, topic_key(stream): report.topic_id},
+        topic_ids=state.with_ids(stream, {report.topic: report.topic_id}),
         consuming={key: segment for key, segment in state.consuming.items() if key not in closed},
         # Names of segments go on: they do not tell the epoch.
         sequences={
             **state.sequences,
-            **{key: state.sequences.get(before[one.partition], 0) for key, one in keys.items()},
+            **{key: state.sequences.get(before[key.place], 0) for key in keys},
         },
     )
 

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hybrid.ingest.batch import stream_of
-from hybrid.ingest.stream import TopicView
+from hybrid.ingest.stream import StreamView
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, TableSpec
-from hybrid.table.boundary import partition_key, topic_key
+from hybrid.table.boundary import TopicPartition, partition_key
 from hybrid.table.state import next_act
 
 
 def start_stream(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, view: TopicView, starts: Mapping[int, int]
+    bench: Workbench, spec: TableSpec, layout: TableLayout, view: StreamView, starts: Mapping[TopicPartition, int]
 ) -> bool:
     """Commits the offsets to start from, by partition. False when it was started already: nothing changes then."""
     stream, path = stream_of(spec), layout.half(Half.REALTIME)
@@ -30,14 +30,14 @@ def start_stream(
         state = snapshot.realtime
         if state.reads(stream):
             return False
-        offsets = {partition_key(stream, partition): offset for partition, offset in starts.items()}
+        offsets = {partition_key(stream, place): offset for place, offset in starts.items()}
         detail = {"connector": stream.connector, "offsets": {str(key): offset for key, offset in offsets.items()}}
         act = next_act(state, new_act_id("start"), "start", bench.now_iso(), detail)
         after = replace(
             state,
             act=act,
             offsets={**state.offsets, **offsets},
-            topic_ids={**state.topic_ids, topic_key(stream): view.topic_id},
+            topic_ids=state.with_ids(stream, view.topic_ids),
             progress={**state.progress, stream.connector: {"started_at": act.at}},
         )
         nothing = bench.spark.read.format("delta").load(str(path)).limit(0)

@@ -1,17 +1,17 @@
-"""What Kafka says of a topic: its id, its partitions, and from where to where each can be read."""
+"""What Kafka says of a stream's topics: their ids, their partitions, and from where to where each can be read."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hybrid.errors import NotFoundError, StreamError
-from hybrid.jvm.topics import require_listener
-from hybrid.spec.kafka_security import PLAINTEXT, KafkaSecurity
+from hybrid.jvm.topics import existing_topics, require_listener
 from hybrid.spec.table_config import StreamConfig
+from hybrid.table.boundary import TopicPartition, read_places
 
 if TYPE_CHECKING:
     from kafka import KafkaConsumer
@@ -20,93 +20,103 @@ _TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True)
-class TopicView:
-    """A topic at one moment. `starts` are the first offsets still held, `ends` the last stable offsets (exclusive)."""
+class StreamView:
+    """A stream's topics at one moment: their ids, and what each partition that is read holds.
 
-    topic: str
-    topic_id: str
-    starts: Mapping[int, int]
-    ends: Mapping[int, int]
+    `starts` are the first offsets still held, `ends` the last stable ones (exclusive). A topic that is not there is in
+    none of them.
+    """
+
+    topic_ids: Mapping[str, str]
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
 
 
-def view_topic(
-    brokers: str, topic: str, timeout_ms: int = _TIMEOUT_MS, security: KafkaSecurity = PLAINTEXT
-) -> TopicView | None:
-    """The topic as the cluster shows it now, or None when there is none of that name.
+def view_stream(stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS) -> StreamView:
+    """The topics of a stream as the cluster shows them now, those that there are.
 
     Raises StreamError when the cluster does not answer within `timeout_ms`. The ends are last stable offsets: what an
     open transaction holds back is not in them.
     """
-    from kafka import KafkaAdminClient, TopicPartition
+    import kafka
     from kafka.errors import KafkaError
 
-    require_listener(brokers)
+    require_listener(stream.brokers)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
     try:
         with ExitStack() as stack:
-            admin = KafkaAdminClient(
-                bootstrap_servers=brokers, bootstrap_timeout_ms=timeout_ms, **security.for_python()
+            admin = kafka.KafkaAdminClient(
+                bootstrap_servers=stream.brokers, bootstrap_timeout_ms=timeout_ms, **stream.security.for_python()
             )
             stack.callback(admin.close)
-            found = admin.describe_topics([topic])[0]
-            if found.get("error_code", 0) != 0 or not found.get("partitions"):
-                return None
-            consumer = _consumer(brokers, security)
+            found = existing_topics(admin, stream.topics)
+            places = [place for one in found for place in read_places(stream, one.name, one.partitions)]
+            if not places:
+                return StreamView({one.name: one.id for one in found}, {}, {})
+            consumer = _consumer(stream)
             stack.callback(consumer.close)
-            partitions = [TopicPartition(topic, p["partition_index"]) for p in found["partitions"]]
-            starts = consumer.beginning_offsets(partitions)
-            ends = consumer.end_offsets(partitions)
+            parts = [kafka.TopicPartition(*place) for place in places]
+            starts = consumer.beginning_offsets(parts)
+            ends = consumer.end_offsets(parts)
     except (KafkaError, OSError) as error:
-        raise unreachable(brokers, error) from error
-    return TopicView(
-        topic,
-        str(found["topic_id"]),
-        {part.partition: offset for part, offset in starts.items()},
-        {part.partition: offset for part, offset in ends.items()},
+        raise unreachable(stream.brokers, error) from error
+    return StreamView(
+        {one.name: one.id for one in found},
+        {TopicPartition(*part): offset for part, offset in starts.items()},
+        {TopicPartition(*part): offset for part, offset in ends.items()},
     )
 
 
-def _consumer(brokers: str, security: KafkaSecurity) -> KafkaConsumer:
+def _consumer(stream: StreamConfig) -> KafkaConsumer:
     from kafka import KafkaConsumer
 
     return KafkaConsumer(
-        bootstrap_servers=brokers, isolation_level="read_committed", group_id=None, **security.for_python()
+        bootstrap_servers=stream.brokers,
+        isolation_level="read_committed",
+        group_id=None,
+        **stream.security.for_python(),
     )
 
 
-def offsets_at(brokers: str, view: TopicView, time_ms: int, security: KafkaSecurity = PLAINTEXT) -> dict[int, int]:
+def offsets_at(stream: StreamConfig, places: Iterable[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
     """The first offset of each partition whose message is not older than `time_ms`; not of one that has none.
 
     StreamError when the cluster does not answer.
     """
-    from kafka import TopicPartition
+    import kafka
     from kafka.errors import KafkaError
 
-    parts = [TopicPartition(view.topic, number) for number in view.ends]
+    parts = [kafka.TopicPartition(*place) for place in places]
     try:
-        consumer = _consumer(brokers, security)
+        consumer = _consumer(stream)
         try:
             found = consumer.offsets_for_times(dict.fromkeys(parts, time_ms))
         finally:
             consumer.close()
     except (KafkaError, OSError) as error:
-        raise unreachable(brokers, error) from error
-    return {part.partition: one.offset for part, one in found.items() if one is not None}
+        raise unreachable(stream.brokers, error) from error
+    return {TopicPartition(*part): one.offset for part, one in found.items() if one is not None}
 
 
-def require_topic(stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS) -> TopicView:
-    """The topic of a table's stream. NotFoundError when it is not there (yet); else as `view_topic`."""
-    view = view_topic(stream.brokers, stream.topic, timeout_ms, stream.security)
-    if view is None:
-        raise missing_topic(stream)
+def require_topics(stream: StreamConfig, needed: Iterable[str] = (), timeout_ms: int = _TIMEOUT_MS) -> StreamView:
+    """The topics of a table's stream, those that there are.
+
+    NotFoundError when none is there (yet), or one of `needed` is not; else as `view_stream`. A topic that was read
+    is needed: what is gone may come again as another one, and a person has to see it.
+    """
+    view = view_stream(stream, timeout_ms)
+    missing = [topic for topic in needed if topic not in view.topic_ids]
+    if missing or not view.topic_ids:
+        raise missing_topics(stream, missing or stream.topics)
     return view
 
 
-def missing_topic(stream: StreamConfig) -> NotFoundError:
-    """The error for a topic that is not there (yet)."""
+def missing_topics(stream: StreamConfig, topics: Sequence[str]) -> NotFoundError:
+    """The error for topics that are not there (yet)."""
+    words = replace(stream, topics=tuple(topics)).words
     return NotFoundError(
-        f"Topic '{stream.topic}' does not exist at {stream.brokers}.",
-        hint=f"hybrid kafka topic create {stream.topic}",
+        f"{words[0].upper()}{words[1:]} {'does' if len(topics) == 1 else 'do'} not exist at {stream.brokers}.",
+        hint=f"hybrid kafka topic create {topics[0]}",
     )
 
 

@@ -72,6 +72,12 @@ def describe_topic(brokers: str, name: str) -> Topic | None:
     return next((_topic(one) for one in found if one["error_code"] == 0), None)
 
 
+def existing_topics(admin: KafkaAdminClient, names: Iterable[str]) -> list[Topic]:
+    """Those of some topics that exist, asked by a client of the caller's, whose errors pass."""
+    described = admin.describe_topics(list(names))
+    return [_topic(one) for one in described if one.get("error_code", 0) == 0 and one.get("partitions")]
+
+
 def create_topic(brokers: str, name: str, partitions: int = 1) -> tuple[Topic, bool]:
     """The topic, and whether it was created now; when this returns it can be produced to.
 

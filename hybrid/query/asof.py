@@ -200,7 +200,7 @@ class PastTable:
         """QueryError for positions of what the table does not read: names become SQL, and code of views."""
         known = {(key.connector, key.topic) for key in (realtime.realtime.offsets if realtime is not None else {})}
         if self._spec.stream is not None:
-            known.add((self._spec.stream.connector, self._spec.stream.topic))
+            known |= {(self._spec.stream.connector, topic) for topic in self._spec.stream.topics}
         for key in named.tail:
             if (key.connector, key.topic) not in known:
                 raise _wrong(f"asOf: table '{self._spec.name}' reads nothing from '{key}', which the tail names.")

@@ -34,7 +34,7 @@ from hybrid.sql.statement import Statement
 from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
 from hybrid.sql.times import Context
 from hybrid.sql.usage import named, only_shown
-from hybrid.table.boundary import PartitionKey
+from hybrid.table.boundary import PartitionKey, TopicPartition
 from hybrid.table.columns import bookkeeping
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.plans import Plan
@@ -54,16 +54,16 @@ class QueryTable:
     spec: TableSpec
     layout: TableLayout
     brokers: str | None = None
-    stop_at: Mapping[int, int] | None = None
+    stop_at: Mapping[TopicPartition, int] | None = None
 
     def is_read(self, key: PartitionKey, offset: int) -> bool:
         """Whether the row of the stream at this offset may be shown."""
-        return self.stop_at is None or offset < self.stop_at.get(key.partition, 0)
+        return self.stop_at is None or offset < self.stop_at.get(key.place, 0)
 
     def shown(self, positions: Mapping[PartitionKey, int]) -> dict[PartitionKey, int]:
         """Positions in the stream, none beyond where a pause holds it."""
         stop = self.stop_at
-        return {key: at if stop is None else min(at, stop.get(key.partition, 0)) for key, at in positions.items()}
+        return {key: at if stop is None else min(at, stop.get(key.place, 0)) for key, at in positions.items()}
 
 
 class TableSource(Protocol):

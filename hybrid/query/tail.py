@@ -10,12 +10,13 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from hybrid.jvm.topics import existing_topics
 from hybrid.spec.kafka_security import KafkaSecurity
 from hybrid.spec.table_config import StreamConfig, TableSpec
-from hybrid.table.boundary import PartitionKey, current_keys, topic_key
+from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.messages import Headers
 from hybrid.table.state import RealtimeState
 
@@ -75,7 +76,7 @@ class KafkaTail:
         self._read_s_max = read_s_max
 
     def read(self, spec: TableSpec, state: RealtimeState, brokers: str | None) -> Tail:
-        """Everything beyond `state`'s offsets; a warning and nothing when the topic is another one or Kafka is down."""
+        """Everything beyond `state`'s offsets; a warning where a topic is another one or Kafka is down."""
         stream = spec.stream
         if stream is None or not state.reads(stream):
             return Tail()
@@ -90,40 +91,39 @@ class KafkaTail:
             return Tail(warnings=(_unreachable(address),))
 
     def _read(self, stream: StreamConfig, state: RealtimeState, brokers: str) -> Tail:
-        view = _view(brokers, stream.topic, stream.security)
-        known = state.topic_ids.get(topic_key(stream))
-        if view is None:
-            return Tail(warnings=() if known is None else (_gone(stream.topic),))
-        topic_id, ends = view
-        if known is not None and known != topic_id:
-            return Tail(warnings=(_recreated(stream.topic, known, topic_id),))
+        ids, ends = _view(brokers, stream)
+        known, of_it = state.known_ids(stream), " of it" if len(stream.topics) > 1 else ""
+        warnings = [_gone(topic, of_it) for topic in stream.topics if topic in known and topic not in ids]
+        others = {topic: now for topic, now in ids.items() if known.get(topic, now) != now}
+        warnings += [_recreated(topic, known[topic], now, of_it) for topic, now in others.items()]
+        ends = {place: end for place, end in ends.items() if place.topic not in others}
         keys = current_keys(stream, ends, state.offsets)
-        wanted = {keys[number]: (state.offsets.get(keys[number], 0), end) for number, end in ends.items()}
+        wanted = {keys[place]: (state.offsets.get(keys[place], 0), end) for place, end in ends.items()}
         reader = _Reader(wanted, self._rows_max, time.monotonic() + self._read_s_max, with_headers=stream.metadata)
-        return reader.read(brokers, stream.security)
+        found = reader.read(brokers, stream.security)
+        return replace(found, warnings=[*warnings, *found.warnings])
 
 
-def _view(brokers: str, topic: str, security: KafkaSecurity) -> tuple[str, Mapping[int, int]] | None:
-    """The topic's id and the last stable offset of each partition; None when there is no such topic."""
-    from kafka import KafkaAdminClient, TopicPartition
+def _view(brokers: str, stream: StreamConfig) -> tuple[Mapping[str, str], Mapping[TopicPartition, int]]:
+    """The ids of the topics that there are, and the last stable offset of each partition that is read."""
+    import kafka
     from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
     # The admin client answers both in 12 ms; a consumer waits 100 ms for its first metadata.
     with ExitStack() as stack:
-        admin = KafkaAdminClient(
+        admin = kafka.KafkaAdminClient(
             bootstrap_servers=brokers,
             bootstrap_timeout_ms=_CONNECT_MS,
             request_timeout_ms=_CONNECT_MS,
-            **security.for_python(),
+            **stream.security.for_python(),
         )
         stack.callback(admin.close)
-        found = admin.describe_topics([topic])[0]
-        if found.get("error_code", 0) != 0 or not found.get("partitions"):
-            return None
-        latest = {TopicPartition(topic, part["partition_index"]): OffsetSpec.LATEST for part in found["partitions"]}
-        ends = admin.list_partition_offsets(latest, isolation_level=IsolationLevel.READ_COMMITTED)
-    return str(found["topic_id"]), {part.partition: end.offset for part, end in ends.items()}
+        found = existing_topics(admin, stream.topics)
+        places = [place for one in found for place in read_places(stream, one.name, one.partitions)]
+        latest = {kafka.TopicPartition(*place): OffsetSpec.LATEST for place in places}
+        ends = admin.list_partition_offsets(latest, isolation_level=IsolationLevel.READ_COMMITTED) if latest else {}
+    return {one.name: one.id for one in found}, {TopicPartition(*part): end.offset for part, end in ends.items()}
 
 
 class _Reader:
@@ -160,9 +160,9 @@ class _Reader:
         return Tail(self._messages, self._positions, warnings)
 
     def _drain(self, consumer: KafkaConsumer) -> None:
-        from kafka import TopicPartition
+        import kafka
 
-        parts = {TopicPartition(key.topic, key.partition): key for key in self._ends}
+        parts = {kafka.TopicPartition(*key.place): key for key in self._ends}
         consumer.assign(list(parts))
         for part, key in parts.items():
             consumer.seek(part, self._positions[key])
@@ -210,14 +210,14 @@ def _consumer(brokers: str, security: KafkaSecurity) -> KafkaConsumer:
     )
 
 
-def _gone(topic: str) -> str:
-    return f"Topic '{topic}' does not exist any more: answered from committed rows only."
+def _gone(topic: str, of_it: str) -> str:
+    return f"Topic '{topic}' does not exist any more: answered from committed rows{of_it} only."
 
 
-def _recreated(topic: str, known: str, now: str) -> str:
+def _recreated(topic: str, known: str, now: str, of_it: str) -> str:
     return (
         f"Topic '{topic}' was recreated (topic id {known} was read, now it is {now}): "
-        "answered from committed rows only."
+        f"answered from committed rows{of_it} only."
     )
 
 

@@ -132,7 +132,7 @@ def consuming_segment(spec: TableSpec, state: RealtimeState, key: PartitionKey, 
     found = state.consuming.get(key)
     if found is not None:
         return found.name
-    return realtime_segment(spec.name, key.partition, state.sequences.get(key, 0), now_ms)
+    return realtime_segment(spec.name, spec.group(key.topic, key.partition), state.sequences.get(key, 0), now_ms)
 
 
 def _segments(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMessage], now_ms: int) -> list[str]:

@@ -16,6 +16,9 @@ from hybrid.verbs import VERBS
 
 router = APIRouter(tags=["connectors"])
 ConnectorName = Annotated[str, Path(description="The connector's name or a label of it", examples=["lineitem.live"])]
+ResetName = Annotated[
+    str, Path(description="The topic; where the table reads one, also its connector's name", examples=["orders"])
+]
 _EXAMPLE: dict[str, Any] = {
     "name": "lineitem.historical",
     "labels": ["lineitem.historical"],
@@ -94,7 +97,7 @@ class Reset(BaseModel):
 @router.post(
     "/tables/{table}/connectors/{connector}/reset", summary="Reset a stream's offsets", responses=shown(_RESET)
 )
-async def reset_connector(request: Request, table: TableName, connector: ConnectorName, body: Reset) -> Any:
+async def reset_connector(request: Request, table: TableName, connector: ResetName, body: Reset) -> Any:
     """Has ingestion go on where offsets have expired or the topic is another one: nothing else does."""
     context = context_of(request)
     found = await run_in_threadpool(named, context, table)

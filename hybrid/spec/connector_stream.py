@@ -31,8 +31,11 @@ def stream_of(
         _check_built(top, place, one, halves)
         if isinstance(one.transport, KafkaInput):
             if found is not None:
-                top.fail(place, f"'{one.name}' is the second one of Kafka; a table reads one stream. Keep one.")
-            found = _stream(top, place, one, one.transport, schema, columns)
+                top.fail(
+                    place,
+                    f"'{one.name}' is the second one of Kafka; a table has one. Give that one both topics (topics).",
+                )
+            found = _stream(one, one.transport, schema, columns)
     return found
 
 
@@ -46,15 +49,10 @@ def csv_format(form: CsvFormat, schema: Schema, columns: tuple[str, ...]) -> csv
     )
 
 
-def _stream(
-    top: Section, place: str, one: Connector, kafka: KafkaInput, schema: Schema, columns: tuple[str, ...]
-) -> StreamConfig:
-    config = f"{place}.transport.config"
-    if len(kafka.topics) > 1:
-        top.fail(f"{config}.topics", "several topics are not built yet. Name one.")
-    if kafka.partitions:
-        top.fail(f"{config}.partitions", "some of a topic's partitions are not built yet: all are read. Remove it.")
-    stream = StreamConfig(kafka.topics[0], kafka.brokers, connector=one.name, security=kafka.security)
+def _stream(one: Connector, kafka: KafkaInput, schema: Schema, columns: tuple[str, ...]) -> StreamConfig:
+    stream = StreamConfig(
+        kafka.topics, kafka.brokers, connector=one.name, security=kafka.security, partitions=kafka.partitions
+    )
     if isinstance(one.format, CsvFormat):
         return replace(stream, codec=csv_format(one.format, schema, columns))
     if isinstance(one.format, AvroFormat):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from hybrid.spec.document import Section, shown
 from hybrid.spec.kafka_security import java_keys, of_java
@@ -13,6 +14,7 @@ from hybrid.spec.schema import Schema
 from hybrid.spec.stream_decoder import DECODER, codec_of, decoder_keys
 from hybrid.spec.table_config import StreamConfig
 
+_TOPIC = "stream.kafka.topic.name"
 _FLUSH = "realtime.segment.flush.threshold."
 _SIZES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _ROWS_KEYS = (f"{_FLUSH}rows", f"{_FLUSH}size")
@@ -27,7 +29,7 @@ _AUTO_RESET_LIMITS = {
     "realtime.segment.offsetAutoReset.timeThresholdSeconds",
 }  # fmt: skip
 _USED = {
-    "streamType", "stream.kafka.topic.name", "stream.kafka.broker.list", DECODER, *_METADATA_KEYS,
+    "streamType", _TOPIC, "stream.kafka.broker.list", DECODER, *_METADATA_KEYS,
     *_ROWS_KEYS, *_TIME_KEYS, *_SIZE_KEYS, *_RESET_KEYS, *_ISOLATION_KEYS, _AUTO_RESET,
 }  # fmt: skip
 # Class names, Zookeeper and how Pinot's servers divide their work: read and not used.
@@ -42,27 +44,53 @@ _QUIET = {
 }  # fmt: skip
 
 
-def find_stream(realtime: Section) -> Section:
-    """The section of the stream configs, in either of Pinot's places. SpecError when there is none, or several."""
+def find_streams(realtime: Section) -> tuple[Section, ...]:
+    """The sections of the stream configs, in either of Pinot's places: one for each topic. SpecError without any."""
     old = realtime.section("tableIndexConfig").section("streamConfigs")
     nested = realtime.section("ingestionConfig").section("streamIngestionConfig")
-    maps = list(nested.sections("streamConfigMaps"))
-    if len(maps) > 1 or (maps and old.doc):
-        nested.fail("streamConfigMaps", "a table reads one stream; several are not built yet. Keep one.")
-    found = maps[0] if maps else old
-    if not found.doc:
+    maps = tuple(nested.sections("streamConfigMaps"))
+    if maps and old.doc:
+        nested.fail("streamConfigMaps", f"stands beside {old.path}: say in one place which stream is read.")
+    found = tuple(one for one in maps or (old,) if one.doc)
+    if not found:
         realtime.fail("tableIndexConfig.streamConfigs", "is missing: a REALTIME table says which stream it reads.")
     return found
 
 
-def parse_stream(section: Section, schema: Schema, brokers: str | None) -> StreamConfig:
-    """The stream of a REALTIME table; `brokers`, where given, stands in for the file's broker list."""
+def parse_stream(sections: Sequence[Section], schema: Schema, brokers: str | None) -> StreamConfig:
+    """The stream of a REALTIME table; `brokers`, where given, stands in for the file's broker list.
+
+    All sections are read alike: SpecError where they differ in more than the topic, or name one twice.
+    """
+    first, *others = (_parse(section, schema, brokers) for section in sections)
+    topics = list(first.topics)
+    for section, one in zip(sections[1:], others, strict=True):
+        _check_alike(sections[0], section, first, one)
+        if one.topics[0] in topics:
+            named = sections[topics.index(one.topics[0])]
+            section.fail(_TOPIC, f"'{one.topics[0]}' stands twice: {named.at(_TOPIC)} names it too.")
+        topics += one.topics
+    return replace(first, topics=tuple(topics))
+
+
+def _check_alike(first: Section, other: Section, expected: StreamConfig, found: StreamConfig) -> None:
+    """SpecError when two topics of a table would be read in other ways: their rows stand in one commit."""
+    if replace(found, topics=expected.topics) == expected:
+        return
+    differing = [
+        key for key in {**first.doc, **other.doc} if first.doc.get(key) != other.doc.get(key) and key != _TOPIC
+    ]
+    key = min(differing, key=_QUIET.__contains__)  # the values may be secrets
+    other.fail(key, f"differs from {first.at(key)}: all topics of a table are read alike.")
+
+
+def _parse(section: Section, schema: Schema, brokers: str | None) -> StreamConfig:
     section.choice("streamType", ("kafka",), "kafka")
     _check_isolation(section)
     _check_auto_reset(section)
-    default = StreamConfig("", "")
+    default = StreamConfig((), "")
     return StreamConfig(
-        topic=section.text("stream.kafka.topic.name"),
+        topics=(section.text(_TOPIC),),
         brokers=brokers or section.text("stream.kafka.broker.list"),
         offset_reset=_offset_reset(section),
         flush_rows=_rows(section) or default.flush_rows,

@@ -82,18 +82,23 @@ class Records(StrEnum):
     ARRAY = "array"
 
 
+# Between the numbers that names of segments give to the partitions of two topics of one table, as in Pinot.
+GROUPS_PER_TOPIC = 10_000
+
+
 @dataclass(frozen=True)
 class StreamConfig:
     """Where live rows come from and when a consuming segment is sealed.
 
-    `brokers` is a bootstrap list; `offset_reset` is `smallest`, `largest` (Pinot's default), a time in ISO 8601 or a
-    period before the table's creation; thresholds are in rows, bytes (of the message values) and milliseconds since the
-    segment's first commit. `connector` is who reads it. `codec` says how messages are written, None: as JSON. With
-    `metadata` the key, headers and coordinates of a message are fields of its record (see `hybrid.table.messages`).
-    `security` is that of all connections.
+    `topics` are in a fixed order; of each the `partitions` are read (empty: all). `brokers` is a bootstrap list;
+    `offset_reset` is `smallest`, `largest` (Pinot's default), a time in ISO 8601 or a period before the table's
+    creation; thresholds are in rows, bytes (of the message values) and milliseconds since the segment's first commit.
+    `connector` is who reads it. `codec` says how messages are written, None: as JSON. With `metadata` the key, headers
+    and coordinates of a message are fields of its record (see `hybrid.table.messages`). `security` is that of all
+    connections.
     """
 
-    topic: str
+    topics: tuple[str, ...]
     brokers: str
     offset_reset: str = "largest"
     flush_rows: int = 5_000_000
@@ -106,6 +111,23 @@ class StreamConfig:
     codec: CsvFormat | AvroMessages | None = None
     metadata: bool = False
     security: KafkaSecurity = PLAINTEXT
+    partitions: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Its topics in a sentence."""
+        names = [f"'{topic}'" for topic in self.topics]
+        return f"topic {names[0]}" if len(names) == 1 else f"topics {', '.join(names[:-1])} and {names[-1]}"
+
+    def group(self, topic: str, partition: int) -> int:
+        """The number of a topic's partition among all of the table's, as names of segments have it."""
+        return partition if len(self.topics) == 1 else self.topics.index(topic) * GROUPS_PER_TOPIC + partition
+
+    def topic_of(self, group: int) -> str | None:
+        """The topic of a partition by its number among all of the table's; None for what is no such number."""
+        if len(self.topics) == 1:
+            return self.topics[0]
+        return dict(enumerate(self.topics)).get(group // GROUPS_PER_TOPIC)
 
 
 class PartitionFunction(StrEnum):
@@ -311,6 +333,10 @@ class TableSpec:
     def picks_winners(self) -> bool:
         """Whether one stored row of each key is what queries show, so that the others may go."""
         return self.upsert is not None and not self.upsert.folds
+
+    def group(self, topic: str, partition: int) -> int:
+        """As of its stream; without one, as of flows, the partition's own number."""
+        return self.stream.group(topic, partition) if self.stream is not None else partition
 
     def holds_several(self, half: Half) -> bool:
         """Whether one message of the stream, or one record of the OFFLINE half's input, may become several rows."""

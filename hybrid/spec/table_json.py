@@ -34,7 +34,7 @@ from hybrid.spec.retention_json import (
 )
 from hybrid.spec.schema import FieldKind, Schema
 from hybrid.spec.schema_json import parse_schema
-from hybrid.spec.stream_json import find_stream, parse_stream, stream_warnings
+from hybrid.spec.stream_json import find_streams, parse_stream, stream_warnings
 from hybrid.spec.table_config import BoundaryMode, BucketConfig, Half, MergeType, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
 from hybrid.spec.task_schedules import (
@@ -300,7 +300,7 @@ def _stream(
         return stream_of(realtime, schema, _ddl_columns(realtime) or schema.column_names, connectors, halves.keys())
     if _by_flows(realtime) or _custom(realtime).boolean(_DDL):
         return None
-    return parse_stream(find_stream(realtime), schema, brokers)
+    return parse_stream(find_streams(realtime), schema, brokers)
 
 
 def _check_datagens(realtime: Section, spec: TableSpec) -> None:
@@ -376,7 +376,8 @@ def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
         yield from _task_warnings(tasks_of(top), half)
         yield from connector_warnings(top)
         if half is Half.REALTIME and _has_stream_configs(top):
-            yield from stream_warnings(find_stream(top))
+            for section in find_streams(top):
+                yield from stream_warnings(section)
 
 
 def _custom_warnings(section: Section) -> Iterator[str]:

@@ -8,7 +8,7 @@ times are epoch milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import lcm
 from typing import NamedTuple
@@ -17,6 +17,22 @@ from hybrid.spec.table_config import BoundaryMode, StreamConfig
 
 # T of a table without a time column: every row lies before it, so the frontier alone decides.
 INFINITE = 2**63 - 1
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic of Kafka."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> TopicPartition:
+        """The inverse of `str()`."""
+        topic, _, partition = text.rpartition("/")
+        return cls(topic, int(partition))
 
 
 class PartitionKey(NamedTuple):
@@ -30,6 +46,11 @@ class PartitionKey(NamedTuple):
     def __str__(self) -> str:
         return f"{self.connector}/{self.topic}/{self.epoch}/{self.partition}"
 
+    @property
+    def place(self) -> TopicPartition:
+        """Which partition of which topic it is."""
+        return TopicPartition(self.topic, self.partition)
+
     @classmethod
     def parse(cls, text: str) -> PartitionKey:
         """The inverse of `str()`. No topic name holds a slash; a replay's connector does (`hybrid.table.replays`)."""
@@ -37,23 +58,41 @@ class PartitionKey(NamedTuple):
         return cls(connector, topic, int(epoch), int(partition))
 
 
-def partition_key(stream: StreamConfig, partition: int) -> PartitionKey:
+def partition_key(stream: StreamConfig, place: TopicPartition) -> PartitionKey:
     """The key under which a partition of a table's stream is read first."""
-    return PartitionKey(stream.connector, stream.topic, 0, partition)
+    return PartitionKey(stream.connector, place.topic, 0, place.partition)
 
 
-def current_keys(stream: StreamConfig, partitions: Iterable[int], committed: Offsets) -> dict[int, PartitionKey]:
-    """The keys under which partitions of a table's stream are read now, by partition: those of their newest epochs."""
-    epochs: dict[int, int] = {}
+def current_keys(
+    stream: StreamConfig, places: Iterable[TopicPartition], committed: Offsets
+) -> dict[TopicPartition, PartitionKey]:
+    """The keys under which partitions of a table's stream are read now: those of their newest epochs."""
+    epochs: dict[TopicPartition, int] = {}
     for key in committed:
-        if key.topic == stream.topic and key.connector == stream.connector:
-            epochs[key.partition] = max(key.epoch, epochs.get(key.partition, 0))
-    return {number: partition_key(stream, number)._replace(epoch=epochs.get(number, 0)) for number in partitions}
+        if key.connector == stream.connector:
+            epochs[key.place] = max(key.epoch, epochs.get(key.place, 0))
+    return {place: partition_key(stream, place)._replace(epoch=epochs.get(place, 0)) for place in places}
 
 
-def topic_key(stream: StreamConfig) -> str:
-    """The key under which the REALTIME half's state keeps the id of a stream's topic."""
-    return f"{stream.connector}/{stream.topic}"
+def read_places(stream: StreamConfig, topic: str, partitions: Iterable[int]) -> list[TopicPartition]:
+    """Those of a topic's partitions that a stream reads."""
+    wanted = set(stream.partitions)
+    return [TopicPartition(topic, number) for number in partitions if not wanted or number in wanted]
+
+
+def topic_key(stream: StreamConfig, topic: str) -> str:
+    """The key under which the REALTIME half's state keeps the id of a topic of a stream."""
+    return f"{stream.connector}/{topic}"
+
+
+def place_text(topics: Sequence[str], place: TopicPartition) -> str:
+    """How a partition is told of a table that reads `topics`: by its number alone where they are one."""
+    return str(place.partition) if len(topics) == 1 else str(place)
+
+
+def place_of(topics: Sequence[str], text: str) -> TopicPartition:
+    """The inverse of `place_text`."""
+    return TopicPartition(topics[0], int(text)) if text.isdigit() else TopicPartition.parse(text)
 
 
 Offsets = Mapping[PartitionKey, int]

@@ -1,7 +1,8 @@
 """Names of segments. Letters, digits, `_`, `-` and `.` only, so that a name is also a folder name.
 
 Realtime: `orders__0__3__20211121T1038Z` (table, partition, sequence, UTC creation minute), as Pinot's LLC names; of a
-replay `orders__replay0__17__20211121T1038Z`, with the act's number.
+replay `orders__replay0__17__20211121T1038Z`, with the act's number. Of a table of several topics the number of a
+partition counts from 0, 10000, 20000 and so on, in the topics' order (`StreamConfig.group`).
 Offline: `orders_<min>_<max>_<sequence>`, first and last time of the rows read into it, after rounding, before merging;
 as Pinot's SimpleSegmentNameGenerator, with a prefix for the table's name and a postfix before the sequence if wanted.
 """
@@ -16,24 +17,34 @@ from datetime import UTC, datetime
 from hybrid.errors import DataError
 from hybrid.spec.table_config import TableSpec
 
+_REALTIME = re.compile(r".+__(?:replay)?([0-9]{1,9})__[0-9]+__[^_]+", re.ASCII)
 _SAFE = re.compile(r"[A-Za-z0-9_.\-]+")
 
 
-def realtime_segment(table: str, partition: int, sequence: int, created_ms: int) -> str:
-    """The name of a realtime segment; `created_ms` is the commit's clock in epoch milliseconds."""
+def realtime_segment(table: str, group: int, sequence: int, created_ms: int) -> str:
+    """The name of a realtime segment; `created_ms` is the commit's clock in epoch milliseconds.
+
+    `group` is the partition's number among all of the table's (`StreamConfig.group`).
+    """
     minute = datetime.fromtimestamp(created_ms / 1000, UTC).strftime("%Y%m%dT%H%MZ")
-    return f"{table}__{partition}__{sequence}__{minute}"
+    return f"{table}__{group}__{sequence}__{minute}"
 
 
-def replay_segment(table: str, partition: int, act_number: int, created_ms: int) -> str:
+def replay_segment(table: str, group: int, act_number: int, created_ms: int) -> str:
     """The name of the segment of rows that a replay brings back to a Kafka partition; no stream's has it."""
     minute = datetime.fromtimestamp(created_ms / 1000, UTC).strftime("%Y%m%dT%H%MZ")
-    return f"{table}__replay{partition}__{act_number}__{minute}"
+    return f"{table}__replay{group}__{act_number}__{minute}"
 
 
 def realtime_sequence(name: str) -> int:
     """The sequence number in a realtime segment's name."""
     return int(name.rsplit("__", 2)[1])
+
+
+def realtime_group(name: str) -> int | None:
+    """The partition's number in the name of a realtime segment, a replay's too; None for a name of another form."""
+    found = _REALTIME.fullmatch(name)
+    return int(found[1]) if found is not None else None
 
 
 def offline_segment(prefix: str, low: object, high: object, taken: Container[str], postfix: str | None = None) -> str:

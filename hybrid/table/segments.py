@@ -29,7 +29,7 @@ class Thresholds:
 class Assigner:
     """Hands out segments to the good rows of one partition, one after the other; `key` is that partition's.
 
-    Picklable; used in Spark's workers.
+    `group` is the partition's number in their names (None: its own). Picklable; used in Spark's workers.
     """
 
     def __init__(
@@ -40,8 +40,10 @@ class Assigner:
         now_ms: int,
         current: Consuming | None,
         sequence: int,
+        group: int | None = None,
     ) -> None:
         self.key = key
+        self._group = key.partition if group is None else group
         self._table, self._limits, self._now_ms = table, limits, now_ms
         self._sequence = sequence
         is_open = current is not None and limits.leave_open(current, now_ms)
@@ -52,7 +54,7 @@ class Assigner:
         """The name of the segment that takes the next row, with a value of `size` bytes."""
         limits = self._limits
         if self._name is None or self._rows >= limits.rows or self._bytes >= limits.bytes:
-            self._name = realtime_segment(self._table, self.key.partition, self._sequence, self._now_ms)
+            self._name = realtime_segment(self._table, self._group, self._sequence, self._now_ms)
             self._sequence += 1
             self._rows = self._bytes = 0
         self._rows += 1

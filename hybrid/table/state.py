@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybrid.spec.table_config import CONFIGURED, Aggregation, BucketConfig, StreamConfig
-from hybrid.table.boundary import Boundary, Offsets, PartitionKey, offsets_from_json, offsets_to_json
+from hybrid.table.boundary import Boundary, Offsets, PartitionKey, offsets_from_json, offsets_to_json, topic_key
 
 MARK = "hybrid"  # the key whose presence makes a commit one of ours
 FORMAT = 1
@@ -66,6 +66,15 @@ class RealtimeState:
     def reads(self, stream: StreamConfig) -> bool:
         """Whether a stream is read: one of a connector is not, before the connector has started."""
         return stream.connector == CONFIGURED or stream.connector in self.progress
+
+    def known_ids(self, stream: StreamConfig) -> dict[str, str]:
+        """The ids of a stream's topics, by topic: of one that was not there yet none is known."""
+        keys = {topic: topic_key(stream, topic) for topic in stream.topics}
+        return {topic: self.topic_ids[key] for topic, key in keys.items() if key in self.topic_ids}
+
+    def with_ids(self, stream: StreamConfig, ids: Mapping[str, str]) -> dict[str, str]:
+        """`topic_ids` with those of some topics of a stream as they are now."""
+        return {**self.topic_ids, **{topic_key(stream, topic): found for topic, found in ids.items()}}
 
     def consuming_names(self) -> frozenset[str]:
         """Names of the segments that are still consuming; every other one is sealed."""

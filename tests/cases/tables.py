@@ -70,7 +70,7 @@ def table_spec(
         schema=Schema("t", fields, key if upsert else ()),
         halves=frozenset(Half),
         time_column=time_column,
-        stream=StreamConfig(topic, brokers, start, **flush),
+        stream=StreamConfig((topic,), brokers, start, **flush),
         move=MoveConfig(bucket_ms, buffer_ms, MergeType(merge), records_max, task_max),
         upsert=UPSERT if upsert else None,
         sort_columns=sort,
@@ -124,7 +124,7 @@ class LiveTable:
         """Puts rows (as JSON), or messages as they are, into a partition of the topic."""
         values = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
         records = [Record(value, partition=partition, timestamp_ms=timestamp_ms) for value in values]
-        produce(self.spec.stream.brokers, self.spec.stream.topic, records)
+        produce(self.spec.stream.brokers, self.spec.stream.topics[0], records)
 
     def ingest(self, **options: int) -> IngestReport:
         return ingest_until_caught_up(self.bench, self.spec, self.layout, **options)
@@ -159,7 +159,8 @@ class LiveTable:
 
     def reset(self, to: str, *, dry_run: bool = False) -> ResetReport:
         """Has the stream read on from a place, whatever that costs now."""
-        told = resolve_reset(self.spec, self.layout, parse_place(to, self.spec.stream.topic, self.now, "--to"))
+        topic = self.spec.stream.topics[0]
+        told = resolve_reset(self.spec, self.layout, topic, parse_place(to, topic, self.now, "--to"))
         return told if dry_run else reset_stream(self.bench, self.spec, self.layout, told)
 
     # What is there

@@ -31,7 +31,7 @@ def send(table, value, key=None, headers=(), timestamp_ms=0):
     producer = KafkaProducer(bootstrap_servers=table.spec.stream.brokers, acks="all")
     try:
         producer.send(
-            table.spec.stream.topic, value, key, headers=list(headers), partition=0, timestamp_ms=timestamp_ms
+            table.spec.stream.topics[0], value, key, headers=list(headers), partition=0, timestamp_ms=timestamp_ms
         ).get(10)
     finally:
         producer.close()

@@ -23,7 +23,7 @@ def listed(table, **options):
 
 
 def key(table, epoch, partition=0):
-    return PartitionKey("replay/kafka", table.spec.stream.topic, FIRST_EPOCH + epoch, partition)
+    return PartitionKey("replay/kafka", table.spec.stream.topics[0], FIRST_EPOCH + epoch, partition)
 
 
 def test_what_converts_now_comes_once_and_is_seen(new_table):

@@ -48,7 +48,7 @@ def test_expired_offsets_are_told_in_numbers_and_a_move_planned_before_covers_no
     table.ingest()
     table.produce(*rows(5, 6, 7))
     with admin_of(table) as admin:
-        admin.delete_records({TopicPartition(table.spec.stream.topic, 0): 6})
+        admin.delete_records({TopicPartition(table.spec.stream.topics[0], 0): 6})
     with pytest.raises(StreamError, match="2 offsets are gone"):
         table.ingest()
     found = []

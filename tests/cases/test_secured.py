@@ -11,7 +11,7 @@ import pytest
 
 from hybrid.creation import lay_halves
 from hybrid.errors import StreamError
-from hybrid.ingest.stream import offsets_at, view_topic
+from hybrid.ingest.stream import offsets_at, view_stream
 from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker, free_port
 from hybrid.jvm.topics import create_topic
@@ -80,8 +80,7 @@ def test_every_client_gets_through(secured, workbench, tmp_path, listener):
     assert table.queried() == [1, 2], "the tail of a statement"
     table.ingest()
     assert table.visible() == [1, 2], "Spark"
-    view = view_topic(secured[listener], topic, security=security)
-    assert offsets_at(secured[listener], view, 5, security) == {0: 0}
+    assert offsets_at(spec.stream, view_stream(spec.stream).ends, 5) == {(topic, 0): 0}
     sender.produce(*rows(3))
     stream = KafkaStream(spec, table.half(Half.REALTIME).realtime, secured[listener])
     try:

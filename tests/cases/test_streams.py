@@ -30,7 +30,7 @@ def admin_of(table):
 
 
 def recreate_topic(table):
-    brokers, topic = table.spec.stream.brokers, table.spec.stream.topic
+    brokers, topic = table.spec.stream.brokers, table.spec.stream.topics[0]
     with admin_of(table) as admin:
         admin.delete_topics([topic])
     deadline = time.monotonic() + 20
@@ -105,12 +105,12 @@ def test_topic_recreated_while_it_is_read(new_table, monkeypatch):
 
     table = new_table()
     table.produce(*rows(1, 2))
-    seen = stream.view_topic(table.spec.stream.brokers, table.spec.stream.topic)
+    seen = stream.view_stream(table.spec.stream)
     recreate_topic(table)
     table.produce(*rows(11, 12))
     views = [seen, seen]  # what both plans saw; the rows are the new topic's
-    view = stream.view_topic
-    monkeypatch.setattr(stream, "view_topic", lambda *args: views.pop() if views else view(*args))
+    view = stream.view_stream
+    monkeypatch.setattr(stream, "view_stream", lambda *args: views.pop() if views else view(*args))
     with pytest.raises(StreamError, match="was recreated"):
         table.ingest()
     assert table.offsets == {0: 0} and table.visible() == []
@@ -122,7 +122,7 @@ def test_offsets_expired(new_table):
     table.ingest(batch_offsets_max=100)
     table.produce(*rows(5, 6, 7))
     with admin_of(table) as admin:
-        admin.delete_records({TopicPartition(table.spec.stream.topic, 0): 6})
+        admin.delete_records({TopicPartition(table.spec.stream.topics[0], 0): 6})
     with pytest.raises(StreamError, match=r"from offset 4, but Kafka's first one there is 6: 2 offsets are gone"):
         table.ingest()
     assert table.offsets == {0: 4} and table.visible() == [1, 2, 3, 4]
@@ -133,7 +133,7 @@ def test_new_partitions_are_read_from_their_start(new_table):
     table.produce(*rows(1))
     table.ingest()
     with admin_of(table) as admin:
-        admin.create_partitions({table.spec.stream.topic: 3})
+        admin.create_partitions({table.spec.stream.topics[0]: 3})
     table.produce(*rows(2, 3), partition=2)
     table.produce(*rows(4), partition=1)
     table.ingest()
@@ -176,7 +176,7 @@ def test_a_topic_that_is_not_there_yet_starts_at_0(new_table):
     table = new_table(topic=False, start="largest")
     with pytest.raises(NotFoundError, match=r"Topic 't-\w+' does not exist"):
         table.ingest()
-    create_topic(table.spec.stream.brokers, table.spec.stream.topic, 2)
+    create_topic(table.spec.stream.brokers, table.spec.stream.topics[0], 2)
     table.produce(*rows(1), partition=1)
     table.ingest()
     assert table.visible() == [1]
@@ -185,12 +185,14 @@ def test_a_topic_that_is_not_there_yet_starts_at_0(new_table):
 def test_aborted_and_open_transactions(new_table):
     table = new_table()
     producer = KafkaProducer(
-        bootstrap_servers=table.spec.stream.brokers, transactional_id=table.spec.stream.topic, enable_idempotence=True
+        bootstrap_servers=table.spec.stream.brokers,
+        transactional_id=table.spec.stream.topics[0],
+        enable_idempotence=True,
     )
 
     def send(*ids):
         for row in rows(*ids):
-            producer.send(table.spec.stream.topic, json.dumps(row).encode(), partition=0)
+            producer.send(table.spec.stream.topics[0], json.dumps(row).encode(), partition=0)
         producer.flush()
 
     try:

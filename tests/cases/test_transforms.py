@@ -63,7 +63,7 @@ def test_a_batch_that_keeps_nothing_commits_its_offsets(new_table):
     assert table.half(Half.REALTIME).realtime.filtered == 4
     assert table.move().rows_read == 1
     assert table.visible() == table.queried() == [200]
-    key = PartitionKey("kafka", table.spec.stream.topic, 0, 0)
+    key = PartitionKey("kafka", table.spec.stream.topics[0], 0, 0)
     assert table.boundary.frontier[key] == 5
 
 

@@ -11,15 +11,16 @@ import pytest
 from hybrid.api import Hybrid, TableDocuments
 from hybrid.doctor.examine import examine
 from hybrid.doctor.findings import Finding
-from hybrid.ingest.stream import TopicView
+from hybrid.ingest.stream import StreamView
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.progress import Silent
 from hybrid.spec.settings import load_settings
-from hybrid.spec.table_config import Half
+from hybrid.spec.table_config import Half, StreamConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.state import Consuming
 from tests.query.halves import Halves, Row
+from tests.seen import seen
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 KEY = PartitionKey("kafka", "orders", 0, 0)
@@ -30,11 +31,11 @@ SEGMENT = "orders__0__0__20210924T0602Z"
 class Kafka:
     """What Kafka shows of the topic; `error` is raised instead."""
 
-    view: TopicView | None
+    view: StreamView
     error: Exception | None = None
     asked: int = 0
 
-    def __call__(self, brokers: str, topic: str, timeout_ms: int = 0, security: object = None) -> TopicView | None:
+    def __call__(self, stream: StreamConfig, timeout_ms: int = 0) -> StreamView:
         self.asked += 1
         if self.error is not None:
             raise self.error
@@ -44,9 +45,9 @@ class Kafka:
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
     """A topic `orders` with offsets 0 to 10."""
-    shown = Kafka(TopicView("orders", "id-1", {0: 0}, {0: 10}))
+    shown = Kafka(seen("orders", "id-1", {0: 0}, {0: 10}))
     for module in ("hybrid.creation", "hybrid.ingest.stream"):
-        monkeypatch.setattr(f"{module}.view_topic", shown)
+        monkeypatch.setattr(f"{module}.view_stream", shown)
     return shown
 
 

@@ -16,7 +16,7 @@ from hybrid.catalog.definitions import Definition
 from hybrid.creation import creation_lock
 from hybrid.doctor.findings import Severity
 from hybrid.errors import DataError, StreamError
-from hybrid.ingest.stream import TopicView
+from hybrid.ingest.stream import StreamView
 from hybrid.jvm.process import Process
 from hybrid.lake.log import open_half
 from hybrid.progress import Silent
@@ -24,12 +24,14 @@ from hybrid.spec.table_config import Half
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import Consuming
 from tests.doctor.conftest import KEY, SEGMENT, Kafka, Patient, row
+from tests.seen import seen
 
 OLD = 1_600_000_000
 STAGER = """
 import os, sys
 from pathlib import Path
 from hybrid.lake.staging import staging_folder
+from tests.seen import seen
 with staging_folder(Path(sys.argv[1])) as path:
     path.mkdir()
     print("staged", flush=True)
@@ -264,13 +266,13 @@ def test_a_jvm_that_outlived_its_process(orders: Patient) -> None:
 @pytest.mark.parametrize(
     ("view", "severity", "says"),
     [
-        (None, Severity.WARNING, "Topic 'orders' does not exist"),
-        (TopicView("orders", "id-2", {0: 0}, {0: 10}), Severity.ERROR, "was recreated"),
-        (TopicView("orders", "id-1", {0: 5}, {0: 10}), Severity.ERROR, "3 offsets are gone"),
-        (TopicView("orders", "id-1", {0: 0}, {0: 1}), Severity.ERROR, "truncated or refilled"),
+        (StreamView({}, {}, {}), Severity.WARNING, "Topic 'orders' does not exist"),
+        (seen("orders", "id-2", {0: 0}, {0: 10}), Severity.ERROR, "was recreated"),
+        (seen("orders", "id-1", {0: 5}, {0: 10}), Severity.ERROR, "3 offsets are gone"),
+        (seen("orders", "id-1", {0: 0}, {0: 1}), Severity.ERROR, "truncated or refilled"),
     ],
 )
-def test_streams(orders: Patient, kafka: Kafka, view: TopicView | None, severity: Severity, says: str) -> None:
+def test_streams(orders: Patient, kafka: Kafka, view: StreamView, severity: Severity, says: str) -> None:
     kafka.view = view
     found = orders.only(table="orders")
     assert (found.check, found.severity) == ("stream", severity) and says in found.message and found.hint

@@ -7,34 +7,34 @@ import pytest
 from hybrid.errors import ConflictError, StreamError, UsageError
 from hybrid.ingest.plan import plan_batch
 from hybrid.ingest.reset import ResetReport, _report, plan_accepted, plan_reset
-from hybrid.ingest.stream import TopicView
 from hybrid.spec.connectors import StartKind
 from hybrid.spec.offset_place import parse_place
 from hybrid.spec.table_config import ARRIVED, Half, Partial, StreamConfig, UpsertConfig
-from hybrid.table.boundary import current_keys, partition_key, topic_key
+from hybrid.table.boundary import TopicPartition, current_keys, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.replays import replay_key
 from hybrid.table.state import Act, RealtimeState
 from tests.query.halves import orders_spec
+from tests.seen import seen
 from tests.table.test_decode import table
 
 ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
-STREAM = StreamConfig("orders", "localhost:9092")
-KEY = partition_key(STREAM, 0)
+STREAM = StreamConfig(("orders",), "localhost:9092")
+KEY = partition_key(STREAM, TopicPartition("orders", 0))
 NOW = 1_637_491_080_000
 
 
 def state(*offsets, topic_id="id-1", **more):
     keys = {KEY._replace(partition=number): offset for number, offset in enumerate(offsets)}
-    return RealtimeState(ACT, {**keys, **more.get("others", {})}, {topic_key(STREAM): topic_id})
+    return RealtimeState(ACT, {**keys, **more.get("others", {})}, {topic_key(STREAM, "orders"): topic_id})
 
 
 def view(starts, ends, topic_id="id-1"):
-    return TopicView("orders", topic_id, dict(enumerate(starts)), dict(enumerate(ends)))
+    return seen("orders", topic_id, dict(enumerate(starts)), dict(enumerate(ends)))
 
 
-def counts(known, seen, to):
-    found = plan_reset(STREAM, known, seen, to)
+def counts(known, shown, to):
+    found = plan_reset(STREAM, known, shown, "orders", to)
     return {one.partition: (one.epoch, one.to, one.lost, one.skipped, one.again) for one in found}
 
 
@@ -56,9 +56,9 @@ def test_what_is_lost_skipped_and_read_again(position, held, to, expected):
 
 
 def test_only_the_partitions_concerned_get_an_epoch():
-    seen = view([6, 0, 0], [9, 9, 9])
-    assert counts(state(4, 5, 9), seen, {0: 6, 1: 5, 2: 9}) == {0: (1, 6, 2, 0, 0)}
-    assert counts(state(4, 5), seen, {0: 6}) == {0: (1, 6, 2, 0, 0)}, "those that nobody names go on"
+    shown = view([6, 0, 0], [9, 9, 9])
+    assert counts(state(4, 5, 9), shown, {0: 6, 1: 5, 2: 9}) == {0: (1, 6, 2, 0, 0)}
+    assert counts(state(4, 5), shown, {0: 6}) == {0: (1, 6, 2, 0, 0)}, "those that nobody names go on"
     assert counts(state(9, 9, 9), view([0] * 3, [9] * 3), {0: 9, 1: 9, 2: 9}) == {}
 
 
@@ -73,8 +73,9 @@ def test_of_another_topic_every_partition_gets_one_also_those_that_are_gone():
 def test_what_is_read_after_a_reset_is_of_the_newest_epoch():
     replayed = replay_key({}, KEY, 0)
     known = state(100, 50, others={KEY._replace(epoch=1): 3, KEY._replace(epoch=2): 7, replayed: 9})
-    keys = current_keys(STREAM, [0, 1, 2], known.offsets)
-    assert [keys[number].epoch for number in range(3)] == [2, 0, 0]
+    places = [TopicPartition("orders", number) for number in range(3)]
+    keys = [current_keys(STREAM, places, known.offsets)[place] for place in places]
+    assert [key.epoch for key in keys] == [2, 0, 0]
     found = plan_batch("orders", STREAM, known, view([0, 0], [9, 60]), 100)
     assert found.ranges == (OffsetRange(keys[1], 50, 60), OffsetRange(keys[0], 7, 9))
 
@@ -91,11 +92,11 @@ def test_what_becomes_of_rows_that_are_read_again():
         (replace(one, partial=Partial()), grows),
         (several, grows),
     ):
-        spec = replace(orders_spec(upsert=upsert is not None), upsert=upsert)
-        report = _report(spec, STREAM, state(4), view([0], [9]), {0: 0})
+        spec = replace(orders_spec(upsert=upsert is not None), upsert=upsert, stream=STREAM)
+        report = _report(spec, state(4), view([0], [9]), "orders", {0: 0})
         assert report.sentence.split("; ")[1] == f"{expected}."
-    spec = replace(orders_spec(upsert=True), upsert=one, halves=frozenset({Half.REALTIME}))
-    report = _report(spec, STREAM, state(4), view([0], [9]), {0: 0})
+    spec = replace(orders_spec(upsert=True), upsert=one, halves=frozenset({Half.REALTIME}), stream=STREAM)
+    report = _report(spec, state(4), view([0], [9]), "orders", {0: 0})
     assert report.sentence.endswith("; 4 offsets are read again."), "nothing was corrected without OFFLINE"
 
 
@@ -130,16 +131,18 @@ def test_what_is_no_place(text):
 SPEC = replace(table({"name": "STRING"}), stream=STREAM)
 
 
-def told(known, seen, to, **more):
+def told(known, shown, to, **more):
     """What a person was told of a reset, as it comes back from them."""
-    found = plan_reset(STREAM, known, seen, to)
+    found = plan_reset(STREAM, known, shown, "orders", to)
     sums = [sum(getattr(one, name) for one in found) for name in ("lost", "skipped", "again")]
-    report = ResetReport("t", "orders", seen.topic_id, seen.topic_id != "id-1", found, *sums, None, "", True)
+    report = ResetReport(
+        "t", "orders", shown.topic_ids["orders"], shown.topic_ids["orders"] != "id-1", found, *sums, None, "", True
+    )
     return ResetReport.from_json({**report.to_json(), **more})
 
 
-def done(known, seen, accepted):
-    found = plan_accepted(SPEC, known, seen, accepted)
+def done(known, shown, accepted):
+    found = plan_accepted(SPEC, known, shown, accepted)
     return [(one.partition, one.position, one.to) for one in found.partitions]
 
 
@@ -155,7 +158,7 @@ def test_the_offsets_that_were_accepted_are_taken_though_more_has_come():
 
 
 @pytest.mark.parametrize(
-    ("known", "seen"),
+    ("known", "shown"),
     [
         (state(4), view([0], [9], "id-2")),
         (state(6), view([0], [9])),
@@ -164,10 +167,10 @@ def test_the_offsets_that_were_accepted_are_taken_though_more_has_come():
     ],
     ids=["recreated", "read on", "reset by somebody else", "truncated and expired"],
 )
-def test_a_reset_that_costs_more_than_was_accepted_is_refused(known, seen):
+def test_a_reset_that_costs_more_than_was_accepted_is_refused(known, shown):
     accepted = told(state(4), view([0], [9]), {0: 2})
     with pytest.raises(ConflictError, match=r"not as it was when its reset was accepted. Now: .*Nothing was changed"):
-        done(known, seen, accepted)
+        done(known, shown, accepted)
 
 
 def test_partitions_that_nobody_was_told_of_and_offsets_that_are_gone():

@@ -97,10 +97,10 @@ def test_worker_and_tail_agree(given_messages: list[tuple[bytes | None, int]], l
 
 NESTED = ComplexTypes(("doc", "doc.a"), renames={"ts.": ""})
 FORMS = [
-    StreamConfig("t", "b", metadata=True),
-    StreamConfig("t", "b", codec=CsvFormat(), metadata=True),
-    StreamConfig("t", "b", codec=CsvFormat(columns=("first", "seconds"))),
-    StreamConfig("t", "b", codec=AVRO),
+    StreamConfig(("t",), "b", metadata=True),
+    StreamConfig(("t",), "b", codec=CsvFormat(), metadata=True),
+    StreamConfig(("t",), "b", codec=CsvFormat(columns=("first", "seconds"))),
+    StreamConfig(("t",), "b", codec=AVRO),
 ]
 
 

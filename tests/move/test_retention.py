@@ -390,7 +390,7 @@ def test_what_offline_dropped_is_told_when_realtime_is_busy(make: Callable[..., 
 
 def test_a_delete_does_not_go_before_the_rows_that_it_takes_away(make: Callable[..., Aging]) -> None:
     table = make({OFFLINE: 5})
-    stream = StreamConfig("orders", "127.0.0.1:1", message=MessageFormat.CHANGE, flavor=JsonFlavor.DEFAULT)
+    stream = StreamConfig(("orders",), "127.0.0.1:1", message=MessageFormat.CHANGE, flavor=JsonFlavor.DEFAULT)
     table.halves.spec = replace(table.halves.spec, stream=stream)
     assert table.halves.spec.nets_deletes
     ingested(table, [row(1, 0, 0, rt(0))], deletes=1)

@@ -79,7 +79,7 @@ def orders_spec(
         schema=Schema("orders", tuple(fields), ("order_id",) if upsert else ()),
         halves=frozenset(halves),
         time_column=time_column,
-        stream=StreamConfig("orders", "127.0.0.1:1"),
+        stream=StreamConfig(("orders",), "127.0.0.1:1"),
         move=None,
         upsert=UpsertConfig("ts", "gone" if deletes else None) if upsert else None,
     )

@@ -35,7 +35,7 @@ class Source(Halves):
 
 @pytest.fixture
 def table(tmp_path: Path, broker: str, topic: str) -> Source:
-    spec = replace(orders_spec(), stream=StreamConfig(topic, "127.0.0.1:1"))
+    spec = replace(orders_spec(), stream=StreamConfig((topic,), "127.0.0.1:1"))
     halves = Source.create(tmp_path, spec)
     assert isinstance(halves, Source)
     halves.brokers = broker

@@ -16,6 +16,7 @@ from hybrid.query import tailrows
 from hybrid.query.cache import answers, form, rows
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.tail import TailMessage
+from hybrid.table.boundary import TopicPartition
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
 from tests.query.test_simulation import KINDS, live
@@ -89,7 +90,7 @@ def test_a_pause_holds_the_stream_and_no_row_comes_twice(tmp_path: Path, ask: As
     halves = Halves.create(tmp_path, orders_spec())
     row = [{"order_id": number, "customer": "a", "amount": 1.0, "ts": 1000 + number} for number in range(8)]
     halves.commit_realtime([Row(row[n], 1000 + n, n) for n in range(2)], offsets={KEY: 2})
-    held = _Held(halves, {0: 4})
+    held = _Held(halves, {KEY.place: 4})
     tail = ListTail([TailMessage(KEY, n, 0, json.dumps(row[n]).encode()) for n in range(2, 8)])
     cache, sql = SteppedCache(held, NOW_MS, tail), "select order_id from orders order by order_id limit 100"
     for committed in (2, 4):
@@ -104,7 +105,7 @@ def test_a_pause_holds_the_stream_and_no_row_comes_twice(tmp_path: Path, ask: As
 class _Held:
     """The tables of `halves`, whose stream a pause holds at some offsets."""
 
-    def __init__(self, halves: Halves, stop_at: dict[int, int]) -> None:
+    def __init__(self, halves: Halves, stop_at: dict[TopicPartition, int]) -> None:
         self._halves, self._stop_at = halves, stop_at
         self.spec, self.layout = halves.spec, halves.layout
 

@@ -19,7 +19,7 @@ from tests.query.halves import Halves, ListTail, Row, orders_spec
 
 Ask = Callable[..., Any]
 LIVE = PartitionKey("live", "orders", 0, 0)
-STREAM = StreamConfig("orders", "127.0.0.1:1", connector="live", message=MessageFormat.CHANGE)
+STREAM = StreamConfig(("orders",), "127.0.0.1:1", connector="live", message=MessageFormat.CHANGE)
 ALL = "select order_id, customer, amount from {} limit 1000"
 STARTED = {"progress": {"live": {"started_at": "2021-09-24T06:02:31.000+00:00"}}}
 

@@ -22,7 +22,7 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def table(tmp_path: Path, broker: str, topic: str) -> Halves:
-    spec = replace(orders_spec(), stream=StreamConfig(topic, "127.0.0.1:1"))
+    spec = replace(orders_spec(), stream=StreamConfig((topic,), "127.0.0.1:1"))
     halves = Halves.create(tmp_path, spec)
     halves.brokers = broker
     return halves
@@ -107,7 +107,7 @@ def test_another_topic_of_the_same_name_is_not_read(table: Halves, ask: Ask, bro
 
 @pytest.mark.kafka
 def test_a_topic_that_is_not_there_yet_is_no_warning(table: Halves, ask: Ask, broker: str) -> None:
-    table.spec = replace(table.spec, stream=StreamConfig("not-there", broker))
+    table.spec = replace(table.spec, stream=StreamConfig(("not-there",), broker))
     assert ask(table, SHOW, KafkaTail()).warnings == []
     table.commit_realtime([], topic_ids={"kafka/not-there": "some-id"})
     assert "does not exist any more" in ask(table, SHOW, KafkaTail()).warnings[0]

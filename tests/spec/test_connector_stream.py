@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from hybrid.change import _difference
+from hybrid.errors import SpecError
 from hybrid.spec.avromessages import AvroMessages
 from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.kafka_security import KafkaSecurity
@@ -24,12 +25,15 @@ SCHEMA = {
 }
 
 
-def stream_of(form: dict[str, Any], **config: str) -> tuple[StreamConfig, Decoder]:
+DOCUMENT: dict[str, Any] = {
+    "tableName": "t", "tableType": "REALTIME", "segmentsConfig": {"schemaName": "t", "replication": "1"},
+    "tableIndexConfig": {}, "metadata": {},
+}  # fmt: skip
+
+
+def stream_of(form: dict[str, Any], **config: Any) -> tuple[StreamConfig, Decoder]:
     kafka = {"name": "kafka_input", "config": {"bootstrap.servers": "b:1", "topic": "t", **config}}
-    document = {
-        "tableName": "t", "tableType": "REALTIME", "segmentsConfig": {"schemaName": "t", "replication": "1"},
-        "tableIndexConfig": {}, "metadata": {}, "connectors": [{"name": "live", "transport": kafka, "format": form}],
-    }  # fmt: skip
+    document = {**DOCUMENT, "connectors": [{"name": "live", "transport": kafka, "format": form}]}
     spec = parse_table(SCHEMA, "s.json", [(document, "t.json")])
     assert spec.stream is not None
     return spec.stream, Decoder(spec)
@@ -50,6 +54,19 @@ def test_records_of_avro(bare: bool, payload: bytes) -> None:
     stream, decoder = stream_of({"name": "avro", "config": {"schema": AVRO, "skip_schema_id": bare}})
     assert isinstance(stream.codec, AvroMessages)
     assert rows(decoder, payload) == [(1, ["null"])]
+
+
+def test_topics_and_partitions() -> None:
+    stream, _ = stream_of({"name": "json"}, topic=None, topics=["b", "a"], partitions=[2, 0])
+    assert (stream.topics, stream.partitions) == (("b", "a"), (2, 0)), "in their order"
+    assert stream_of({"name": "json"})[0].partitions == ()
+    kafka = {"bootstrap.servers": "b:1", "topic": "t"}
+    two = [
+        {"name": name, "transport": {"name": "kafka_input", "config": kafka}, "format": {"name": "json"}}
+        for name in ("live", "other")
+    ]
+    with pytest.raises(SpecError, match="'other' is the second one of Kafka; a table has one"):
+        parse_table(SCHEMA, "s.json", [({**DOCUMENT, "connectors": two}, "t.json")])
 
 
 def test_security_is_the_streams() -> None:

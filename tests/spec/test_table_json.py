@@ -50,7 +50,7 @@ def test_reads_the_recipe_without_a_warning(parse: Parse, realtime_doc: dict[str
     before = copy.deepcopy(realtime_doc)
     spec = parse()
     assert spec.name == "orders" and spec.halves == {Half.REALTIME, Half.OFFLINE} and spec.time_column == "ts"
-    assert spec.stream == StreamConfig("orders", "kafka:9093", "largest", flush_rows=5)
+    assert spec.stream == StreamConfig(("orders",), "kafka:9093", "largest", flush_rows=5)
     assert spec.move == MoveConfig(bucket_ms=7_200_000, buffer_ms=60_000)
     assert spec.upsert is None and spec.primary_key == () and spec.sort_columns == () and not spec.null_handling
     assert spec.warnings == ()
@@ -117,7 +117,7 @@ def test_stream_settings(parse: Parse) -> None:
         })  # fmt: skip
 
     spec = parse(change, brokers="localhost:1")
-    assert spec.stream == StreamConfig("orders", "localhost:1", "smallest", 7, 1_572_864, 5_400_000)
+    assert spec.stream == StreamConfig(("orders",), "localhost:1", "smallest", 7, 1_572_864, 5_400_000)
     assert spec.warnings == ()
 
 
@@ -132,7 +132,7 @@ def test_zero_rows_and_plain_milliseconds(parse: Parse) -> None:
         "realtime.segment.flush.threshold.rows": "0", "realtime.segment.flush.threshold.time": 3_600_000,
     }))  # fmt: skip
     assert spec.stream is not None
-    assert (spec.stream.flush_rows, spec.stream.flush_ms) == (StreamConfig("", "").flush_rows, 3_600_000)
+    assert (spec.stream.flush_rows, spec.stream.flush_ms) == (StreamConfig(("",), "").flush_rows, 3_600_000)
 
 
 def test_the_new_place_of_stream_configs(parse: Parse) -> None:
@@ -141,7 +141,75 @@ def test_the_new_place_of_stream_configs(parse: Parse) -> None:
         realtime["ingestionConfig"] = {"streamIngestionConfig": {"streamConfigMaps": [configs]}}
 
     spec = parse(change)
-    assert spec.stream is not None and spec.stream.topic == "orders" and spec.warnings == ()
+    assert spec.stream is not None and spec.stream.topics == ("orders",) and spec.warnings == ()
+
+
+def several(*changes: dict[str, Any]) -> Any:
+    """One map for each topic of `changes`, otherwise as the recipe has it."""
+
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        configs = realtime["tableIndexConfig"].pop("streamConfigs")
+        maps = [{**configs, **one} for one in changes]
+        realtime["ingestionConfig"] = {"streamIngestionConfig": {"streamConfigMaps": maps}}
+
+    return change
+
+
+def named(topic: str, **more: Any) -> dict[str, Any]:
+    return {"stream.kafka.topic.name": topic, **more}
+
+
+def test_several_topics_are_read_alike(parse: Parse) -> None:
+    quiet = {"stream.kafka.consumer.type": "simple", "stream.kafka.consumer.prop.group.id": "x"}
+    spec = parse(several(named("a"), named("b", **quiet), named("c", frobnicate=1)))
+    assert spec.stream == StreamConfig(("a", "b", "c"), "kafka:9093", "largest", flush_rows=5)
+    [warning] = spec.warnings
+    assert "streamConfigMaps[2].frobnicate" in warning
+
+
+MAPS = "ingestionConfig.streamIngestionConfig.streamConfigMaps"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("realtime.segment.flush.threshold.rows", 6),
+        ("stream.kafka.broker.list", "other:9092"),
+        ("auto.offset.reset", "smallest"),
+        ("stream.kafka.metadata.populate", "true"),
+        ("stream.kafka.decoder.class.name", "org.apache.pinot.plugin.inputformat.csv.CSVMessageDecoder"),
+        ("sasl.jaas.config", 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ada" '
+                             'password="secret";'),
+    ],
+)  # fmt: skip
+def test_topics_that_are_not_read_alike(parse: Parse, key: str, value: object) -> None:
+    more: dict[str, Any] = {key: value}
+    if key == "sasl.jaas.config":
+        more |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+        both: dict[str, Any] = {**more, key: str(value).replace("secret", "other")}
+    else:
+        both = {}
+    with pytest.raises(SpecError) as caught:
+        parse(several(named("a", **both), named("b", **more)))
+    said = str(caught.value)
+    assert f"{MAPS}[1].{key}: differs from {MAPS}[0].{key}: all topics of a table are read alike." in said
+    assert "secret" not in said
+
+
+def test_a_topic_that_is_named_twice(parse: Parse) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse(several(named("a"), named("b"), named("a")))
+    name = "stream.kafka.topic.name"
+    assert f"{MAPS}[2].{name}: 'a' stands twice: {MAPS}[0].{name} names it too." in str(caught.value)
+
+
+def test_streams_in_two_places(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        configs = realtime["tableIndexConfig"]["streamConfigs"]
+        realtime["ingestionConfig"] = {"streamIngestionConfig": {"streamConfigMaps": [configs]}}
+
+    with pytest.raises(SpecError, match="streamConfigMaps: stands beside tableIndexConfig"):
+        parse(change)
 
 
 def test_offline_only(schema_doc: dict[str, Any], offline_doc: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ def avro(record, prefix=b""):
 
 def with_codec(codec, columns, **more):
     made = table(columns)
-    return replace(made, stream=StreamConfig("t", "b", codec=codec), **more)
+    return replace(made, stream=StreamConfig(("t",), "b", codec=codec), **more)
 
 
 def reasons(found):

@@ -22,7 +22,7 @@ def several(**stream: Any) -> TableSpec:
     extra = [FieldSpec(name, DataType.LONG, FieldKind.METRIC) for name in ("v1", "v2")]
     spec = orders_spec(upsert=True, deletes=True, extra=extra)
     upsert = UpsertConfig("v1", "gone", further_comparison_columns=("v2",))
-    return replace(spec, upsert=upsert, null_handling=True, stream=StreamConfig("orders", "", **stream))
+    return replace(spec, upsert=upsert, null_handling=True, stream=StreamConfig(("orders",), "", **stream))
 
 
 def message(**values: Any) -> bytes:
@@ -85,7 +85,7 @@ def test_of_one_message_each_key_has_one_row() -> None:
 
 def test_an_update_that_changes_a_key_is_taken_whole_or_not_at_all() -> None:
     """Its second row alone would be rejected, for the key that the record before it brought, and the first deleted."""
-    of = StreamConfig("orders", "", message=MessageFormat.DEBEZIUM, records=Records.ARRAY)
+    of = StreamConfig(("orders",), "", message=MessageFormat.DEBEZIUM, records=Records.ARRAY)
     spec = replace(several(), upsert=UpsertConfig("ts", partial=Partial()), stream=of)
 
     def told(*envelopes: tuple[str, int | None, int | None]) -> list[Any]:

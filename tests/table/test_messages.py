@@ -38,7 +38,7 @@ META = {"__key": "STRING", "__header$trace": "STRING", "__metadata$offset": "LON
 
 def metadata_table(**columns):
     made = table({**META, **columns})
-    return replace(made, stream=StreamConfig("t", "b", metadata=True))
+    return replace(made, stream=StreamConfig(("t",), "b", metadata=True))
 
 
 def test_key_headers_and_coordinates_are_columns():

@@ -11,65 +11,66 @@ from dataclasses import dataclass
 
 from hybrid.errors import SpecError, StreamError
 from hybrid.spec.connectors import KafkaStart, StartKind
+from hybrid.table.boundary import TopicPartition
 
 
 @dataclass(frozen=True)
-class Topic:
-    """What Kafka holds: first offset and last stable offset (exclusive) by partition."""
+class Held:
+    """What Kafka holds of the topics that a connector reads: first and last stable offset (exclusive) by partition."""
 
-    name: str
-    starts: Mapping[int, int]
-    ends: Mapping[int, int]
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+
+    @property
+    def topics(self) -> set[str]:
+        """Those that have a partition which is read."""
+        return {place.topic for place in self.ends}
 
 
 def start_offsets(
     connector: str,
     start: KafkaStart,
-    topic: Topic,
+    held: Held,
     loaded: Mapping[str, int] | None,
-    at_time: Mapping[int, int] | None = None,
+    at_time: Mapping[TopicPartition, int] | None = None,
     is_whole: bool = True,
-) -> dict[int, int]:
+) -> dict[TopicPartition, int]:
     """The offset to read first, by partition.
 
     `loaded` are the highest offsets in the history, by `topic/partition` (None: it tells none); `at_time` is where
     messages of the start's timestamp begin; `is_whole` says that no more history comes before it.
 
-    SpecError when the start does not name every partition, StreamError when the topic no longer holds, or does not
+    SpecError when the start does not name every partition, StreamError when a topic no longer holds, or does not
     hold yet, what it names, or where it leaves a gap or an overlap.
     """
-    before = _of_topic(topic, loaded)
-    offsets = _wanted(connector, start, topic, before, at_time)
-    for partition, offset in sorted(offsets.items()):
-        _check_held(connector, topic, partition, offset)
+    before = _of_topics(held, loaded)
+    offsets = _wanted(connector, start, held, before, at_time)
+    for place, offset in sorted(offsets.items()):
+        _check_held(connector, held, place, offset)
     if start.kind is StartKind.OFFSETS and before is not None:
-        _check_seam(connector, topic, offsets, before, is_whole)
+        _check_seam(connector, offsets, before, is_whole)
     return offsets
 
 
-def _of_topic(topic: Topic, loaded: Mapping[str, int] | None) -> dict[int, int] | None:
-    """The highest offsets of one topic by partition; None where the history has nothing of it."""
-    found = {}
-    for key, offset in (loaded or {}).items():
-        name, _, partition = key.rpartition("/")
-        if name == topic.name:
-            found[int(partition)] = offset
-    return found or None
+def _of_topics(held: Held, loaded: Mapping[str, int] | None) -> dict[TopicPartition, int] | None:
+    """The highest offsets of the topics by partition; None where the history has nothing of any."""
+    told = {key: offset for key, offset in (loaded or {}).items() if key.rpartition("/")[0] in held.topics}
+    return {TopicPartition.parse(key): offset for key, offset in told.items()} or None
 
 
 def _wanted(
     connector: str,
     start: KafkaStart,
-    topic: Topic,
-    loaded: Mapping[int, int] | None,
-    at_time: Mapping[int, int] | None,
-) -> dict[int, int]:
+    held: Held,
+    loaded: Mapping[TopicPartition, int] | None,
+    at_time: Mapping[TopicPartition, int] | None,
+) -> dict[TopicPartition, int]:
     if start.kind is StartKind.EARLIEST:
-        return dict(topic.starts)
+        return dict(held.starts)
     if start.kind is StartKind.LATEST:
-        return dict(topic.ends)
+        return dict(held.ends)
     if start.kind is StartKind.TIMESTAMP:
-        return {partition: (at_time or {}).get(partition, end) for partition, end in topic.ends.items()}
+        return {place: (at_time or {}).get(place, end) for place, end in held.ends.items()}
     if start.kind is StartKind.AFTER_HISTORY:
         if loaded is None:
             raise SpecError(
@@ -77,35 +78,34 @@ def _wanted(
                 "topic, partition and offset of its rows. Nothing was read.",
                 hint='Give the offsets: "start_from": {"offsets": [...]}',
             )
-        # A partition that history has nothing of is read from its beginning.
-        return {
-            partition: loaded[partition] + 1 if partition in loaded else first
-            for partition, first in topic.starts.items()
-        }
-    given = {partition: offset for (name, partition), offset in start.offsets.items() if name == topic.name}
-    _check_every(connector, topic, given)
+        # A partition, or a topic among others, that history has nothing of is read from its beginning.
+        return {place: loaded[place] + 1 if place in loaded else first for place, first in held.starts.items()}
+    given = {TopicPartition(*place): offset for place, offset in start.offsets.items()}
+    for topic in sorted(held.topics | {place.topic for place in given}):
+        _check_every(connector, topic, held, given)
     return given
 
 
-def _check_every(connector: str, topic: Topic, given: Mapping[int, int]) -> None:
-    missing, unknown = sorted(topic.ends.keys() - given.keys()), sorted(given.keys() - topic.ends.keys())
+def _check_every(connector: str, topic: str, held: Held, given: Mapping[TopicPartition, int]) -> None:
+    there, named = ({place.partition for place in places if place.topic == topic} for places in (held.ends, given))
+    missing, unknown = sorted(there - named), sorted(named - there)
     if missing:
         raise SpecError(
             f"Connector '{connector}': start_from names no offset for partition {_listed(missing)} of topic "
-            f"'{topic.name}'; an offset must be given for every partition. Nothing was read.",
+            f"'{topic}'; an offset must be given for every partition. Nothing was read.",
             hint="Name it, with 0 to read it from its beginning.",
         )
     if unknown:
         raise SpecError(
-            f"Connector '{connector}': start_from names partition {_listed(unknown)}, and topic '{topic.name}' has "
-            f"the partitions {_listed(sorted(topic.ends))}. Nothing was read.",
+            f"Connector '{connector}': start_from names partition {_listed(unknown)}, and topic '{topic}' has "
+            f"the partitions {_listed(sorted(there))}. Nothing was read.",
             hint="Take it out of start_from.",
         )
 
 
-def _check_held(connector: str, topic: Topic, partition: int, offset: int) -> None:
-    first, end = topic.starts[partition], topic.ends[partition]
-    where = f"partition {partition} of topic '{topic.name}'"
+def _check_held(connector: str, held: Held, place: TopicPartition, offset: int) -> None:
+    first, end = held.starts[place], held.ends[place]
+    where = f"partition {place.partition} of topic '{place.topic}'"
     if offset < first:
         raise StreamError(
             f"Connector '{connector}' starts at offset {offset} of {where}, and Kafka's first one there is {first}: "
@@ -121,13 +121,13 @@ def _check_held(connector: str, topic: Topic, partition: int, offset: int) -> No
 
 
 def _check_seam(
-    connector: str, topic: Topic, offsets: Mapping[int, int], loaded: Mapping[int, int], is_whole: bool
+    connector: str, offsets: Mapping[TopicPartition, int], loaded: Mapping[TopicPartition, int], is_whole: bool
 ) -> None:
-    for partition, offset in sorted(offsets.items()):
-        last = loaded.get(partition)
+    for place, offset in sorted(offsets.items()):
+        last = loaded.get(place)
         if last is None:
             continue
-        where = f"partition {partition} of topic '{topic.name}'"
+        where = f"partition {place.partition} of topic '{place.topic}'"
         if offset <= last:
             raise StreamError(
                 f"Connector '{connector}' starts at offset {offset} of {where}, and the history holds it up to "

@@ -15,7 +15,7 @@ from typing import Protocol
 from hybrid.errors import StreamError
 from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
 from hybrid.spec.table_config import TableSpec
-from hybrid.table.boundary import PartitionKey, current_keys, topic_key
+from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
 
 # Rows end a poll at once; an idle one costs a thread of the process that answers.
@@ -72,9 +72,9 @@ class Stream(Protocol):
 
 
 class KafkaStream:
-    """One topic from the committed offsets on.
+    """The topics of a table from the committed offsets on.
 
-    Messages come by librdkafka, which fetches them beside Python's threads; what the topic is and where it ends is
+    Messages come by librdkafka, which fetches them beside Python's threads; what the topics are and where they end is
     asked on a connection of its own, for a broker answers the requests of one in turn, and a fetch waits for rows.
     """
 
@@ -86,8 +86,8 @@ class KafkaStream:
         if not broker_answers(brokers):  # asked first: a consumer that finds none leaves its sockets behind
             raise StreamError(f"Kafka at {brokers} does not answer.", hint="hybrid kafka status")
         logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
-        self._stream, self._topic = spec.stream, spec.stream.topic
-        self._known_id = state.topic_ids.get(topic_key(self._stream))
+        self._stream = spec.stream
+        self._known_ids = state.known_ids(self._stream)
         self._positions = dict(state.offsets)
         security = self._stream.security
         settings = {**_FETCHING, "bootstrap.servers": brokers, **security.for_librdkafka()}
@@ -104,11 +104,14 @@ class KafkaStream:
             **security.for_python(),
         )
         self._one_asks = threading.Lock()
-        # It knows the topic's id, which kafka-python shows by no method of its consumer.
+        # It knows the topics' ids, which kafka-python shows by no method of its consumer.
         self._cluster = self._asking._cluster
-        self._keys: dict[int, PartitionKey] = {}
+        self._keys: dict[TopicPartition, PartitionKey] = {}
+        # The same as a message tells where it is from: of one topic its partition's number is enough, and the quickest.
+        self._is_alone = len(self._stream.topics) == 1
+        self._by_message: dict[int | tuple[str, int], PartitionKey] = {}
         # The partitions that something was heard of: connecting takes a while.
-        self._met: set[int] = set()
+        self._met: set[int | tuple[str, int]] = set()
         self._ends: Mapping[PartitionKey, int] = {}
         self._looked, self._asked = 0.0, 0.0
         try:
@@ -123,43 +126,45 @@ class KafkaStream:
             self._look()
         first = self._fetching.poll(_POLL_S)
         found = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
-        keys, positions, messages, with_headers = self._keys, self._positions, [], self._stream.metadata
+        keys, positions, messages, with_headers = self._by_message, self._positions, [], self._stream.metadata
+        is_alone = self._is_alone
         for message in found:
             error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
+            place = number if is_alone else (message.topic() or "", number)
             if error is None:
-                key = keys[number]
+                key = keys[place]
                 positions[key] = offset + 1
                 beside = (message.key(), message.headers() or ()) if with_headers else ()
                 messages.append(TailMessage(key, offset, message.timestamp()[1], message.value(), *beside))
             elif error.code() == error._PARTITION_EOF:
-                positions[keys[number]] = offset  # beyond what transactions leave in a log without being rows
+                positions[keys[place]] = offset  # beyond what transactions leave in a log without being rows
             elif error.retriable():
                 continue
             else:
-                raise StreamError(f"Topic '{self._topic}' cannot be followed: {error.str()}")
-            self._met.add(number)
+                raise StreamError(f"Nothing more is heard of {self._stream.words}: {error.str()}")
+            self._met.add(place)
         if messages:
             self._check_identity()
         return Polled(messages, dict(positions), self._complete_at())
 
     def ends(self) -> Mapping[PartitionKey, int]:
         """See `Stream`: the last stable offsets."""
-        from kafka import TopicPartition
+        import kafka
         from kafka.errors import KafkaError
 
         keys = self._keys
         try:
             with self._one_asks:
                 found = self._asking.end_offsets(
-                    [TopicPartition(self._topic, number) for number in keys], timeout_ms=_SILENT_MS_MAX
+                    [kafka.TopicPartition(*place) for place in keys], timeout_ms=_SILENT_MS_MAX
                 )
         except (KafkaError, ValueError, OSError) as error:  # ValueError: it was closed meanwhile
-            raise StreamError(f"Kafka does not answer for topic '{self._topic}': {error}") from error
-        return {keys[part.partition]: end for part, end in found.items()}
+            raise StreamError(f"Kafka does not answer for {self._stream.words}: {error}") from error
+        return {keys[TopicPartition(*part)]: end for part, end in found.items()}
 
     def is_of(self, state: RealtimeState) -> bool:
-        """See `Stream`, by the topic's id."""
-        return state.topic_ids.get(topic_key(self._stream), self._known_id) == self._known_id
+        """See `Stream`, by the topics' ids."""
+        return {**self._known_ids, **state.known_ids(self._stream)} == self._known_ids
 
     def close(self) -> None:
         """See `Stream`."""
@@ -185,32 +190,39 @@ class KafkaStream:
         self._ends, self._asked = self.ends(), asked
 
     def _check_identity(self) -> None:
-        """StreamError when the topic is another one of the same name."""
-        now = self._cluster.topic_id(self._topic)
+        """StreamError when a topic is another one of the same name, or has gone."""
+        for topic in {place.topic for place in self._keys}:
+            self._check_id(topic)
+
+    def _check_id(self, topic: str) -> None:
+        now = self._cluster.topic_id(topic)
         if now is None:
-            raise StreamError(f"Topic '{self._topic}' is not there.")
-        if self._known_id is None:
-            self._known_id = str(now)
-        if str(now) != self._known_id:
-            raise StreamError(f"Topic '{self._topic}' was recreated.")
+            raise StreamError(f"Topic '{topic}' is not there.")
+        if str(now) != self._known_ids.setdefault(topic, str(now)):
+            raise StreamError(f"Topic '{topic}' was recreated.")
 
     def _look(self) -> None:
-        """Takes up new partitions; StreamError when the topic is another one."""
+        """Takes up new partitions and topics; StreamError when a topic is another one."""
+        import confluent_kafka
         import kafka
-        from confluent_kafka import TopicPartition
 
         self._looked = time.monotonic()
         with self._one_asks:
-            numbers = self._asking.partitions_for_topic(self._topic)
-        if not numbers:
-            raise StreamError(f"Topic '{self._topic}' is not there.")
-        self._check_identity()
-        if len(numbers) == len(self._keys):
+            found = {topic: self._asking.partitions_for_topic(topic) for topic in self._stream.topics}
+        gone = [topic for topic, numbers in found.items() if not numbers]
+        needed = next((topic for topic in gone if topic in self._known_ids or len(gone) == len(found)), None)
+        if needed is not None:
+            raise StreamError(f"Topic '{needed}' is not there.")
+        places = [place for topic, numbers in found.items() for place in read_places(self._stream, topic, numbers)]
+        for topic in found.keys() - set(gone):
+            self._check_id(topic)
+        if len(places) == len(self._keys):
             return
-        self._keys = current_keys(self._stream, numbers, self._positions)
+        self._keys = keys = current_keys(self._stream, places, self._positions)
+        self._by_message = {place.partition if self._is_alone else place: key for place, key in keys.items()}
         self._met.clear()
-        starts = {number: self._positions.setdefault(key, 0) for number, key in self._keys.items()}
-        self._fetching.assign([TopicPartition(self._topic, number, start) for number, start in starts.items()])
-        # So that it keeps asking about the topic; it is never polled.
-        self._asking.assign([kafka.TopicPartition(self._topic, number) for number in numbers])
+        starts = {place: self._positions.setdefault(key, 0) for place, key in keys.items()}
+        self._fetching.assign([confluent_kafka.TopicPartition(*place, start) for place, start in starts.items()])
+        # So that it keeps asking about the topics; it is never polled.
+        self._asking.assign([kafka.TopicPartition(*place) for place in places])
         self._ask()

@@ -24,6 +24,7 @@ from hybrid.replace.backfill.correction import Correction
 from hybrid.replace.backfill.request import Request
 from hybrid.replace.backfill.values import check_corrected
 from hybrid.table import columns
+from hybrid.table.boundary import PartitionKey
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR
 from hybrid.table.replays import replay_connector
 
@@ -63,15 +64,15 @@ def _goes(held: HeldRows) -> Column:
     """True of stored rows of the window that what comes stands for; never null."""
     from pyspark.sql import functions as F
 
-    def of_partition(number: int, first: int) -> Column:
-        return (quoted(columns.PARTITION) == number) & (quoted(columns.OFFSET) >= first)
+    def of_partition(key: PartitionKey, first: int) -> Column:
+        # A replay of a message has an epoch of its own, its message's offset, and is its message.
+        is_message = quoted(columns.CONNECTOR).isin(key.connector, replay_connector(key.connector))
+        is_there = (quoted(columns.TOPIC) == key.topic) & (quoted(columns.PARTITION) == key.partition)
+        return is_message & is_there & (quoted(columns.OFFSET) >= first)
 
-    stream = next(iter(held.held_from))
-    # A replay of a message has an epoch of its own, its message's offset, and is its message.
-    is_message = quoted(columns.CONNECTOR).isin(stream.connector, replay_connector(stream.connector))
-    is_message &= quoted(columns.TOPIC) == stream.topic
-    is_held = reduce(or_, (of_partition(key.partition, first) for key, first in sorted(held.held_from.items())))
-    return F.coalesce((is_message & is_held) | (quoted(columns.CONNECTOR) == REPLACEMENT_CONNECTOR), F.lit(False))
+    was_brought = quoted(columns.CONNECTOR) == REPLACEMENT_CONNECTOR
+    is_held = (of_partition(key, first) for key, first in sorted(held.held_from.items()))
+    return F.coalesce(reduce(or_, is_held, was_brought), F.lit(False))
 
 
 def _stage_claims(base: Base, rows: DataFrame) -> None:
@@ -98,12 +99,12 @@ def _told_of_kafka(base: Base, held: HeldRows) -> Iterator[str]:
     there = base.with_bucket(base.stored().where(quoted(columns.SEGMENT).isin(list(base.candidates))))
     stays = there.where(quoted(BUCKET).isNotNull() & ~_goes(held))
     is_row = quoted(columns.OP) == columns.OP_ROW
-    found = stays.groupBy(columns.CONNECTOR, columns.PARTITION).agg(F.count_if(is_row)).collect()
-    rows = {(row[0], row[1]): row[2] for row in found}
+    found = stays.groupBy(columns.CONNECTOR, columns.TOPIC, columns.PARTITION).agg(F.count_if(is_row)).collect()
+    rows = {(row[0], row[1], row[2]): row[3] for row in found}
     for key, first in sorted(held.held_from.items()):
         if first > 0:
             names = (key.connector, replay_connector(key.connector))
-            kept = sum(rows.get((name, key.partition), 0) for name in names)
+            kept = sum(rows.get((name, key.topic, key.partition), 0) for name in names)
             yield (
                 f"Kafka no longer holds what lies before offset {first} in partition {key.partition} of topic "
                 f"'{key.topic}': {counted(kept, 'row')} of the stretch from there stay as they are."

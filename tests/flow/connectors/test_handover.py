@@ -3,12 +3,13 @@
 import pytest
 
 from hybrid.errors import SpecError, StreamError
-from hybrid.flow.connectors.handover import Topic, start_offsets
+from hybrid.flow.connectors.handover import Held, start_offsets
 from hybrid.flow.connectors.history import next_chunk
 from hybrid.flow.connectors.source import Piece, coordinates
 from hybrid.spec.connectors import KafkaStart, StartKind
+from tests.seen import by_place
 
-TOPIC = Topic("t", {0: 10, 1: 0}, {0: 50, 1: 7})
+HELD = Held(by_place("t", {0: 10, 1: 0}), by_place("t", {0: 50, 1: 7}))
 
 
 def offsets(**by_partition: int) -> KafkaStart:
@@ -27,12 +28,44 @@ def offsets(**by_partition: int) -> KafkaStart:
     ],
 )
 def test_starts(start, loaded, expected):
-    assert start_offsets("live", start, TOPIC, loaded) == expected
+    assert start_offsets("live", start, HELD, loaded) == by_place("t", expected)
+
+
+BOTH = Held(
+    {**by_place("t", {0: 0}), **by_place("u", {0: 0, 1: 3})}, {**by_place("t", {0: 50}), **by_place("u", {0: 60, 1: 9})}
+)
+
+
+def both(t0: int, u0: int, u1: int) -> KafkaStart:
+    return KafkaStart(StartKind.OFFSETS, offsets={("t", 0): t0, ("u", 0): u0, ("u", 1): u1})
+
+
+def test_two_topics_with_equal_partitions_start_each_by_its_own():
+    after, loaded = KafkaStart(StartKind.AFTER_HISTORY), {"t/0": 41, "u/0": 6}
+    expected = {**by_place("t", {0: 42}), **by_place("u", {0: 7, 1: 3})}
+    assert start_offsets("live", after, BOTH, loaded) == expected
+    assert start_offsets("live", both(42, 7, 3), BOTH, loaded) == expected
+    found = start_offsets("live", after, BOTH, {"u/0": 6})
+    assert found == {**expected, **by_place("t", {0: 0})}, "what history has nothing of is read from its beginning"
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        (offsets(p0=42), "no offset for partition 0, 1 of topic 'u'"),
+        (both(7, 42, 3), "partition 0 of topic 't', and the history holds it up to 41"),
+        (both(42, 8, 3), "partition 0 of topic 'u', and the history ends at 6: offsets 7 to 7 would be in neither"),
+        (both(42, 7, 10), "partition 1 of topic 'u', which ends at 9"),
+    ],
+)
+def test_wrong_starts_of_two_topics(start, words):
+    with pytest.raises((SpecError, StreamError), match=words):
+        start_offsets("live", start, BOTH, {"t/0": 41, "u/0": 6})
 
 
 def test_a_timestamp_begins_at_its_first_message_and_else_at_the_end():
     start = KafkaStart(StartKind.TIMESTAMP, timestamp_ms=5)
-    assert start_offsets("live", start, TOPIC, None, {0: 20}) == {0: 20, 1: 7}
+    assert start_offsets("live", start, HELD, None, by_place("t", {0: 20})) == by_place("t", {0: 20, 1: 7})
 
 
 @pytest.mark.parametrize(
@@ -50,7 +83,7 @@ def test_a_timestamp_begins_at_its_first_message_and_else_at_the_end():
 )
 def test_wrong_starts(start, loaded, error, words):
     with pytest.raises(error, match=words) as raised:
-        start_offsets("live", start, TOPIC, loaded)
+        start_offsets("live", start, HELD, loaded)
     assert "Nothing was read." in str(raised.value) and raised.value.hint
 
 

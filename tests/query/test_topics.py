@@ -1,0 +1,104 @@
+"""Two topics with equal partitions and offsets: the boundary, a pause, a revision and a cache tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.doctor.halves import _uncommitted
+from hybrid.lake.log import open_half
+from hybrid.query.cache.cache import Cache
+from hybrid.query.tail import KafkaTail
+from hybrid.spec.table_config import Half, StreamConfig
+from hybrid.table.boundary import Boundary, PartitionKey
+from tests.query.halves import Halves, ListTail, Row, orders_spec
+from tests.query.stepped import SteppedCache
+from tests.query.test_cache_kafka import Source, answer, awaited, shown
+from tests.query.test_cached import _Held
+from tests.query.test_cases import ALL, ids, message, row
+from tests.query.test_tail import SHOW, produce, value
+
+Ask = Callable[..., Any]
+A, B = PartitionKey("kafka", "a", 0, 0), PartitionKey("kafka", "b", 0, 0)
+IN_A, IN_B = "orders__0__0__20210924T0602Z", "orders__10000__0__20210924T0602Z"
+SPEC = replace(orders_spec(), stream=StreamConfig(("a", "b"), "127.0.0.1:1"))
+
+
+@pytest.fixture
+def halves(tmp_path: Path) -> Halves:
+    """Two rows of each topic, of which the boundary covers the first of `a` and both of `b`."""
+    made = Halves.create(tmp_path, SPEC)
+    live = [row(n, n * 10, n - 1, key=A, segment=IN_A) for n in (1, 2)]
+    other = [row(10 + n, n * 10, n - 1, key=B, segment=IN_B) for n in (1, 2)]
+    made.commit_realtime([*live, *other], offsets={A: 2, B: 2}, topic_ids={"kafka/a": "1", "kafka/b": "2"})
+    moved = [replace(one, segment="o") for one in (live[0], *other)]
+    made.commit_offline(moved, Boundary(100, {A: 1, B: 2}))
+    return made
+
+
+def beyond() -> ListTail:
+    """Two messages of each topic, at equal offsets."""
+    return ListTail(
+        [message(n, n * 10, n - 1)._replace(key=key) for n, key in ((3, A), (4, A))]
+        + [message(10 + n, n * 10, n - 1)._replace(key=B) for n in (3, 4)]
+    )
+
+
+def test_a_frontier_that_covers_one_topic_further_than_the_other(halves: Halves, ask: Ask) -> None:
+    everything = [1, 2, 3, 4, 11, 12, 13, 14]
+    assert ids(ask(halves, ALL.format("orders"))) == [1, 2, 11, 12]
+    found = ask(halves, ALL.format("orders"), beyond())
+    assert ids(found) == everything
+    assert found.revision.tables[0].tail == {A: 4, B: 4}
+    cached = SteppedCache(halves, 0, beyond()).ask(SHOW)
+    assert cached is not None and ids(cached) == everything
+    names = ask(halves, 'select distinct "$segmentName" from orders where order_id in (3, 13)', beyond())
+    assert sorted(one[0].rsplit("__", 2)[0] for one in names.rows) == ["orders__0", "orders__10000"]
+    # The revision's tail is answered later from the commits that brought it: of one topic further than of the other.
+    halves.commit_realtime(
+        [row(3, 30, 2, key=A, segment=IN_A), *(row(10 + n, n * 10, n - 1, key=B, segment=IN_B) for n in (3, 4, 5))],
+        offsets={A: 3, B: 5},
+    )
+    assert ids(ask(halves, ALL.format("orders"), beyond(), as_of=str(found.revision))) == everything
+
+
+def test_a_pause_holds_each_topic_at_its_own_offset(halves: Halves, ask: Ask) -> None:
+    held = _Held(halves, {A.place: 3, B.place: 4})
+    assert ids(ask(held, ALL.format("orders"), beyond())) == [1, 2, 3, 11, 12, 13, 14]
+    cache = SteppedCache(held, 0, beyond())
+    found = cache.ask(SHOW)
+    assert found is not None and ids(found) == [1, 2, 3, 11, 12, 13, 14]
+    assert cache.followed.follower.rows.shown == {A: 3, B: 4}
+
+
+def test_a_check_up_tells_the_topics_apart(halves: Halves) -> None:
+    state = halves.realtime
+    files = open_half(halves.layout.half(Half.REALTIME)).files
+    assert list(_uncommitted(SPEC.stream, state, files)) == []  # type: ignore[arg-type]
+    [found] = _uncommitted(SPEC.stream, replace(state, offsets={A: 2, B: 1}), files)  # type: ignore[arg-type]
+    assert found == f"Segment {IN_B} holds offset 1 of kafka/b/0/0, and 1 is the next one to read."
+
+
+@pytest.mark.kafka
+def test_both_are_followed_and_one_may_be_missing(tmp_path: Path, ask: Ask, broker: str, topic: str) -> None:
+    spec = replace(SPEC, stream=StreamConfig(("not-there", topic), "127.0.0.1:1"))
+    table = Source.create(tmp_path, spec)
+    table.brokers = broker
+    produce(broker, topic, value(1))
+    assert ids(ask(table, SHOW, KafkaTail())) == [1]
+    cache = Cache(table, tmp_path)
+    try:
+        awaited(lambda: shown(cache), [1])
+        produce(broker, topic, value(2))
+        awaited(lambda: shown(cache), [1, 2])
+        key = PartitionKey("kafka", topic, 0, 0)
+        stored = Row({"order_id": 1, "customer": "k", "amount": 1.5, "ts": 10}, 10, 0, key=key)
+        version = table.commit_realtime([stored], offsets={key: 1})
+        awaited(lambda: answer(cache, SHOW).revision.tables[0].realtime, version)  # type: ignore[union-attr]
+        assert shown(cache) == [1, 2]
+    finally:
+        cache.close()
