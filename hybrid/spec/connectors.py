@@ -245,6 +245,8 @@ class Connector:
         transport = self.transport
         if isinstance(transport, DeltaInput):
             return transport.follows
+        if isinstance(transport, FileInput):
+            return transport.follow
         return isinstance(transport, Datagen) and transport.is_paced
 
     @property

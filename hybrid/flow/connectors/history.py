@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hybrid.errors import ConflictError, OvertakenError
-from hybrid.flow.connectors.source import Piece, Source, Staged, raise_to
+from hybrid.flow.connectors.source import BYTES_PER_ROW, Piece, Source, Staged, raise_to
 from hybrid.flow.laying import Laying, laying_of, named_segments
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CHUNK_ROWS_MAX = 1_000_000
-_BYTES_PER_ROW = 50  # of a file whose rows nobody has counted
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ def next_chunk(pieces: Sequence[Piece], first: int, rows_max: int) -> list[int]:
     rows = 0
     for number in range(first, len(pieces)):
         piece = pieces[number]
-        rows += piece.rows if piece.rows is not None else piece.bytes // _BYTES_PER_ROW
+        rows += piece.rows if piece.rows is not None else piece.bytes // BYTES_PER_ROW
         if chosen and rows > rows_max:
             break
         chosen.append(number)
