@@ -1,6 +1,10 @@
 """A Delta table that is followed: what its later versions add, each row once."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -62,7 +66,67 @@ def test_a_snapshot_then_what_is_added(home, tmp_path):
     add(tmp_path, 6)
     DeltaTable(str(tmp_path / "lake")).delete("id = 1")
     assert read(home, code=1) == of(1, 2, 3, 4, 5, 6)
-    assert "changes or deletes rows" in state(home)["latest_error"] and state(home)["state"] == "FAILED"
+    assert "changes or deletes rows, and table 'events' has no PRIMARY KEY" in state(home)["latest_error"]
+    assert state(home)["state"] == "FAILED"
+
+
+LAKE_SQL = """
+CREATE TABLE delta.`{lake}` (id BIGINT, p INT) USING delta TBLPROPERTIES ({properties});
+INSERT INTO delta.`{lake}` VALUES (1, 1), (2, 0), (2, 0), (3, 1), (4, 0);
+"""
+FED = "'delta.enableChangeDataFeed' = 'true'"
+MASKED = "'delta.enableDeletionVectors' = 'true'"
+
+
+def run_sql(spark, tmp_path, text):
+    for statement in text.format(lake=tmp_path / "lake").split(";"):
+        if statement.strip():
+            spark.sql(statement)
+
+
+def source(spark, tmp_path):
+    return sorted((row[0], row[1]) for row in spark.read.format("delta").load(str(tmp_path / "lake")).collect())
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("properties", [FED, MASKED, f"{FED}, {MASKED}"])
+def test_versions_that_change_rows(home, tmp_path, workbench, properties):
+    """With change data, with deletion vectors, with both: without a key rows are counted, with one keys are."""
+    run_sql(workbench.spark, tmp_path, LAKE_SQL.replace("{properties}", properties))
+    create(home, tmp_path, mode="snapshot_and_follow", change_feed="auto")
+    assert read(home) == source(workbench.spark, tmp_path) == of(1, 2, 2, 3, 4)
+    changed = "DELETE FROM delta.`{lake}` WHERE id = 3; UPDATE delta.`{lake}` SET p = 5 WHERE id = 4"
+    run_sql(workbench.spark, tmp_path, changed)
+    assert read(home) == source(workbench.spark, tmp_path) == [*of(1, 2, 2), (4, 5)]
+    changed = """
+      MERGE INTO delta.`{lake}` t USING (SELECT 1 AS id UNION ALL SELECT 9 AS id) s ON t.id = s.id
+      WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, p) VALUES (9, 9);
+      OPTIMIZE delta.`{lake}`; DELETE FROM delta.`{lake}` WHERE id = 9; INSERT INTO delta.`{lake}` VALUES (3, 1)"""
+    run_sql(workbench.spark, tmp_path, changed)
+    assert read(home) == source(workbench.spark, tmp_path) == [*of(2, 2, 3), (4, 5)]
+    assert home.rows("select count(*) as n, sum(p) as s from events where id < 4") == [{"n": 3, "s": 1}]
+
+
+def test_changes_by_key_and_a_kill_in_the_middle(home, tmp_path):
+    """No change data: what a version did is told by its files. A key has the source's row, also when it dies."""
+    add(tmp_path, 1, 2, 3, 4)
+    create(home, tmp_path, mode="snapshot_and_follow", key=" PRIMARY KEY")
+    assert read(home) == of(1, 2, 3, 4)
+    lake = DeltaTable(str(tmp_path / "lake"))
+    lake.delete("id = 1")
+    lake.update({"p": "7"}, predicate="id = 2")
+    lake.update({"id": "5"}, predicate="id = 3")
+    command = [sys.executable, "-m", "hybrid.cli", "--home", str(home.home), "ingest", "events", "--until-caught-up"]
+    died = subprocess.run(command, env={**os.environ, "HYBRID_FAILPOINT": "history.commit.inside@2"}, check=False)
+    assert died.returncode == -signal.SIGKILL
+    rows = [(row["id"], row["p"]) for row in home.rows("select id, p from events order by id limit 100")]
+    assert rows == of(2, 3, 4), "the first of three versions"
+    assert read(home) == [(2, 7), (4, 0), (5, 1)]
+    assert home.rows("select count(*) as n from events where p = 1") == [{"n": 1}]
+    add(tmp_path, 1)
+    write_deltalake(str(tmp_path / "lake"), pa.table({"id": [8], "p": pa.array([0], pa.int32())}), mode="overwrite",
+                    partition_by=["p"])  # fmt: skip
+    assert read(home) == [(8, 0)]
 
 
 def test_of_one_key_the_row_of_the_later_version_stays(home, tmp_path):

@@ -162,7 +162,8 @@ def _load_chunk(
             detail = {"connector": connector, "rows": after.rows - known.rows, "segments": names}
             act = next_act(current.offline, act_id, "history", bench.now_iso(), detail)
             kept = {**current.offline.progress, connector: after.to_json()}
-            state = replace(current.offline, act=act, progress=kept)
+            deletes = current.offline.deletes + (staged.deletes if staged is not None else 0)
+            state = replace(current.offline, act=act, progress=kept, deletes=deletes)
             commit_act(frame, layout.half(Half.OFFLINE), state, planned=current.version)
     return after
 

@@ -41,10 +41,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Staged:
-    """What was staged: stored rows without names of segments; `offsets` are Kafka's highest, by `topic/partition`."""
+    """What was staged: stored rows without names of segments; `offsets` are Kafka's highest, by `topic/partition`.
+
+    `deletes` are among the `rows`.
+    """
 
     frame: DataFrame
     rows: int
+    deletes: int
     offsets: dict[str, int]
 
 
