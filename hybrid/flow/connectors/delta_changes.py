@@ -21,6 +21,7 @@ from hybrid.table.columns import PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 # The column of change data that says what its row is.
 TOLD = "_change_type"
@@ -41,6 +42,7 @@ class Actions:
     removed: frozenset[str]
     pieces: tuple[Piece, ...]
     masked: bool  # whether deletion vectors say which rows of the added files there are
+    reshapes: bool  # whether it says anew which columns the table has
 
     @property
     def only_adds(self) -> bool:
@@ -56,6 +58,11 @@ class Changes:
     gone: tuple[DeltaFile, ...] = ()
     told: tuple[DeltaFile, ...] = ()
 
+    @property
+    def are_none(self) -> bool:
+        """Whether no row came or went."""
+        return not (self.came or self.gone or self.told)
+
 
 def actions_of(log_entry: str, reads_told: bool = True) -> Actions:
     """What a log entry says; without its change data where that is not to be read."""
@@ -70,6 +77,7 @@ def actions_of(log_entry: str, reads_told: bool = True) -> Actions:
         removed=frozenset(unquote(str(one["path"])) for one in removed),
         pieces=tuple(map(_piece, added)) if not told else tuple(map(_piece, told)),
         masked=any(one.get("deletionVector") for one in added),
+        reshapes=any("metaData" in line for line in lines),
     )
 
 
@@ -120,15 +128,21 @@ def net_changes(
 
 
 def _check_comparable(rows: DataFrame) -> None:
-    from pyspark.sql.types import MapType, VariantType
-
     for field in rows.schema.fields:
-        if isinstance(field.dataType, (MapType, VariantType)):
+        if _holds_map(field.dataType):
             raise DataError(
                 f"Column '{field.name}' of the Delta table is of the type {field.dataType.simpleString()}, of which "
                 "nobody can tell whether two values are equal: what a version did to its rows is not known.",
                 hint="Leave the column out of the table, or load what the source holds now: mode snapshot.",
             )
+
+
+def _holds_map(kind: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+    if isinstance(kind, StructType):
+        return any(_holds_map(field.dataType) for field in kind.fields)
+    return _holds_map(kind.elementType) if isinstance(kind, ArrayType) else isinstance(kind, (MapType, VariantType))
 
 
 def _less(file: DeltaFile, other: DeltaFile) -> list[DeltaFile]:

@@ -53,6 +53,7 @@ class DeltaSource:
         self._files: Sequence[DeltaFile] = []
         self._pieces: Sequence[Piece] = []
         self._changes: Changes | None = None
+        self._columns_before: Mapping[str, object] | None = None
         if what is What.SNAPSHOT:
             self._files, self._pieces = files_of(table)
         elif what is What.CHANGES:
@@ -88,6 +89,21 @@ class DeltaSource:
                 hint='Make the table anew with "change_feed": "auto" in the config of the connector: each row that '
                 "went takes an equal one away then. Or load what the source holds now: mode snapshot.",
             )
+        if spec.nets_deletes and self._columns_before is not None:
+            self._check_same_columns(spec, self._columns_before)
+
+    def _check_same_columns(self, spec: TableSpec, before: Mapping[str, object]) -> None:
+        """A row that goes is told by all of its values: what rows without a column became, later ones would not be."""
+        now = _types(self._schema)
+        wanted = [source for source, _ in wanted_columns(spec, sorted({*now, *before}))]
+        other = [name for name in wanted if now.get(name) != before.get(name)]
+        if other:
+            raise DataError(
+                f"Version {self._version} of the Delta table at {self._config.uri} changes its columns "
+                f"({', '.join(other)}), and table '{spec.name}' has no PRIMARY KEY: rows that go could not be told "
+                "from those that were loaded before. Nothing of it was loaded.",
+                hint="Load what the source holds now into a new table: mode snapshot_and_follow.",
+            )
 
     def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
         """See `Source`. Filters of the connector hold."""
@@ -117,6 +133,8 @@ class DeltaSource:
         """What the version did: files that it added, one piece each; else its changes, in one."""
         feed = self._config.change_feed is not ChangeFeed.OFF
         actions = actions_of(_log_entry(self._uri, self._options, self._version), reads_told=feed)
+        if actions.reshapes and self._version:
+            self._columns_before = _types(json.loads(_table(self._config, self._version - 1).schema().to_json()))
         if actions.only_adds:
             self._files, self._pieces = list(actions.added.values()), actions.pieces
             return
@@ -125,7 +143,10 @@ class DeltaSource:
         if not actions.told:
             before = {file.path: file for file in files_of(_table(self._config, self._version - 1))[0]}
             after = {file.path: file for file in files_of(table)[0]}
-        self._changes = changes_of(actions, before, after)
+        changes = changes_of(actions, before, after)
+        if changes.are_none:
+            return
+        self._changes = changes
         self._pieces = [Piece(f"version {self._version}", None, sum(piece.bytes for piece in actions.pieces))]
 
     def _stage_changes(
@@ -275,6 +296,10 @@ def _refuse_mapping(uri: str, table: DeltaTable) -> None:
             "the columns by their names.",
             hint="Write a copy of it without column mapping.",
         )
+
+
+def _types(schema: Mapping[str, Any]) -> dict[str, object]:
+    return {str(field["name"]): field["type"] for field in schema["fields"]}
 
 
 def _filtered(frame: DataFrame, condition: str) -> DataFrame:

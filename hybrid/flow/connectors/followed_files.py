@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.errors import DataError
-from hybrid.files.grown import Growth, ReadUpTo, by_new_names, check_begins, grown
+from hybrid.files.grown import Growth, ReadUpTo, by_new_names, check_begins, grown, is_as_known
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.files.records import Shape, is_gzip
 from hybrid.spec import connectors as words
@@ -100,6 +100,8 @@ def _new(path: Path, before: ReadUpTo | None, reading: Reading) -> FoundFile | N
     """What a file has that was not read; an empty one has nothing yet."""
     try:
         now = path.stat()
+        if before is not None and is_as_known(now, before):
+            return None
         lines = reading.reads_lines(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}. Nothing more was loaded.") from error

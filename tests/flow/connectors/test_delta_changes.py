@@ -58,6 +58,7 @@ def test_a_file_with_another_deletion_vector(before: Any, after: Any, gone: Any,
     actions = actions_of(entry(add("a", deletionVector={}), remove("a")))
     assert not actions.only_adds
     found = changes_of(actions, {"a": DeltaFile("a", {}, before)}, {"a": DeltaFile("a", {}, after)})
+    assert found.are_none is (gone is None and came is None)
     for files, wanted in ((found.gone, gone), (found.came, came)):
         assert [one.keeps(0, 4) for one in files] == ([wanted] if wanted is not None else [])
 
@@ -83,6 +84,7 @@ def test_what_came_and_went_on_the_whole(workbench: Any, came: Any, gone: Any, k
 
 @pytest.mark.spark
 def test_a_type_that_is_not_compared(workbench: Any) -> None:
-    rows = workbench.spark.createDataFrame([({"a": 1},)], "m map<string,int>")
-    with pytest.raises(DataError, match="Column 'm' of the Delta table is of the type map<string,int>"):
-        net_changes(rows, None, None, ["m"], ())
+    for kind in ("map<string,int>", "array<struct<a:map<string,int>>>"):
+        rows = workbench.spark.createDataFrame([], f"m {kind}")
+        with pytest.raises(DataError, match=f"Column 'm' of the Delta table is of the type {kind}"):
+            net_changes(rows, None, None, ["m"], ())
