@@ -161,3 +161,33 @@ def test_a_columns_name_may_have_a_dot(home, tmp_path):
     assert home.rows('select id, "p.q" as q from events order by id limit 100') == [
         {"id": 1, "q": 3}, {"id": 2, "q": None},
     ]  # fmt: skip
+
+
+MAPPED_SQL = """
+CREATE TABLE delta.`{lake}` (id BIGINT, old INT, s STRUCT<a: INT>, part STRING) USING delta PARTITIONED BY (part)
+  TBLPROPERTIES ('delta.columnMapping.mode' = 'name', {properties});
+INSERT INTO delta.`{lake}` VALUES (1, 1, null, 'x'), (2, 0, null, null);
+ALTER TABLE delta.`{lake}` RENAME COLUMN old TO p;
+INSERT INTO delta.`{lake}` VALUES (3, 1, null, 'y')
+"""
+
+
+@pytest.mark.timeout(300)
+def test_columns_that_have_other_names_in_the_files(home, tmp_path, workbench):
+    """Column mapping: renamed columns, those of paths, change data; fields of columns are not read."""
+    run_sql(workbench.spark, tmp_path, MAPPED_SQL.replace("{properties}", FED))
+    config = json.dumps({"uri": str(tmp_path / "lake"), "mode": "snapshot_and_follow", "filter": "id < 9"})
+    text = DDL.replace("NOT NULL", "NOT NULL PRIMARY KEY").replace(" p INTEGER", " p INTEGER, part VARCHAR")
+    (tmp_path / "events.sql").write_text(text.replace("CONFIG", config))
+    home.run("table", "create", "-f", str(tmp_path / "events.sql"))
+    changed = "UPDATE delta.`{lake}` SET p = 7 WHERE id = 2; DELETE FROM delta.`{lake}` WHERE id = 1"
+    for wanted in ([(1, 1, "x"), (2, 0, None), (3, 1, "y")], [(2, 7, None), (3, 1, "y")]):
+        home.run("ingest", "events", "--until-caught-up")
+        found = home.rows("select id, p, part from events order by id limit 100")
+        assert [(row["id"], row["p"], row["part"]) for row in found] == wanted
+        run_sql(workbench.spark, tmp_path, changed)
+    taken = text.replace("events", "others").replace(" p INTEGER", " p INTEGER, s VARCHAR").replace("CONFIG", config)
+    (tmp_path / "others.sql").write_text(taken)
+    home.run("table", "create", "-f", str(tmp_path / "others.sql"))
+    home.run("ingest", "others", "--until-caught-up", code=1)
+    assert "Column 's' of the Delta table" in home.run("connector", "list", "others")[0]["latest_error"]

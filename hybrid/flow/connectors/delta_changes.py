@@ -156,7 +156,9 @@ def _less(file: DeltaFile, other: DeltaFile) -> list[DeltaFile]:
 
 
 def _file(action: Mapping[str, Any]) -> DeltaFile:
-    return DeltaFile(unquote(str(action["path"])), dict(action.get("partitionValues") or {}))
+    values = (action.get("partitionValues") or {}).items()
+    # The log writes a null as an empty text.
+    return DeltaFile(unquote(str(action["path"])), {name: value if value != "" else None for name, value in values})
 
 
 def _piece(action: Mapping[str, Any]) -> Piece:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _BATCH_ROWS = 8192
+_PHYSICAL = "delta.columnMapping.physicalName"
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,24 @@ def _kept_rows(table: DeltaTable) -> dict[str, tuple[bool, ...]]:
     return found
 
 
+def stored_names(schema: Mapping[str, Any]) -> dict[str, str]:
+    """By column: the name that it has in the files, where that is another one (column mapping by name)."""
+    named = {str(one["name"]): one.get("metadata", {}).get(_PHYSICAL) for one in schema["fields"]}
+    return {name: str(stored) for name, stored in named.items() if stored is not None}
+
+
+def holds_struct(kind: object) -> bool:
+    """Whether a type, as a schema's JSON says it, has fields of its own."""
+    if not isinstance(kind, Mapping):
+        return False
+    parts = (kind.get(name) for name in ("elementType", "keyType", "valueType"))
+    return kind.get("type") == "struct" or any(map(holds_struct, parts))
+
+
 def file_reader(
-    uri: str, options: Mapping[str, str], files: Mapping[int, DeltaFile], schema: Any
+    uri: str, options: Mapping[str, str], files: Mapping[int, DeltaFile], schema: Any, stored: Mapping[str, str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs in its workers, on the numbers of the files."""
+    """The function that Spark runs in its workers, on the numbers of the files; `stored` is of `stored_names`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     arrow = to_arrow_schema(schema, timezone="UTC", prefers_large_types=False)
@@ -76,21 +91,24 @@ def file_reader(
         store = pafs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from _read_file(store, files[number], number, arrow)
+                yield from _read_file(store, files[number], number, arrow, stored)
 
     return read
 
 
-def _read_file(store: Any, file: DeltaFile, number: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _read_file(
+    store: Any, file: DeltaFile, number: int, schema: pa.Schema, stored: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
     """The rows of a file as the table's schema has them: a column that came later is null."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    place, stored = 0, pq.ParquetFile(store.open_input_file(file.path))
-    there = [name for name in schema.names if name in stored.schema_arrow.names]
-    for batch in stored.iter_batches(_BATCH_ROWS, columns=there):
+    place, opened = 0, pq.ParquetFile(store.open_input_file(file.path))
+    names = [stored.get(name, name) for name in schema.names]
+    there = [name for name in names if name in opened.schema_arrow.names]
+    for batch in opened.iter_batches(_BATCH_ROWS, columns=there):
         places = pa.array(range(place, place + batch.num_rows), pa.int64())
-        columns = [_column(batch, file, field, number, places) for field in schema]
+        columns = [_column(batch, file, field, name, number, places) for field, name in zip(schema, names, strict=True)]
         found = pa.RecordBatch.from_arrays(columns, schema=schema)
         if file.kept is not None:
             found = found.filter(pa.array(file.keeps(place, batch.num_rows), pa.bool_()))
@@ -98,7 +116,10 @@ def _read_file(store: Any, file: DeltaFile, number: int, schema: pa.Schema) -> I
         yield found
 
 
-def _column(batch: pa.RecordBatch, file: DeltaFile, field: pa.Field, number: int, places: pa.Array) -> pa.Array:
+def _column(
+    batch: pa.RecordBatch, file: DeltaFile, field: pa.Field, stored: str, number: int, places: pa.Array
+) -> pa.Array:
+    """A column of a batch, which is called `stored` there."""
     import pyarrow as pa
 
     rows = batch.num_rows
@@ -106,8 +127,9 @@ def _column(batch: pa.RecordBatch, file: DeltaFile, field: pa.Field, number: int
         return places
     if field.name == PIECE:
         return pa.repeat(pa.scalar(number, field.type), rows)
-    if field.name in file.partition:
-        value = file.partition[field.name]
+    known = next((name for name in (field.name, stored) if name in file.partition), None)
+    if known is not None:
+        value = file.partition[known]
         return pa.repeat(pa.scalar(value), rows).cast(field.type) if value is not None else pa.nulls(rows, field.type)
-    position = batch.schema.get_field_index(field.name)
+    position = batch.schema.get_field_index(stored)
     return batch.column(position).cast(field.type) if position >= 0 else pa.nulls(rows, field.type)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.connectors.convert import Rows, record_worker, stage, staged_ddl, wanted_columns
 from hybrid.flow.connectors.delta_changes import GONE_PIECE, TOLD, Changes, actions_of, changes_of, net_changes
-from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of
+from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of, holds_struct, stored_names
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, check_columns, coordinates
 from hybrid.lake.workers import Worker, map_in_arrow
 from hybrid.spec.connectors import ChangeFeed, DeltaInput
@@ -49,7 +49,7 @@ class DeltaSource:
         self._filters = [text for text in given if text is not None]
         self._uri, self._options = table.table_uri, dict(config.storage_options)
         self._schema = json.loads(table.schema().to_json())
-        _refuse_mapping(config.uri, table)
+        self._stored = _mapped_names(config.uri, table, self._schema)
         self._files: Sequence[DeltaFile] = []
         self._pieces: Sequence[Piece] = []
         self._changes: Changes | None = None
@@ -77,11 +77,24 @@ class DeltaSource:
 
     @property
     def _columns(self) -> list[str]:
-        return [str(field["name"]) for field in self._schema["fields"]]
+        unread = set(self._unread)
+        return [str(field["name"]) for field in self._schema["fields"] if field["name"] not in unread]
+
+    @property
+    def _unread(self) -> list[str]:
+        """Columns whose own fields have other names in the files."""
+        fields = self._schema["fields"] if self._stored else ()
+        return [str(field["name"]) for field in fields if holds_struct(field["type"])]
 
     def check(self, spec: TableSpec, connector: str) -> None:
         """See `Source`. DataError for changed rows of a table that does not say what becomes of deletes."""
         check_columns(spec, self._columns, connector)
+        for name, _ in wanted_columns(spec, self._unread):
+            raise SpecError(
+                f"Column '{name}' of the Delta table at {self._config.uri} holds fields of its own, and the table has "
+                "column mapping: these are not built together yet.",
+                hint="Leave the column out of the table, or write a copy of the source without column mapping.",
+            )
         if self._changes is not None and not (spec.primary_key or spec.nets_deletes):
             raise DataError(
                 f"Version {self._version} of the Delta table at {self._config.uri} changes or deletes rows, and table "
@@ -179,16 +192,18 @@ class DeltaSource:
 
         DataError when a filter cannot be applied.
         """
-        from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+        from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
         every = StructType.fromJson(self._schema)
-        read = StructType([field for field in every if only is None or field.name in only])
+        unread = set(self._unread)
+        named = [one for one in every if (only is None or one.name in only) and one.name not in unread]
+        read = StructType([StructField(one.name, one.dataType, one.nullable) for one in named])
         schema = read.add(PIECE, IntegerType()).add(PLACE, LongType())
         if more is not None:
             schema = schema.add(more, StringType())
         tasks = max(1, min(len(files), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
         ids = spark.createDataFrame([(number,) for number in files], "number int").repartition(tasks)
-        frame = ids.mapInArrow(file_reader(self._uri, self._options, files, schema), schema)
+        frame = ids.mapInArrow(file_reader(self._uri, self._options, files, schema, self._stored), schema)
         if REASON in self._columns:  # a half of one of our own tables: not its rejected messages
             frame = frame.where(f"{REASON} IS NULL")
         for condition in self._filters:
@@ -288,14 +303,16 @@ def _table(config: DeltaInput, version: int | None) -> DeltaTable:
     return table
 
 
-def _refuse_mapping(uri: str, table: DeltaTable) -> None:
+def _mapped_names(uri: str, table: DeltaTable, schema: Mapping[str, Any]) -> dict[str, str]:
+    """By column: the name that it has in the files, where that is another one."""
     mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
-    if mode != "none":
+    if mode not in ("none", "name"):
         raise SpecError(
-            f"The Delta table at {uri} has column mapping ('{mode}'), which is not built yet: its files do not hold "
-            "the columns by their names.",
-            hint="Write a copy of it without column mapping.",
+            f"The Delta table at {uri} has column mapping by '{mode}', which is not built yet: its files are read by "
+            "names.",
+            hint="Write a copy of it without column mapping, or with the mode name.",
         )
+    return stored_names(schema) if mode == "name" else {}
 
 
 def _types(schema: Mapping[str, Any]) -> dict[str, object]:
