@@ -106,6 +106,9 @@ class Standing:
             return "FAILED", stopped
         if progress is not None and isinstance(one.transport, Datagen):
             return "RUNNING", f"{progress.rows} records so far"
+        if progress is not None and progress.is_complete and isinstance(one.transport, FileInput):
+            count = len(progress.source.get("known", ()))
+            return "RUNNING", f"follows, {count} file{'s' * (count != 1)} so far"
         if progress is not None and progress.is_complete:
             return "RUNNING", f"follows, up to version {progress.source.get('version')}"
         if progress is not None:

@@ -229,7 +229,7 @@ class TableConnectors:
         return self._start_live(one) if isinstance(one.transport, KafkaInput) else self._load(one, stop)
 
     def _load(self, one: Connector, stop: Callable[[], bool]) -> str | None:
-        from hybrid.flow.connectors.history import CHUNK_ROWS_MAX, load_history
+        from hybrid.flow.connectors.history import load_history
 
         home, table, opener = self._home, self._table, _Opener(self, one)
         progress = self._view().progress(one.name)
@@ -247,7 +247,7 @@ class TableConnectors:
                 one.name,
                 opener,
                 is_over,
-                min(CHUNK_ROWS_MAX, one.max_batch_size or CHUNK_ROWS_MAX),
+                opener.rows_max,
             )
             run.ended(report.sentence, did_something=report.commits > 0)
         return report.sentence
@@ -358,6 +358,13 @@ class _Opener:
         # A round brings what was due when it began: what becomes due meanwhile would never let it end.
         self._now_ms = connectors.now_ms()
 
+    @property
+    def rows_max(self) -> int:
+        """How many rows one commit brings, about."""
+        from hybrid.flow.connectors.history import CHUNK_ROWS_MAX
+
+        return min(CHUNK_ROWS_MAX, self._one.max_batch_size or CHUNK_ROWS_MAX)
+
     def begin(self) -> Source:
         source = self._open(None)
         self._connectors.check_handover(self._one, source)
@@ -369,8 +376,11 @@ class _Opener:
     def after(self, pinned: Mapping[str, Any]) -> Source | None:
         from hybrid.flow.connectors.datagen_source import open_datagen_after
         from hybrid.flow.connectors.delta_source import open_delta_after
+        from hybrid.flow.connectors.file_source import open_files_after
 
         transport = self._one.transport
+        if isinstance(transport, FileInput):
+            return open_files_after(transport, self._one.format, self._connectors.spec, pinned, self.rows_max)
         if isinstance(transport, Datagen):
             return open_datagen_after(transport, self._connectors.spec, pinned, self._now_ms)
         return open_delta_after(transport, pinned) if isinstance(transport, DeltaInput) else None
@@ -382,7 +392,7 @@ class _Opener:
 
         transport, spec = self._one.transport, self._connectors.spec
         if isinstance(transport, FileInput):
-            return open_files(transport, self._one.format, spec, pinned)
+            return open_files(transport, self._one.format, spec, pinned, self.rows_max)
         if isinstance(transport, Datagen):
             return open_datagen(transport, spec, pinned, self._now_ms, self._one.max_batch_size)
         assert isinstance(transport, DeltaInput)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from hybrid.files.records import Record, Slice, is_gzip, text_lines
@@ -13,14 +15,26 @@ from hybrid.spec.problem import Problem
 
 
 def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
-    """The rows of a file below its header. Problem at a row with more or fewer cells than the header."""
-    rows = rows_of((text for text, _ in text_lines(piece.path)), form.dialect)
-    header = header_of(rows, form)
+    """The rows of a file, or of some whole lines of it, below its header.
+
+    Problem at a row with more or fewer cells than the header.
+    """
+    rows = rows_of(_lines(piece), form.dialect, piece.first)
+    header = header_of(rows, replace(form, skip_header=False) if piece.start else form)
     for position, (line, cells) in enumerate(rows):
         at = f", line {line}"
         if len(cells) != len(header):
             raise Problem(position, at, f"has {len(cells)} cells where the header has {len(header)}")
         yield Record(position, at, {name: form.value(name, cell) for name, cell in zip(header, cells, strict=True)})
+
+
+def _lines(piece: Slice) -> Iterator[str]:
+    left = piece.bytes or sys.maxsize
+    for text, size in text_lines(piece.path, piece.start, piece.first):
+        if left <= 0:
+            return
+        left -= size
+        yield text
 
 
 def ends_line(path: Path) -> bool:

@@ -38,6 +38,7 @@ class InputFile:
     bytes: int
     modified_ns: int
     sha256: str
+    inode: int
     slices: tuple[Slice, ...] = field(repr=False)
 
     def to_json(self) -> dict[str, object]:
@@ -65,7 +66,7 @@ def inspect(path: Path, data_format: DataFormat) -> InputFile:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
     except Problem as problem:
         raise DataError(f"{path}{problem.at}: {problem.reason}") from problem
-    return InputFile(path, before.st_size, before.st_mtime_ns, sha256, tuple(slices))
+    return InputFile(path, before.st_size, before.st_mtime_ns, sha256, before.st_ino, tuple(slices))
 
 
 def _cut(path: Path, data_format: DataFormat) -> tuple[str, Sequence[Slice]]:

@@ -50,8 +50,8 @@ class Shape(StrEnum):
 class Slice:
     """A piece of a file that one worker reads. `first` is its first row or line, from 0.
 
-    `start` and `bytes` bound JSON lines; of a Parquet file `start` is the row group, of an ORC file the stripe. Others
-    are read whole.
+    `start` and `bytes` bound JSON lines, and CSV where `bytes` is given; of a Parquet file `start` is the row group, of
+    an ORC file the stripe. Others are read whole.
     """
 
     path: Path

@@ -110,7 +110,8 @@ class PinnedTable:
         if not self.table.spec.nets_deletes or self.halves.realtime is None:
             return False
         in_tail = self.tail_rows is not None and self.tail_rows.has_deletes
-        return in_tail or max(self.halves.realtime.realtime.deletes, self.later.deletes) > 0
+        in_history = self.halves.offline.offline.deletes if self.halves.offline is not None else 0
+        return in_tail or max(self.halves.realtime.realtime.deletes, self.later.deletes, in_history) > 0
 
     @property
     def revision(self) -> TableRevision:

@@ -1,4 +1,4 @@
-"""Tables without a key whose stream deletes: rows that a delete is outstanding for must not be taken away by a swap.
+"""Tables without a key whose sources delete: rows that a delete is outstanding for must not be taken away by a swap.
 
 As many copies of a row are visible as its inserts outnumber its deletes. A swap that takes away an insert whose delete
 stays would leave a delete without a row, and that would swallow an equal row that comes later.
@@ -35,7 +35,7 @@ def refuse_swallowing(
     if not spec.nets_deletes or not replaced or Half.REALTIME not in spec.halves:
         return
     realtime = open_half(layout.half(Half.REALTIME))
-    if not realtime.realtime.deletes:
+    if not realtime.realtime.deletes and not base.offline.deletes:
         return
     stored, users = newest_rows(bench, base), [quoted(name) for name in spec.schema.column_names]
     gone = quoted(columns.SEGMENT).isin(list(replaced))
@@ -45,7 +45,7 @@ def refuse_swallowing(
     count = _swallowing(stored.where(gone).select(*wanted), after.select(*wanted), beside, users)
     if count:
         raise ConflictError(
-            f"{count} of the rows that would go {'is' if count == 1 else 'are'} already deleted by the stream of "
+            f"{count} of the rows that would go {'is' if count == 1 else 'are'} already deleted on "
             f"'{spec.name}': the deletes would stay and swallow equal rows that come later. Nothing was changed.",
             hint="Leave these rows in the correction: the deletes hide them.",
         )

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 
 from hybrid.errors import suggestion
 from hybrid.spec.connector_kafka import plain_text
-from hybrid.spec.connectors import DeltaInput, DeltaMode
+from hybrid.spec.connectors import ChangeFeed, DeltaInput, DeltaMode
 from hybrid.spec.document import Section
 from hybrid.spec.values import millis_of
 
 _USED = {
     "uri", "mode", "version", "start_version", "datetime", "start_datetime", "end_version", "filter", "snapshot_filter",
-    "timestamp_column", "transaction_mode",
+    "timestamp_column", "transaction_mode", "change_feed",
 }  # fmt: skip
 _QUIET = {"num_parsers", "max_concurrent_readers", "max_retries", "verbose", "skip_unused_columns"}
 _CDC = {"cdc_delete_filter", "cdc_order_by"}
@@ -53,6 +53,7 @@ def parse_delta(config: Section) -> DeltaInput:
         snapshot_filter=config.text("snapshot_filter") if config.doc.get("snapshot_filter") is not None else None,
         timestamp_column=config.text("timestamp_column") if config.has("timestamp_column") else None,
         storage_options=_storage(config),
+        change_feed=ChangeFeed(config.choice("change_feed", tuple(ChangeFeed))) if config.has("change_feed") else None,
     )
     _check_together(config, found)
     return found
@@ -112,6 +113,8 @@ def _check_together(config: Section, found: DeltaInput) -> None:
         config.fail("end_version", f"has no meaning in the mode {found.mode}. Use follow or snapshot_and_follow.")
     if found.end_version is not None and found.version is not None and found.end_version <= found.version:
         config.fail("end_version", f"{found.end_version} must be greater than version, {found.version}.")
+    if found.change_feed is not None and not found.follows:
+        config.fail("change_feed", f"has no meaning in the mode {found.mode}. Use follow or snapshot_and_follow.")
     if found.snapshot_filter is not None and not found.reads_snapshot:
         config.fail("snapshot_filter", f"has no meaning in the mode {found.mode}. Write filter.")
     if config.has("transaction_mode"):

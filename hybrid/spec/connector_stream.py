@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hybrid.spec import csvformat as csv
 from hybrid.spec.avromessages import REGISTRY_BYTES, AvroMessages
-from hybrid.spec.connectors import AvroFormat, Connector, CsvFormat, Datagen, FileInput, JsonFormat, KafkaInput
+from hybrid.spec.connectors import AvroFormat, Connector, CsvFormat, Datagen, JsonFormat, KafkaInput
 from hybrid.spec.csvcells import Dialect
 from hybrid.spec.document import Section
 from hybrid.spec.schema import Schema
@@ -74,5 +74,3 @@ def _check_built(top: Section, place: str, one: Connector, halves: Collection[Ha
     if isinstance(transport, Datagen) and any(plan.limit is None and plan.rate is None for plan in transport.plans):
         message = "neither limit nor rate is given: it would fill the disk. Give each plan one of them."
         top.fail(f"{place}.transport.config.plan", message)
-    if isinstance(transport, FileInput) and transport.follow:
-        top.fail(f"{place}.transport.config.follow", "true is not built yet: what is there when it starts is loaded.")

@@ -59,12 +59,24 @@ class DeltaMode(StrEnum):
     SNAPSHOT_AND_FOLLOW = "snapshot_and_follow"
 
 
+class ChangeFeed(StrEnum):
+    """How what a version did to rows is read: from its change data where there is some, which may be required, or not.
+
+    Without it from the files that it added and removed. The rows are the same.
+    """
+
+    AUTO = "auto"
+    REQUIRE = "require"
+    OFF = "off"
+
+
 @dataclass(frozen=True)
 class DeltaInput:
     """`delta_table_input`. Without `version` and `datetime_ms` (since 1970) the newest version is read.
 
     Changes are those after that version, up to and with `end_version`. `filter` and `snapshot_filter` (snapshot only)
-    are conditions in SQL. `storage_options` are those of the object store (`aws_region`), as text.
+    are conditions in SQL. `storage_options` are those of the object store (`aws_region`), as text. `change_feed` is
+    None where the connector does not say.
     """
 
     uri: str
@@ -76,6 +88,7 @@ class DeltaInput:
     snapshot_filter: str | None = None
     timestamp_column: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict)
+    change_feed: ChangeFeed | None = None
 
     @property
     def reads_snapshot(self) -> bool:
@@ -245,7 +258,14 @@ class Connector:
         transport = self.transport
         if isinstance(transport, DeltaInput):
             return transport.follows
+        if isinstance(transport, FileInput):
+            return transport.follow
         return isinstance(transport, Datagen) and transport.is_paced
+
+    @property
+    def says_deletes(self) -> bool:
+        """Whether it says that rows of its history go too: each takes an equal one away where there is no key."""
+        return isinstance(self.transport, DeltaInput) and self.transport.change_feed is not None
 
     @property
     def can_delete(self) -> bool:

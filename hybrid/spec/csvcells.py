@@ -53,9 +53,12 @@ class Dialect:
         return re.compile("|".join(re.escape(char) for char in (self.quote, self.escape) if char))
 
 
-def rows_of(lines: Iterator[str], dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
-    """(number of its first line from 1, cells) of each row; a quoted cell may span lines. Problem at a quote amiss."""
-    reader = _Rows(lines, dialect)
+def rows_of(lines: Iterator[str], dialect: Dialect, before: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """(number of its first line from 1, cells) of each row; a quoted cell may span lines. Problem at a quote amiss.
+
+    `before` lines stand before the first one.
+    """
+    reader = _Rows(lines, dialect, before)
     for line in reader.lines:
         text = line.rstrip("\r\n")
         if dialect.comment and text.startswith(dialect.comment):
@@ -71,8 +74,8 @@ class _Rows:
     `number` is that of the last line read, from 1, and `end` where the characters that end it begin.
     """
 
-    def __init__(self, lines: Iterator[str], dialect: Dialect) -> None:
-        self.dialect, self.number, self.end = dialect, 0, 0
+    def __init__(self, lines: Iterator[str], dialect: Dialect, before: int) -> None:
+        self.dialect, self.number, self.end = dialect, before, 0
         self.lines = self._counted(lines)
 
     def cells(self, line: str) -> list[str]:
@@ -160,7 +163,8 @@ class _Rows:
         return line
 
     def _counted(self, lines: Iterator[str]) -> Iterator[str]:
-        for self.number, line in enumerate(lines, 1):
+        for line in lines:
+            self.number += 1
             self.end = len(line.rstrip("\r\n"))  # once: a hostile line has a hundred thousand cells
             yield line
 

@@ -352,8 +352,9 @@ class TableSpec:
 
     @property
     def nets_deletes(self) -> bool:
-        """Whether each delete takes one equal row away: rows without a key, from a stream of inserts and deletes."""
-        return self.stream is not None and self.stream.message is not MessageFormat.RECORD and not self.primary_key
+        """Whether each delete takes one equal row away: rows without a key, from a source of inserts and deletes."""
+        by_stream = self.stream is not None and self.stream.message is not MessageFormat.RECORD
+        return not self.primary_key and (by_stream or any(one.says_deletes for one in self.connectors))
 
     @property
     def step_ms(self) -> int:

@@ -10,25 +10,26 @@ from typing import NamedTuple
 
 from hybrid.table.outcome import Filtered, Rejected, shown
 
-_CHANGES_WORDS = 'one of {"insert": {...}} and {"delete": {...}}'
+_CHANGES_WORDS = 'one of {"insert": {...}}, {"update": {...}} and {"delete": {...}}'
 _ENVELOPE_WORDS = 'an envelope of Debezium: {"op": "c", "u", "d" or "r", "before": {...}, "after": {...}}'
 _FULL = "Without a PRIMARY KEY it takes the whole row (in PostgreSQL: REPLICA IDENTITY FULL)"
 _OPS = ("c", "r", "u", "d")
 
 
 class Step(NamedTuple):
-    """One row that comes, or goes."""
+    """One row that comes, or goes; an update has some of its columns."""
 
     is_delete: bool
     record: Mapping[str, object]
+    is_update: bool = False
 
 
 def change_step(change: Mapping[str, object]) -> Step | Rejected:
     """What a message of `insert_delete` says."""
     (verb, record), *more = change.items() or ((None, None),)
-    if more or verb not in ("insert", "delete") or not isinstance(record, dict):
+    if more or verb not in ("insert", "update", "delete") or not isinstance(record, dict):
         return Rejected(f"The message is {shown(change)}; it must be {_CHANGES_WORDS}.")
-    return Step(verb == "delete", record)
+    return Step(verb == "delete", record, verb == "update")
 
 
 def debezium_steps(message: Mapping[str, object], *, keyed: bool) -> list[Step] | Rejected | Filtered:

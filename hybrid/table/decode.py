@@ -24,6 +24,7 @@ from hybrid.table.fields import UNFIT, Field, fields_of, marker_fields, time_rea
 from hybrid.table.messages import Message, MessageFields
 from hybrid.table.outcome import Batch, Decoded, Filtered, Outcome, Rejected, shown, to_batch
 from hybrid.table.plain_records import PlainRecords
+from hybrid.table.updates import Updates
 
 if TYPE_CHECKING:
     from hybrid.spec.transforms import Transforms
@@ -63,6 +64,7 @@ class Decoder:
         compared = spec.upsert.comparison_columns if spec.upsert else ()
         self._compared = [names.index(name) for name in compared] if len(compared) > 1 else []
         self._marker = marker_fields(spec, self._fields)
+        self._updates = Updates(spec, self._fields)
         self._codec = spec.stream.codec if spec.stream is not None and of_stream else None
         has_fields = spec.stream is not None and of_stream and spec.stream.metadata
         self._message_fields = MessageFields(spec.schema) if has_fields else None
@@ -232,6 +234,8 @@ class Decoder:
 
     def _step(self, step: Step, now_ms: int | None) -> Outcome:
         """The row that is inserted or deleted. A delete by key has the time of its message where it names none."""
+        if step.is_update:
+            return self._update(step.record, now_ms)
         if not step.is_delete:
             return self._insert(step.record, now_ms)
         if not self._spec.primary_key:
@@ -264,6 +268,15 @@ class Decoder:
             return self.store(record)
         shaped = self.shape(record, now_ms)
         return shaped if isinstance(shaped, (Rejected, Filtered)) else self.store(shaped)
+
+    def _update(self, record: Mapping[str, object], now_ms: int | None) -> Outcome:
+        """A row of the columns that an update names, on a table that folds it into what its key has."""
+        record = self.named(record)
+        shaped = self.shape(record, now_ms)
+        if isinstance(shaped, (Rejected, Filtered)):
+            return shaped
+        problem = self._updates.problem(record, shaped)
+        return self.store(shaped, self._updates.fields) if problem is None else Rejected(problem)
 
     def shape(
         self, record: Mapping[str, object], now_ms: int | None = None

@@ -68,6 +68,12 @@ def marker_fields(spec: TableSpec, fields: Sequence[Field]) -> tuple[Field, ...]
     return tuple(map(of_marker, fields))
 
 
+def is_deciding(spec: TableSpec, name: str) -> bool:
+    """Whether a column says which row it is and where it stands: of the key, the time, or what rows are compared by."""
+    compared = spec.upsert.comparison_columns if spec.upsert is not None else ()
+    return name in (*spec.primary_key, *compared, spec.time_column)
+
+
 def _decides(spec: TableSpec, name: str) -> bool:
     """Whether rows of a key are compared by this column alone."""
     return spec.upsert is not None and spec.upsert.comparison_columns == (name,)

@@ -97,6 +97,7 @@ class OfflineState:
     """The OFFLINE half: the boundary, and where the newest lineage entry lies. `progress`: see `HalfState`.
 
     `rolled` are the metrics that rows were rolled up by, each with its aggregation: configs change, rows stay.
+    `deletes` counts the delete markers that history has brought.
     Lineage entries form a list through the log: each entry's `previous` points to the one before it.
     """
 
@@ -105,6 +106,7 @@ class OfflineState:
     last_lineage: LineagePointer | None = None
     progress: Progress = field(default_factory=dict)
     rolled: Mapping[str, Aggregation] = field(default_factory=dict)
+    deletes: int = 0
 
     def with_task(self, config: BucketConfig) -> OfflineState:
         """The state when rows that a task wrote are in the half. What moves have counted, merges only add up."""
@@ -183,6 +185,7 @@ def _offline_json(state: OfflineState) -> dict[str, object]:
         "last_lineage": last,
         "progress": _plain(state.progress),
         "rolled": {name: state.rolled[name].value for name in sorted(state.rolled)},
+        "deletes": state.deletes,
     }
 
 
@@ -199,4 +202,5 @@ def _offline_state(act: Act, doc: dict[str, Any]) -> OfflineState:
         last_lineage=last,
         progress=doc.get("progress", {}),
         rolled={name: Aggregation(how) for name, how in doc.get("rolled", {}).items()},
+        deletes=doc.get("deletes", 0),
     )

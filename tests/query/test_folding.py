@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
@@ -16,10 +17,13 @@ from hybrid.errors import QueryError
 from hybrid.query.cache import answers, form, rows
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.prune import prunable_columns
+from hybrid.query.tail import TailMessage
 from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import Partial, Strategy, TableSpec, UpsertConfig
+from hybrid.spec.table_config import MessageFormat, Partial, Strategy, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.types import DataType
+from hybrid.table.decode import Decoder
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+from hybrid.table.outcome import Decoded
 from hybrid.table.replays import FIRST_EPOCH
 from tests.folding import folded, folding_spec, some_values
 from tests.oracle import Event, Oracle
@@ -241,3 +245,33 @@ def test_only_the_key_rules_files_out(tmp_path: Path) -> None:
     halves.commit_realtime([replace(rows_of({"ts": 2, "n": 1})[0], offset=1)], offsets={KEY: 2})
     assert BothWays()(halves, "select n from orders where ts = 2 and order_id = 1").rows == [(9,)]
     assert BothWays()(halves, "select n from orders where n = 1").rows == []
+
+
+def test_updates_are_folded_wherever_they_lie(tmp_path: Path, ask: Any) -> None:
+    """Feldera's `update` records: what one does not name stays, in the tail and committed; a new key begins by one."""
+    of = StreamConfig("orders", "", message=MessageFormat.CHANGE)
+    spec = replace(
+        orders_spec(upsert=True), upsert=UpsertConfig("ts", partial=Partial()), null_handling=True, stream=of
+    )
+    changes = [
+        {"insert": {"order_id": 1, "ts": 1, "customer": "ann", "amount": 5}},
+        {"update": {"order_id": 1, "ts": 2, "amount": 6}},
+        {"update": {"order_id": 2, "ts": 3, "customer": "bob"}},
+        {"update": {"order_id": 1, "ts": 4, "customer": None}},
+    ]
+    messages = [TailMessage(KEY, offset, 0, json.dumps(change).encode()) for offset, change in enumerate(changes)]
+    decoder, names = Decoder(spec), spec.schema.column_names
+    found = [decoder.decode(message.value) for message in messages]
+    rows = [
+        Row(dict(zip(names, one.values, strict=True)), one.time_ms, offset)
+        for offset, one in enumerate(found)
+        if isinstance(one, Decoded)
+    ]
+    assert len(rows) == 3, "an update to null is a rejected row"
+    for committed in range(4):
+        halves = Halves.create(tmp_path / f"{committed}", spec)
+        if committed:
+            halves.commit_realtime(rows[:committed], offsets={KEY: committed})
+        tail = ListTail(messages[committed:])
+        sql = "select order_id, ts, customer, amount from orders order by order_id"
+        assert ask(halves, sql, tail).rows == [(1, 2, "ann", 6.0), (2, 3, "bob", None)], committed

@@ -1,6 +1,10 @@
 """`file_input`: history in files of every format, in the order of their names, before a stream."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 DDL = """
 CREATE TABLE visits (id BIGINT NOT NULL KEY, ts TIMESTAMP NOT NULL LATENESS INTERVAL 1 HOUR, who VARCHAR, day DATE)
 WITH ('connectors' = '[
-  {"labels": ["files"], "transport": {"name": "file_input", "config": {"path": "PATH"}}, "format": FORMAT}LIVE]');
+  {"labels": ["files"], "transport": {"name": "file_input", "config": {"path": "PATH"FOLLOW}}, "format": FORMAT}LIVE]');
 """
 LIVE = """, {"labels": ["live"], "start_after": "files", "format": {"name": "json"},
  "transport": {"name": "kafka_input", "config": {"topic": "TOPIC", "start_from": "earliest"}}}"""
@@ -28,8 +32,9 @@ def home(tmp_path, capsys):
 
 @pytest.fixture
 def load(home, tmp_path, broker, topic):
-    def loaded(form, path="", *, key="", live="", code=0):
+    def loaded(form, path="", *, key="", live="", code=0, follow=False):
         text = DDL.replace("PATH", str(tmp_path / "in" / path)).replace("FORMAT", json.dumps(form)).replace(" KEY", key)
+        text = text.replace("FOLLOW", ', "follow": true' if follow else "")
         (tmp_path / "visits.sql").write_text(text.replace("LIVE", live).replace("TOPIC", topic))
         home.run("table", "create", "-f", str(tmp_path / "visits.sql"), "--kafka", broker)
         home.run("ingest", "visits", "--until-caught-up", code=code)
@@ -110,3 +115,45 @@ def test_a_record_that_is_no_row_stops_it_with_its_place(home, load, tmp_path, t
 def test_no_file(home, load):
     assert load(RAW, "nothing-*.json", code=1) == []
     assert "There is no file at" in home.run("connector", "list", "visits")[0]["latest_error"]
+
+
+def ingest(home, code=0):
+    home.run("ingest", "visits", "--until-caught-up", code=code)
+    return [(row["id"], row["who"]) for row in home.rows("select id, who from visits order by id, who limit 100")]
+
+
+def add(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+@pytest.mark.timeout(300)
+def test_files_that_are_followed(home, load, tmp_path):
+    """New files and added lines, each once, whatever dies; of one key the row that came later stays."""
+    log = tmp_path / "in" / "b.json"
+    log.write_text(lines(visit(1), visit(2)))
+    assert load(RAW, key=" PRIMARY KEY", follow=True) == [shown(1), shown(2)]
+    assert home.run("connector", "list", "visits")[0]["detail"] == "follows, 1 file so far"
+    runs = len(home.run("task", "list", "visits"))
+    add(log, json.dumps(visit(2, "bob"))[:-1])
+    assert ingest(home) == [(1, "ann"), (2, "ann")], "a line without its end"
+    assert len([one for one in home.run("task", "list", "visits") if one["type"] == "connector"]) == 1 and runs > 0
+    add(log, "}\n")
+    (tmp_path / "in" / "a.json").write_text(lines(visit(3)))
+    command = [sys.executable, "-m", "hybrid.cli", "--home", str(home.home), "ingest", "visits", "--until-caught-up"]
+    wanted = [(1, "ann"), (2, "bob"), (3, "ann")]
+    for point, rows in (("inside", [(1, "ann"), (2, "ann")]), ("after", wanted)):
+        died = subprocess.run(command, env={**os.environ, "HYBRID_FAILPOINT": f"history.commit.{point}"}, check=False)
+        assert died.returncode == -signal.SIGKILL, point
+        found = home.rows("select id, who from visits order by id limit 100")
+        assert [(row["id"], row["who"]) for row in found] == rows, point
+    assert ingest(home) == wanted
+    (state,) = home.run("connector", "list", "visits")
+    assert (state["state"], state["records"], state["end_of_input"]) == ("RUNNING", 4, False)
+    log.write_text(lines(visit(1)))
+    add(tmp_path / "in" / "a.json", lines(visit(4)))
+    assert ingest(home, code=1) == wanted
+    (state,) = home.run("connector", "list", "visits")
+    assert state["state"] == "FAILED" and "it was cut. Nothing more was loaded" in state["latest_error"]
+    log.rename(tmp_path / "b.json")
+    assert ingest(home) == [*wanted, (4, "ann")]

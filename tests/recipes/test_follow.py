@@ -1,6 +1,11 @@
 """A Delta table that is followed: what its later versions add, each row once."""
 
 import json
+import os
+import random
+import signal
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -62,7 +67,67 @@ def test_a_snapshot_then_what_is_added(home, tmp_path):
     add(tmp_path, 6)
     DeltaTable(str(tmp_path / "lake")).delete("id = 1")
     assert read(home, code=1) == of(1, 2, 3, 4, 5, 6)
-    assert "changes or deletes rows" in state(home)["latest_error"] and state(home)["state"] == "FAILED"
+    assert "changes or deletes rows, and table 'events' has no PRIMARY KEY" in state(home)["latest_error"]
+    assert state(home)["state"] == "FAILED"
+
+
+LAKE_SQL = """
+CREATE TABLE delta.`{lake}` (id BIGINT, p INT) USING delta TBLPROPERTIES ({properties});
+INSERT INTO delta.`{lake}` VALUES (1, 1), (2, 0), (2, 0), (3, 1), (4, 0);
+"""
+FED = "'delta.enableChangeDataFeed' = 'true'"
+MASKED = "'delta.enableDeletionVectors' = 'true'"
+
+
+def run_sql(spark, tmp_path, text):
+    for statement in text.format(lake=tmp_path / "lake").split(";"):
+        if statement.strip():
+            spark.sql(statement)
+
+
+def source(spark, tmp_path):
+    return sorted((row[0], row[1]) for row in spark.read.format("delta").load(str(tmp_path / "lake")).collect())
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("properties", [MASKED, f"{FED}, {MASKED}"])
+def test_versions_that_change_rows(home, tmp_path, workbench, properties):
+    """With deletion vectors, and with change data beside them: of equal rows as many go as went."""
+    run_sql(workbench.spark, tmp_path, LAKE_SQL.replace("{properties}", properties))
+    create(home, tmp_path, mode="snapshot_and_follow", change_feed="auto")
+    assert read(home) == source(workbench.spark, tmp_path) == of(1, 2, 2, 3, 4)
+    changed = "DELETE FROM delta.`{lake}` WHERE id = 3; UPDATE delta.`{lake}` SET p = 5 WHERE id = 4"
+    run_sql(workbench.spark, tmp_path, changed)
+    assert read(home) == source(workbench.spark, tmp_path) == [*of(1, 2, 2), (4, 5)]
+    changed = """
+      MERGE INTO delta.`{lake}` t USING (SELECT 1 AS id UNION ALL SELECT 9 AS id) s ON t.id = s.id
+      WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, p) VALUES (9, 9);
+      OPTIMIZE delta.`{lake}`; DELETE FROM delta.`{lake}` WHERE id = 9; INSERT INTO delta.`{lake}` VALUES (3, 1)"""
+    run_sql(workbench.spark, tmp_path, changed)
+    assert read(home) == source(workbench.spark, tmp_path) == [*of(2, 2, 3), (4, 5)]
+    assert home.rows("select count(*) as n, sum(p) as s from events where id < 4") == [{"n": 3, "s": 1}]
+
+
+def test_changes_by_key_and_a_kill_in_the_middle(home, tmp_path):
+    """No change data: what a version did is told by its files. A key has the source's row, also when it dies."""
+    add(tmp_path, 1, 2, 3, 4)
+    create(home, tmp_path, mode="snapshot_and_follow", key=" PRIMARY KEY")
+    assert read(home) == of(1, 2, 3, 4)
+    lake = DeltaTable(str(tmp_path / "lake"))
+    lake.delete("id = 1")
+    lake.update({"p": "7"}, predicate="id = 2")
+    lake.update({"id": "5"}, predicate="id = 3")
+    command = [sys.executable, "-m", "hybrid.cli", "--home", str(home.home), "ingest", "events", "--until-caught-up"]
+    died = subprocess.run(command, env={**os.environ, "HYBRID_FAILPOINT": "history.commit.inside@2"}, check=False)
+    assert died.returncode == -signal.SIGKILL
+    rows = [(row["id"], row["p"]) for row in home.rows("select id, p from events order by id limit 100")]
+    assert rows == of(2, 3, 4), "the first of three versions"
+    assert read(home) == [(2, 7), (4, 0), (5, 1)]
+    assert home.rows("select count(*) as n from events where p = 1") == [{"n": 1}]
+    add(tmp_path, 1)
+    write_deltalake(str(tmp_path / "lake"), pa.table({"id": [8], "p": pa.array([0], pa.int32())}), mode="overwrite",
+                    partition_by=["p"])  # fmt: skip
+    assert read(home) == [(8, 0)]
 
 
 def test_of_one_key_the_row_of_the_later_version_stays(home, tmp_path):
@@ -97,3 +162,80 @@ def test_a_columns_name_may_have_a_dot(home, tmp_path):
     assert home.rows('select id, "p.q" as q from events order by id limit 100') == [
         {"id": 1, "q": 3}, {"id": 2, "q": None},
     ]  # fmt: skip
+
+
+MAPPED_SQL = """
+CREATE TABLE delta.`{lake}` (id BIGINT, old INT, s STRUCT<a: INT>, part STRING) USING delta PARTITIONED BY (part)
+  TBLPROPERTIES ('delta.columnMapping.mode' = 'name', {properties});
+INSERT INTO delta.`{lake}` VALUES (1, 1, null, 'x'), (2, 0, null, null);
+ALTER TABLE delta.`{lake}` RENAME COLUMN old TO p;
+INSERT INTO delta.`{lake}` VALUES (3, 1, null, 'y')
+"""
+
+
+@pytest.mark.timeout(300)
+def test_columns_that_have_other_names_in_the_files(home, tmp_path, workbench):
+    """Column mapping: renamed columns, those of paths, change data; fields of columns are not read."""
+    run_sql(workbench.spark, tmp_path, MAPPED_SQL.replace("{properties}", FED))
+    config = json.dumps({"uri": str(tmp_path / "lake"), "mode": "snapshot_and_follow", "filter": "id < 9"})
+    text = DDL.replace("NOT NULL", "NOT NULL PRIMARY KEY").replace(" p INTEGER", " p INTEGER, part VARCHAR")
+    (tmp_path / "events.sql").write_text(text.replace("CONFIG", config))
+    home.run("table", "create", "-f", str(tmp_path / "events.sql"))
+    changed = "UPDATE delta.`{lake}` SET p = 7 WHERE id = 2; DELETE FROM delta.`{lake}` WHERE id = 1"
+    for wanted in ([(1, 1, "x"), (2, 0, None), (3, 1, "y")], [(2, 7, None), (3, 1, "y")]):
+        home.run("ingest", "events", "--until-caught-up")
+        found = home.rows("select id, p, part from events order by id limit 100")
+        assert [(row["id"], row["p"], row["part"]) for row in found] == wanted
+        run_sql(workbench.spark, tmp_path, changed)
+    taken = text.replace("events", "others").replace(" p INTEGER", " p INTEGER, s VARCHAR").replace("CONFIG", config)
+    (tmp_path / "others.sql").write_text(taken)
+    home.run("table", "create", "-f", str(tmp_path / "others.sql"))
+    home.run("ingest", "others", "--until-caught-up", code=1)
+    assert "Column 's' of the Delta table" in home.run("connector", "list", "others")[0]["latest_error"]
+
+
+def walk(dice, lake):
+    """One version more of a table in which each id is there once: what delta-rs does to rows, and what it does not."""
+    table = DeltaTable(lake)
+    there = [row["id"] for row in table.to_pyarrow_table().to_pylist()]
+    some = ", ".join(map(str, dice.sample(there, min(2, len(there))))) or "0"
+    new = [number for number in dice.sample(range(12), 3) if number not in there]
+    rows = pa.table({"id": pa.array(new, pa.int64()), "p": pa.array([dice.randrange(3) for _ in new], pa.int32())})
+    match dice.randrange(7):
+        case 0 | 1:
+            write_deltalake(lake, rows, mode="append")
+        case 2:
+            table.delete(f"id in ({some})")
+        case 3:
+            table.update({"p": f"{dice.randrange(3)}"}, predicate=f"id in ({some})")
+        case 4:
+            more = pa.table({"id": pa.array(there[:2], pa.int64()), "p": pa.array([9] * len(there[:2]), pa.int32())})
+            merge = table.merge(pa.concat_tables([rows, more]), "s.id = t.id", source_alias="s", target_alias="t")
+            merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        case 5:
+            table.optimize.compact()
+        case _:
+            kept = table.to_pyarrow_table().slice(1)
+            write_deltalake(lake, kept, mode="overwrite")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("fed", [False, True])
+def test_whatever_is_done_to_it(home, tmp_path, fed):
+    """By key and by counting, what is shown is what the source holds."""
+    dice, lake = random.Random(f"follow {fed}"), str(tmp_path / "lake")
+    first = pa.table({"id": [1, 2, 3, 4], "p": pa.array([0, 0, 1, 1], pa.int32())})
+    write_deltalake(lake, first, configuration={"delta.enableChangeDataFeed": str(fed).lower()})
+    config = json.dumps({"uri": lake, "mode": "snapshot_and_follow", "change_feed": "auto"})
+    tables = {"keyed": DDL.replace("NOT NULL", "NOT NULL PRIMARY KEY"), "counted": DDL}
+    for name, text in tables.items():
+        (tmp_path / "t.sql").write_text(text.replace("events", name).replace("CONFIG", config))
+        home.run("table", "create", "-f", str(tmp_path / "t.sql"))
+    for steps in (0, 6):
+        for _ in range(steps):
+            walk(dice, lake)
+        wanted = sorted((row["id"], row["p"]) for row in DeltaTable(lake).to_pyarrow_table().to_pylist())
+        for name in tables:
+            home.run("ingest", name, "--until-caught-up")
+            found = home.rows(f"select id, p from {name} order by id, p limit 100")
+            assert [(row["id"], row["p"]) for row in found] == wanted, (name, steps)

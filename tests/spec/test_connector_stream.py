@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from hybrid.change import _difference
+from hybrid.change import _difference, _keeps_connectors
 from hybrid.errors import SpecError
 from hybrid.spec.avromessages import AvroMessages
 from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.ddl import parse_ddl
 from hybrid.spec.kafka_security import KafkaSecurity
-from hybrid.spec.table_config import StreamConfig
+from hybrid.spec.table_config import StreamConfig, TableSpec
 from hybrid.spec.table_json import parse_table
 from hybrid.table.decode import Decoder
 from hybrid.table.outcome import Decoded
@@ -86,3 +87,19 @@ def test_a_changed_secret_is_not_shown() -> None:
         {"a": [{"sasl.password": "new"}]},
     ):
         assert "new" not in " ".join(_difference("REALTIME", {}, more))
+
+
+def test_a_followed_table_says_that_rows_go() -> None:
+    """Deletes are counted on a table without a key then, so it cannot be changed."""
+
+    def table(key: str = "", **more: str) -> TableSpec:
+        config = {"uri": "/lake", "mode": "follow", **more}
+        lake = [{"name": "lake", "transport": {"name": "delta_table_input", "config": config}}]
+        text = f"CREATE TABLE t (id BIGINT NOT NULL{key}) WITH ('connectors' = '{json.dumps(lake)}');"
+        (found,) = parse_ddl(text, "t.sql")
+        return parse_table(found.schema_doc, "t.sql", [(one, "t.sql") for one in found.configs])
+
+    plain, said, keyed = table(), table(change_feed="auto"), table(" PRIMARY KEY", change_feed="auto")
+    assert [one.nets_deletes for one in (plain, said, keyed)] == [False, True, False]
+    assert not _keeps_connectors(plain, said) and not _keeps_connectors(said, plain)
+    assert _keeps_connectors(said, table(change_feed="off")) and _keeps_connectors(keyed, table(" PRIMARY KEY"))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hybrid.spec.connectors import (
+    ChangeFeed,
     CsvFormat,
     Datagen,
     DatagenField,
@@ -173,6 +174,11 @@ def test_delta() -> None:
     assert found.reads_snapshot and found.follows and found.ends
 
 
+def test_delta_change_feed() -> None:
+    assert read_delta(mode="follow").change_feed is None
+    assert read_delta(mode="follow", change_feed="require").change_feed is ChangeFeed.REQUIRE
+
+
 def test_delta_by_time() -> None:
     assert read_delta(datetime="2024-12-09T16:09:53+01:00").datetime_ms == 1733756993000
     assert read_delta(start_datetime="2010-12-31 00:00:00Z").datetime_ms == 1293753600000
@@ -196,6 +202,8 @@ def test_delta_by_time() -> None:
         ({"end_version": 3}, "end_version: has no meaning in the mode snapshot"),
         ({"mode": "follow", "version": 3, "end_version": 3}, "end_version: 3 must be greater than version, 3"),
         ({"mode": "follow", "snapshot_filter": "a"}, "snapshot_filter: has no meaning in the mode follow"),
+        ({"change_feed": "auto"}, "change_feed: has no meaning in the mode snapshot"),
+        ({"mode": "follow", "change_feed": "on"}, "change_feed: 'on' is not known"),
         ({"filter": ""}, "filter: '' is not a text"),
         ({"snapshot_fliter": "a > 1"}, "snapshot_fliter: is not a key of delta_table_input"),
         ({"snapshot_fliter": "a > 1"}, "Did you mean 'snapshot_filter'?"),

@@ -69,11 +69,21 @@ def test_a_delete_has_a_version_where_a_column_decides() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [b'{"update": {"id": 1}}', b'{"id": 1}', b"{}", b'{"insert": 5}', b'{"insert": {"id": 1}, "delete": {"id": 1}}'],
+    [b'{"upsert": {"id": 1}}', b'{"id": 1}', b"{}", b'{"insert": 5}', b'{"insert": {"id": 1}, "delete": {"id": 1}}'],
 )
 def test_what_is_no_change(message: bytes) -> None:
     (said,) = outcomes(decoder(), message)
-    assert said.endswith('it must be one of {"insert": {...}} and {"delete": {...}}.')
+    assert said.endswith('it must be one of {"insert": {...}}, {"update": {...}} and {"delete": {...}}.')
+
+
+def test_updates_of_tables_that_do_not_fold() -> None:
+    message = b'{"update": {"id": 1, "v": 2}}'
+    assert outcomes(decoder(), message) == [
+        'An "update" needs a primary key that says which row it means; send a delete and an insert.'
+    ]
+    assert outcomes(decoder(key=True), message) == [
+        'An "update" of some columns needs upsertConfig mode PARTIAL; send an "insert" of the whole row.'
+    ]
 
 
 def test_several_records_in_lines_and_in_an_array() -> None:

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import MessageFormat, Partial, Records, StreamConfig, TableSpec, UpsertConfig
+from hybrid.spec.table_config import (
+    Half,
+    MessageFormat,
+    Partial,
+    Records,
+    Strategy,
+    StreamConfig,
+    TableSpec,
+    UpsertConfig,
+)
 from hybrid.spec.types import DataType
 from hybrid.table.decode import Decoder
 from hybrid.table.outcome import Decoded, Rejected
@@ -101,3 +110,43 @@ def test_an_update_that_changes_a_key_is_taken_whole_or_not_at_all() -> None:
         (1, True), (2, False), "Record 2 of 3: A", "Record 3 of 3: A"
     ]  # fmt: skip
     assert told(("c", None, 2), ("u", 1, 2), ("c", None, 1)) == [(2, False), "Record 2 of 3: A", "Record 3 of 3: A"]
+
+
+def updating(strategies: dict[str, Strategy] | None = None, **more: Any) -> Decoder:
+    spec = replace(several(message=MessageFormat.CHANGE), upsert=UpsertConfig("ts", partial=Partial(strategies or {})))
+    names = {"v1": replace(spec.schema.find("v1"), not_null=True, missing=(7,))}  # type: ignore[type-var]
+    fields = tuple(names.get(field.name, field) for field in spec.schema.fields)
+    return Decoder(replace(spec, schema=replace(spec.schema, fields=fields)), **more)
+
+
+def updated(decoder: Decoder, **values: Any) -> Any:
+    found = decoder.decode(json.dumps({"update": values}).encode(), 9)
+    if isinstance(found, Rejected):
+        return found.reason
+    assert isinstance(found, Decoded) and not found.is_delete
+    return dict(zip(decoder._spec.schema.column_names, found.values, strict=True))
+
+
+@pytest.mark.parametrize("half", list(Half))
+def test_an_update_is_the_row_with_the_columns_that_it_names(half: Half) -> None:
+    """Neither defaults nor NOT NULL fill in what it does not name; from a stream and from files alike."""
+    decoder = pickle.loads(pickle.dumps(updating(half=half, message=MessageFormat.CHANGE)))
+    found = updated(decoder, order_id=1, ts=5, v2=3)
+    assert found == {name: None for name in found} | {"order_id": 1, "ts": 5, "v2": 3}
+    inserted = decoder.decode(b'{"insert": {"order_id": 1, "ts": 5, "v2": 3}}', 9)
+    assert isinstance(inserted, Decoded) and 7 in inserted.values
+    assert "part of the primary key" in updated(decoder, ts=5, v2=3)
+    assert "Column 'ts' is missing or null" in updated(decoder, order_id=1, v2=3)
+    assert "Column 'v2'" in updated(decoder, order_id=1, ts=5, v2="x")
+
+
+def test_an_update_that_folding_would_read_otherwise_is_rejected() -> None:
+    assert updated(updating(), order_id=1, ts=5, v2=None) == (
+        "Column 'v2': an update to null would leave the value as it is, by its strategy OVERWRITE; FORCE_OVERWRITE "
+        "takes nulls."
+    )
+    forced = updating({"v2": Strategy.FORCE_OVERWRITE})
+    assert updated(forced, order_id=1, ts=5, v2=None)["v2"] is None
+    assert updated(forced, order_id=1, ts=5, v1=2).startswith("Column 'v2' is missing in an update")
+    several_columns = Decoder(several(message=MessageFormat.CHANGE))
+    assert "needs upsertConfig mode PARTIAL" in updated(several_columns, order_id=1, ts=5, v1=2)

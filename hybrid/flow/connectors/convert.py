@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +45,10 @@ _NOT_BUILT: Mapping[type[Any], str] = {
 
 @dataclass
 class _Note:
-    """`problem` is (piece, place, where in the piece, why)."""
+    """`problem` is (piece, place, where in the piece, why); `deletes` are among the rows."""
 
     rows: int = 0
+    deletes: int = 0
     offsets: dict[str, int] = field(default_factory=dict)
     problem: tuple[int, int, str, str] | None = None
 
@@ -73,7 +75,8 @@ def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Pie
     offsets: dict[str, int] = {}
     for note in notes:
         raise_to(offsets, note.offsets)
-    return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), sum(note.rows for note in notes), offsets)
+    counts = sum(note.rows for note in notes), sum(note.deletes for note in notes)
+    return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), *counts, offsets)
 
 
 def _last_words(error: Exception) -> str:
@@ -98,8 +101,8 @@ def _refuse_problems(spec: TableSpec, connector: str, pieces: Sequence[Piece], n
 class Rows:
     """Records to stored rows, for one worker. `names` are the source's columns, where all records have the same.
 
-    `message` says whether a record is a row, or a change that holds one. Of two rows of one key that of the higher
-    `epoch` is newer.
+    `message` says whether a record is a row, or a change that holds one; with `deletes` each is a row that went. Of
+    two rows of one key that of the higher `epoch` is newer.
     """
 
     def __init__(
@@ -109,22 +112,25 @@ class Rows:
         names: Sequence[str] = (),
         message: MessageFormat = MessageFormat.RECORD,
         epoch: int = 0,
+        *,
+        deletes: bool = False,
     ) -> None:
         self._spec, self._connector, self._names, self._message = spec, connector, list(names), message
-        self._epoch = epoch
+        self._epoch, self._deletes = epoch, deletes
         self.note = _Note()
-        self._decoder = Decoder(spec, Half.OFFLINE, message)
+        self._decoder = Decoder(spec, Half.OFFLINE, MessageFormat.CHANGE if deletes else message)
         self._coordinates = coordinates(names)
-        self._wanted = _wanted(spec, names)
+        self._wanted = wanted_columns(spec, names)
         self._columnar = Columnar(spec, {name: source for source, name in self._wanted})
 
-    def __reduce__(self) -> tuple[type[Rows], tuple[TableSpec, str, list[str], MessageFormat, int]]:
-        return Rows, (self._spec, self._connector, self._names, self._message, self._epoch)
+    def __reduce__(self) -> tuple[Callable[..., Rows], tuple[TableSpec, str, list[str], MessageFormat, int]]:
+        make = partial(Rows, deletes=self._deletes)
+        return make, (self._spec, self._connector, self._names, self._message, self._epoch)
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch of records, up to the first that is none."""
         dead = self._dead(batch)
-        plain = self._columnar.convert(batch) if dead is None else None
+        plain = self._columnar.convert(batch) if dead is None and not self._deletes else None
         if plain is not None:
             self.note.rows += batch.num_rows
             self._note_offsets(batch)
@@ -137,7 +143,8 @@ class Rows:
             if at == dead:
                 self.note.problem = (piece, place, f", row {place + 1}", _MARKER)
                 break
-            row = self.take(dict(zip(keys, values, strict=True)), piece, place, f", row {place + 1}")
+            record: Mapping[str, object] = dict(zip(keys, values, strict=True))
+            row = self.take({"delete": record} if self._deletes else record, piece, place, f", row {place + 1}")
             if row is None:
                 break
             found.append(row)
@@ -152,8 +159,10 @@ class Rows:
         `changed_ms` is the time of a delete that names none.
         """
         found: Outcome = self._decoder.convert(record, changed_ms)
-        if isinstance(found, Decoded) and not (found.is_delete and not self._spec.primary_key):
+        may_delete = bool(self._spec.primary_key) or self._spec.nets_deletes
+        if isinstance(found, Decoded) and (may_delete or not found.is_delete):
             self.note.rows += 1
+            self.note.deletes += found.is_delete
             return self._row(found, (piece << _ROWS_PER_PIECE_BITS) + place)
         reason = found.reason if isinstance(found, Rejected) else _NOT_BUILT[type(found)]
         self.note.problem = (piece, place, where, reason)
@@ -239,7 +248,7 @@ def record_worker(rows: Rows) -> Worker:
     return run
 
 
-def _wanted(spec: TableSpec, names: Sequence[str]) -> list[tuple[str, str]]:
+def wanted_columns(spec: TableSpec, names: Sequence[str]) -> list[tuple[str, str]]:
     """(the source's name, ours) of each column that the table takes."""
     ours = {name.lower(): name for name in spec.schema.column_names} if spec.ignores_case else {}
     found = [(name, ours.get(name.lower(), name)) for name in names]

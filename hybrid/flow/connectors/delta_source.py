@@ -7,38 +7,28 @@ Feldera's `delta_table_input` hands on (https://docs.feldera.com/connectors/sour
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from hybrid.errors import DataError, NotFoundError, SpecError
-from hybrid.flow.connectors.convert import Rows, record_worker, stage, staged_ddl
+from hybrid.flow.connectors.convert import Rows, record_worker, stage, staged_ddl, wanted_columns
+from hybrid.flow.connectors.delta_changes import GONE_PIECE, TOLD, Changes, actions_of, changes_of, net_changes
+from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of, holds_struct, stored_names
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, check_columns, coordinates
-from hybrid.lake.workers import map_in_arrow
-from hybrid.spec.connectors import DeltaInput
+from hybrid.lake.workers import Worker, map_in_arrow
+from hybrid.spec.connectors import ChangeFeed, DeltaInput
 from hybrid.spec.table_config import TableSpec
-from hybrid.table.columns import REASON
+from hybrid.table.columns import OP, REASON
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
-_BATCH_ROWS = 8192
 _TASKS_PER_CORE = 2
-
-
-@dataclass(frozen=True)
-class _File:
-    """A data file: `partition` are the columns that its path holds, `kept` says which rows are not deleted."""
-
-    path: str
-    partition: Mapping[str, object]
-    kept: tuple[bool, ...] | None
 
 
 class What(StrEnum):
@@ -59,13 +49,15 @@ class DeltaSource:
         self._filters = [text for text in given if text is not None]
         self._uri, self._options = table.table_uri, dict(config.storage_options)
         self._schema = json.loads(table.schema().to_json())
-        _refuse_mapping(config.uri, table)
-        self._files: list[_File] = []
-        self._pieces: list[Piece] = []
+        self._stored = _mapped_names(config.uri, table, self._schema)
+        self._files: Sequence[DeltaFile] = []
+        self._pieces: Sequence[Piece] = []
+        self._changes: Changes | None = None
+        self._columns_before: Mapping[str, object] | None = None
         if what is What.SNAPSHOT:
-            self._files, self._pieces = _files_of(table)
+            self._files, self._pieces = files_of(table)
         elif what is What.CHANGES:
-            self._files, self._pieces = _added_by(config, self._uri, self._options, version)
+            self._take(table)
 
     @property
     def pinned(self) -> Mapping[str, object]:
@@ -80,20 +72,57 @@ class DeltaSource:
 
     @property
     def pieces(self) -> Sequence[Piece]:
-        """See `Source`: the files, by their paths."""
+        """See `Source`: the files, by their paths; a version that changes rows is one."""
         return self._pieces
 
     @property
     def _columns(self) -> list[str]:
-        return [str(field["name"]) for field in self._schema["fields"]]
+        unread = set(self._unread)
+        return [str(field["name"]) for field in self._schema["fields"] if field["name"] not in unread]
+
+    @property
+    def _unread(self) -> list[str]:
+        """Columns whose own fields have other names in the files."""
+        fields = self._schema["fields"] if self._stored else ()
+        return [str(field["name"]) for field in fields if holds_struct(field["type"])]
 
     def check(self, spec: TableSpec, connector: str) -> None:
-        """See `Source`."""
+        """See `Source`. DataError for changed rows of a table that does not say what becomes of deletes."""
         check_columns(spec, self._columns, connector)
+        for name, _ in wanted_columns(spec, self._unread):
+            raise SpecError(
+                f"Column '{name}' of the Delta table at {self._config.uri} holds fields of its own, and the table has "
+                "column mapping: these are not built together yet.",
+                hint="Leave the column out of the table, or write a copy of the source without column mapping.",
+            )
+        if self._changes is not None and not (spec.primary_key or spec.nets_deletes):
+            raise DataError(
+                f"Version {self._version} of the Delta table at {self._config.uri} changes or deletes rows, and table "
+                f"'{spec.name}' has no PRIMARY KEY that says which. Nothing of it was loaded.",
+                hint='Make the table anew with "change_feed": "auto" in the config of the connector: each row that '
+                "went takes an equal one away then. Or load what the source holds now: mode snapshot.",
+            )
+        if spec.nets_deletes and self._columns_before is not None:
+            self._check_same_columns(spec, self._columns_before)
+
+    def _check_same_columns(self, spec: TableSpec, before: Mapping[str, object]) -> None:
+        """A row that goes is told by all of its values: what rows without a column became, later ones would not be."""
+        now = _types(self._schema)
+        wanted = [source for source, _ in wanted_columns(spec, sorted({*now, *before}))]
+        other = [name for name in wanted if now.get(name) != before.get(name)]
+        if other:
+            raise DataError(
+                f"Version {self._version} of the Delta table at {self._config.uri} changes its columns "
+                f"({', '.join(other)}), and table '{spec.name}' has no PRIMARY KEY: rows that go could not be told "
+                "from those that were loaded before. Nothing of it was loaded.",
+                hint="Load what the source holds now into a new table: mode snapshot_and_follow.",
+            )
 
     def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
         """See `Source`. Filters of the connector hold."""
-        records = self._frame(spark, numbers)
+        if self._changes is not None:
+            return self._stage_changes(spark, spec, connector, self._changes, to)
+        records = self._frame(spark, {number: self._files[number] for number in numbers})
         # Pieces are numbered in each version from 0: a later version's rows are newer all the same.
         epoch = self._version if self._what is What.CHANGES else 0
         worker = record_worker(Rows(spec, connector, records.columns, epoch=epoch))
@@ -108,24 +137,73 @@ class DeltaSource:
             return None
         topic, partition, offset = names
         only = None if self._filters else {*names, REASON}  # a filter may read any column
-        records = self._frame(spark, range(len(self._pieces)), only).where(F.col(offset).isNotNull())
+        every = dict(enumerate(self._files))
+        records = self._frame(spark, every, only).where(F.col(offset).isNotNull())
         found = records.groupBy(topic, partition).agg(F.max(offset)).collect()
         return {f"{row[0]}/{row[1]}": int(row[2]) for row in found if row[0] is not None and row[1] is not None}
 
-    def _frame(self, spark: SparkSession, numbers: Sequence[int], only: Collection[str] | None = None) -> DataFrame:
-        """The records of some files, or `only` some of their columns, with PIECE and PLACE.
+    def _take(self, table: DeltaTable) -> None:
+        """What the version did: files that it added, one piece each; else its changes, in one."""
+        feed = self._config.change_feed is not ChangeFeed.OFF
+        actions = actions_of(_log_entry(self._uri, self._options, self._version), reads_told=feed)
+        if actions.reshapes and self._version:
+            self._columns_before = _types(json.loads(_table(self._config, self._version - 1).schema().to_json()))
+        if actions.only_adds:
+            self._files, self._pieces = list(actions.added.values()), actions.pieces
+            return
+        before: Mapping[str, DeltaFile] = {}
+        after: Mapping[str, DeltaFile] = {}
+        if not actions.told:
+            before = {file.path: file for file in files_of(_table(self._config, self._version - 1))[0]}
+            after = {file.path: file for file in files_of(table)[0]}
+        changes = changes_of(actions, before, after)
+        if changes.are_none:
+            return
+        self._changes = changes
+        self._pieces = [Piece(f"version {self._version}", None, sum(piece.bytes for piece in actions.pieces))]
+
+    def _stage_changes(
+        self, spark: SparkSession, spec: TableSpec, connector: str, changes: Changes, to: Path
+    ) -> Staged:
+        def read(files: Sequence[DeltaFile], more: str | None = None) -> DataFrame | None:
+            return self._frame(spark, dict(enumerate(files)), more=more) if files else None
+
+        wanted = dict(wanted_columns(spec, self._columns))
+        beside = {*(coordinates(self._columns) or ()), *({OP} & set(self._columns))}
+        names = [name for name in self._columns if name in wanted or name in beside]
+        key = [source for source, ours in wanted.items() if ours in spec.primary_key]
+        records = net_changes(read(changes.came), read(changes.gone), read(changes.told, TOLD), names, key)
+        came, gone = (
+            Rows(spec, connector, records.columns, epoch=self._version, deletes=deletes) for deletes in (False, True)
+        )
+        frame = map_in_arrow(records, _change_worker(came, gone), staged_ddl(spec))
+        at = f"version {self._version} of {self._config.uri}"
+        told = [Piece(f"a row that went in {at}", None, 0), Piece(f"a row that came in {at}", None, 0)]
+        return stage(frame, spec, connector, told, to)
+
+    def _frame(
+        self,
+        spark: SparkSession,
+        files: Mapping[int, DeltaFile],
+        only: Collection[str] | None = None,
+        more: str | None = None,
+    ) -> DataFrame:
+        """The records of some files, or `only` some of their columns, with PIECE and PLACE and `more`, a text.
 
         DataError when a filter cannot be applied.
         """
-        from pyspark.sql.types import IntegerType, LongType, StructType
+        from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
         every = StructType.fromJson(self._schema)
-        read = StructType([field for field in every if only is None or field.name in only])
+        unread = set(self._unread)
+        named = [one for one in every if (only is None or one.name in only) and one.name not in unread]
+        read = StructType([StructField(one.name, one.dataType, one.nullable) for one in named])
         schema = read.add(PIECE, IntegerType()).add(PLACE, LongType())
-        tasks = max(1, min(len(numbers), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
-        chosen = {number: self._files[number] for number in numbers}
-        ids = spark.createDataFrame([(number,) for number in numbers], "number int").repartition(tasks)
-        frame = ids.mapInArrow(_reader(self._uri, self._options, chosen, schema), schema)
+        if more is not None:
+            schema = schema.add(more, StringType())
+        tasks = max(1, min(len(files), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
+        ids = spark.createDataFrame([(number,) for number in files], "number int").repartition(tasks)
+        frame = ids.mapInArrow(file_reader(self._uri, self._options, files, schema, self._stored), schema)
         if REASON in self._columns:  # a half of one of our own tables: not its rejected messages
             frame = frame.where(f"{REASON} IS NULL")
         for condition in self._filters:
@@ -153,9 +231,9 @@ def open_delta(config: DeltaInput, pinned: Mapping[str, Any] | None) -> DeltaSou
 
 
 def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any]) -> DeltaSource | None:
-    """What the version after a pinned one added; None while there is none, or when the connector does not follow.
+    """What the version after a pinned one did; None while there is none, or when the connector does not follow.
 
-    DataError when it takes rows away, which is not built yet, or when the table is another one.
+    DataError when the table is another one, or what it did cannot be read any more.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
@@ -173,33 +251,33 @@ def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any]) -> DeltaSour
     return _open(config, version, What.CHANGES) if newest.version() >= version else None
 
 
-def _added_by(
-    config: DeltaInput, uri: str, options: Mapping[str, str], version: int
-) -> tuple[list[_File], list[Piece]]:
-    """The files that one commit added. Files of rows that were there before (OPTIMIZE) bring nothing."""
+def _log_entry(uri: str, options: Mapping[str, str], version: int) -> str:
+    """What one commit says, as it lies in the log."""
     import pyarrow.fs as pafs
     from deltalake.fs import DeltaStorageHandler
 
     store = pafs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
     with store.open_input_file(f"_delta_log/{version:020d}.json") as file:
-        actions = [json.loads(line) for line in file.read().decode().split("\n") if line]
-    if any(one["remove"].get("dataChange", True) for one in actions if "remove" in one):
-        raise DataError(
-            f"Version {version} of the Delta table at {config.uri} changes or deletes rows; only added ones can be "
-            "followed yet. Nothing of it was loaded.",
-            hint="Load what the table holds now into a new table: mode snapshot.",
-        )
-    added = [one["add"] for one in actions if "add" in one and one["add"].get("dataChange", True)]
-    files, pieces = [], []
-    for add in sorted(added, key=lambda one: str(one["path"])):
-        path = unquote(str(add["path"]))
-        rows = json.loads(add.get("stats") or "{}").get("numRecords")
-        files.append(_File(path, dict(add.get("partitionValues") or {}), None))
-        pieces.append(Piece(path, rows, int(add.get("size", 0))))
-    return files, pieces
+        return str(file.read().decode())
 
 
 def _open(config: DeltaInput, version: int | None, what: What) -> DeltaSource:
+    table = _table(config, version)
+    fed = table.metadata().configuration.get("delta.enableChangeDataFeed") or "false"
+    if config.change_feed is ChangeFeed.REQUIRE and fed.lower() != "true":
+        raise SpecError(
+            f"The Delta table at {config.uri} keeps no change data (delta.enableChangeDataFeed), which the connector "
+            "requires.",
+            hint='Set it there, or write "change_feed": "auto": what a version did is told by its files then.',
+        )
+    return DeltaSource(config, table.version(), table, what)
+
+
+def _table(config: DeltaInput, version: int | None) -> DeltaTable:
+    """The table at a version, else at the one that the connector names, else at its newest.
+
+    NotFoundError when there is none, DataError when it cannot be read.
+    """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -222,43 +300,23 @@ def _open(config: DeltaInput, version: int | None, what: What) -> DeltaSource:
     except (DeltaError, OSError, ValueError) as error:
         at = "" if wanted is None else f" at version {wanted}"
         raise DataError(f"The Delta table at {config.uri} cannot be read{at}: {error}") from error
-    return DeltaSource(config, table.version(), table, what)
+    return table
 
 
-def _refuse_mapping(uri: str, table: DeltaTable) -> None:
+def _mapped_names(uri: str, table: DeltaTable, schema: Mapping[str, Any]) -> dict[str, str]:
+    """By column: the name that it has in the files, where that is another one."""
     mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
-    if mode != "none":
+    if mode not in ("none", "name"):
         raise SpecError(
-            f"The Delta table at {uri} has column mapping ('{mode}'), which is not built yet: its files do not hold "
-            "the columns by their names.",
-            hint="Write a copy of it without column mapping.",
+            f"The Delta table at {uri} has column mapping by '{mode}', which is not built yet: its files are read by "
+            "names.",
+            hint="Write a copy of it without column mapping, or with the mode name.",
         )
+    return stored_names(schema) if mode == "name" else {}
 
 
-def _files_of(table: DeltaTable) -> tuple[list[_File], list[Piece]]:
-    """The data files in the order of their paths."""
-    batch = table.get_add_actions(flatten=True)
-    rows = {str(name): batch.column(name).to_pylist() for name in batch.schema.names}
-    kept = _kept_rows(table)
-    parts = {name.removeprefix("partition."): values for name, values in rows.items() if name.startswith("partition.")}
-    order = sorted(range(len(rows["path"])), key=lambda number: str(rows["path"][number]))
-    files, pieces = [], []
-    for number in order:
-        path = unquote(str(rows["path"][number]))
-        mask = next((mask for uri, mask in kept.items() if unquote(uri).endswith(path)), None)
-        files.append(_File(path, {name: values[number] for name, values in parts.items()}, mask))
-        count = rows["num_records"][number] if "num_records" in rows else None
-        pieces.append(Piece(path, count, int(rows["size_bytes"][number])))
-    return files, pieces
-
-
-def _kept_rows(table: DeltaTable) -> dict[str, tuple[bool, ...]]:
-    """By file: which rows its deletion vector leaves."""
-    found: dict[str, tuple[bool, ...]] = {}
-    for batch in table.deletion_vectors():
-        for uri, mask in zip(batch["filepath"].to_pylist(), batch["selection_vector"].to_pylist(), strict=True):
-            found[str(uri)] = tuple(mask)
-    return found
+def _types(schema: Mapping[str, Any]) -> dict[str, object]:
+    return {str(field["name"]): field["type"] for field in schema["fields"]}
 
 
 def _filtered(frame: DataFrame, condition: str) -> DataFrame:
@@ -270,53 +328,19 @@ def _filtered(frame: DataFrame, condition: str) -> DataFrame:
         raise DataError(f"The filter '{condition}' cannot be applied: {str(error).splitlines()[0]}") from error
 
 
-def _reader(
-    uri: str, options: Mapping[str, str], files: Mapping[int, _File], schema: Any
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs in its workers, on the numbers of the files."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+def _change_worker(came: Rows, gone: Rows) -> Worker:
+    """The function that Spark runs in its workers, on what `net_changes` gives."""
 
-    arrow = to_arrow_schema(schema, timezone="UTC", prefers_large_types=False)
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow.compute as pc
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow.fs as pafs
-        from deltalake.fs import DeltaStorageHandler
-
-        store = pafs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from _read_file(store, files[number], number, arrow)
+            went = pc.equal(batch.column(PIECE), GONE_PIECE)
+            yield gone.convert(batch.filter(went))
+            yield came.convert(batch.filter(pc.invert(went)))
+            if came.note.problem is not None or gone.note.problem is not None:
+                break
+        yield gone.told()
+        yield came.told()
 
-    return read
-
-
-def _read_file(store: Any, file: _File, number: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file as the table's schema has them: a column that came later is null."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    place, stored = 0, pq.ParquetFile(store.open_input_file(file.path))
-    there = [name for name in schema.names if name in stored.schema_arrow.names]
-    for batch in stored.iter_batches(_BATCH_ROWS, columns=there):
-        places = pa.array(range(place, place + batch.num_rows), pa.int64())
-        columns = [_column(batch, file, field, number, places) for field in schema]
-        found = pa.RecordBatch.from_arrays(columns, schema=schema)
-        if file.kept is not None:
-            found = found.filter(pa.array(file.kept[place : place + batch.num_rows]))
-        place += batch.num_rows
-        yield found
-
-
-def _column(batch: pa.RecordBatch, file: _File, field: pa.Field, number: int, places: pa.Array) -> pa.Array:
-    import pyarrow as pa
-
-    rows = batch.num_rows
-    if field.name == PLACE:
-        return places
-    if field.name == PIECE:
-        return pa.repeat(pa.scalar(number, field.type), rows)
-    if field.name in file.partition:
-        value = file.partition[field.name]
-        return pa.repeat(pa.scalar(value), rows).cast(field.type) if value is not None else pa.nulls(rows, field.type)
-    position = batch.schema.get_field_index(field.name)
-    return batch.column(position).cast(field.type) if position >= 0 else pa.nulls(rows, field.type)
+    return run

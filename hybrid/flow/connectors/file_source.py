@@ -1,7 +1,8 @@
 """Files as a source of history: one, those of a folder, or those that a pattern names; JSON, CSV or Parquet.
 
 After Feldera's `file_input` (https://docs.feldera.com/connectors/sources/file). The files that are there when the load
-begins are pinned with their sizes and digests: one that has changed since stops the load that goes on.
+begins are pinned with their sizes and digests: one that has changed since stops the load that goes on. Files that are
+followed are read in rounds.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError, NotFoundError
-from hybrid.files.inputs import DataFormat, InputFile, inspect
+from hybrid.files.inputs import inspect
 from hybrid.files.reading import read_slice
 from hybrid.files.records import Slice
 from hybrid.flow.connectors.convert import Rows, stage, staged_ddl
-from hybrid.flow.connectors.source import Piece, Staged
+from hybrid.flow.connectors.followed_files import FoundFile, Reading, Round, first_round, next_round
+from hybrid.flow.connectors.source import BYTES_PER_ROW, Piece, Staged
 from hybrid.spec import connectors as words
 from hybrid.spec.connector_stream import csv_format
 from hybrid.spec.csvformat import CsvFormat
@@ -32,32 +34,42 @@ _NS_PER_MS = 1_000_000
 
 
 class FileSource:
-    """Some files, in the order of their paths."""
+    """Some files, in the order of their paths: `read` says which, as a commit carries it.
 
-    def __init__(self, files: Sequence[InputFile], form: words.Format | None, spec: TableSpec) -> None:
+    `round_number` is that of files that are followed, which are read in one piece; None: nothing comes after them.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[FoundFile],
+        form: words.Format | None,
+        spec: TableSpec,
+        read: Mapping[str, object],
+        round_number: int | None = None,
+    ) -> None:
         changes = isinstance(form, words.JsonFormat) and form.update_format is words.UpdateFormat.INSERT_DELETE
         self._message = MessageFormat.CHANGE if changes else MessageFormat.RECORD
-        self._files, self._csv, self._form = files, _csv_format(form, spec), str(form)
+        self._files, self._csv = files, _csv_format(form, spec)
+        self._named = [Piece(str(file.path), None, file.bytes) for file in files]
+        self._pinned, self._round = {**read, "form": str(form)}, round_number
 
     @property
     def pinned(self) -> Mapping[str, object]:
         """See `Source`."""
-        return {"files": [file.to_json() for file in self._files], "form": self._form}
+        return self._pinned
 
     @property
     def is_last(self) -> bool:
         """See `Source`."""
-        return True
-
-    @property
-    def files(self) -> Sequence[InputFile]:
-        """The files."""
-        return self._files
+        return self._round is None
 
     @property
     def pieces(self) -> Sequence[Piece]:
-        """See `Source`: the files."""
-        return [Piece(str(file.path), None, file.bytes) for file in self._files]
+        """See `Source`: the files, or a round of them, whatever it has."""
+        if self._round is not None:
+            size = sum(file.bytes for file in self._files)
+            return [Piece(f"round {self._round}", None, size)] if self._files else []
+        return self._named
 
     def check(self, spec: TableSpec, connector: str) -> None:
         """See `Source`: records of files are looked at one by one."""
@@ -68,54 +80,83 @@ class FileSource:
 
     def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
         """See `Source`."""
+        if self._round is not None:
+            numbers = range(len(self._files))
         slices = [(number, piece) for number in numbers for piece in self._files[number].slices]
         tasks = max(1, min(len(slices), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
-        rows = Rows(spec, connector, message=self._message)
+        # Pieces are numbered in each round from 0: a later round's rows are newer all the same.
+        rows = Rows(spec, connector, message=self._message, epoch=self._round or 0)
         changed_ms = {number: self._files[number].modified_ns // _NS_PER_MS for number in numbers}
         worker = _worker(rows, slices, self._csv, changed_ms)
         frame = spark.range(0, len(slices), 1, tasks).mapInArrow(worker, staged_ddl(spec))
-        found = stage(frame, spec, connector, self.pieces, to)
+        found = stage(frame, spec, connector, self._named, to)
         for number in numbers:
             self._files[number].check_unchanged()
         return found
 
 
 def open_files(
-    config: words.FileInput, form: words.Format | None, spec: TableSpec, pinned: Mapping[str, Any] | None
+    config: words.FileInput, form: words.Format | None, spec: TableSpec, pinned: Mapping[str, Any] | None, rows_max: int
 ) -> FileSource:
-    """The files of a connector; of a load that goes on those that it began with. NotFoundError without any."""
-    paths = [Path(one["path"]) for one in pinned["files"]] if pinned is not None else _listed(config.path)
-    source = FileSource([inspect(path, _data_format(form)) for path in paths], form, spec)
-    if pinned is not None and source.pinned != pinned:
+    """The files of a connector; of a load that goes on those that it began with. Of followed ones about `rows_max`.
+
+    NotFoundError without any, DataError when one is another by now, or cannot be read.
+    """
+    reading = Reading.of(form)
+    if config.follow and pinned is None:
+        return _of_round(first_round(_listed(config), reading, rows_max * BYTES_PER_ROW), form, spec)
+    if pinned is not None and (pinned["form"] != str(form) or "files" not in pinned):
+        raise _changed("The format, or `follow`,")
+    paths = [Path(one["path"]) for one in pinned["files"]] if pinned is not None else _listed(config)
+    files = [inspect(path, reading.data_format) for path in paths]
+    if pinned is not None:
         known = {one["path"]: one for one in pinned["files"]}
-        changed = [str(file.path) for file in source.files if known.get(str(file.path)) != file.to_json()]
-        raise DataError(
-            f"{', '.join(changed) or 'The format'} is not what the load began with: it has changed since. "
-            "Nothing more was loaded.",
-            hint="Put the old one back, or load into a new table.",
-        )
-    return source
+        changed = [str(file.path) for file in files if known.get(str(file.path)) != file.to_json()]
+        if changed:
+            raise _changed(", ".join(changed))
+    return FileSource(files, form, spec, {"files": [file.to_json() for file in files]})
 
 
-def _listed(path: str) -> list[Path]:
-    place = Path(path).expanduser()
+def open_files_after(
+    config: words.FileInput, form: words.Format | None, spec: TableSpec, pinned: Mapping[str, Any], rows_max: int
+) -> FileSource | None:
+    """What has come since a round of followed files; None while there is nothing, and where they are not followed.
+
+    DataError when a file was cut or changed.
+    """
+    if not config.follow:
+        return None
+    if pinned["form"] != str(form) or "round" not in pinned:
+        raise _changed("The format, or `follow`,")
+    found = next_round(_listed(config), Reading.of(form), rows_max * BYTES_PER_ROW, pinned)
+    return _of_round(found, form, spec) if found is not None else None
+
+
+def _of_round(found: Round, form: words.Format | None, spec: TableSpec) -> FileSource:
+    return FileSource(found.files, form, spec, found.to_json(), found.number)
+
+
+def _changed(what: str) -> DataError:
+    return DataError(
+        f"{what} is not what the load began with: it has changed since. Nothing more was loaded.",
+        hint="Put the old one back, or load into a new table.",
+    )
+
+
+def _listed(config: words.FileInput) -> list[Path]:
+    """The files that are there. NotFoundError without any; a folder or a pattern that is followed may have none yet."""
+    place = Path(config.path).expanduser()
     if place.is_dir():
         found = [one for one in sorted(place.rglob("*")) if one.is_file() and not one.name.startswith((".", "_"))]
     elif place.is_file():
         found = [place]
     else:
         found = [Path(one) for one in sorted(glob.glob(str(place), recursive=True)) if Path(one).is_file()]
-    if not found:
+    if not found and not (config.follow and (place.is_dir() or glob.has_magic(str(place)))):
         raise NotFoundError(
-            f"There is no file at {path}.", hint="Set another: --set /connectors/NAME/transport/config/path=PATH"
+            f"There is no file at {config.path}.", hint="Set another: --set /connectors/NAME/transport/config/path=PATH"
         )
     return [one.absolute() for one in found]
-
-
-def _data_format(form: words.Format | None) -> DataFormat:
-    if isinstance(form, words.CsvFormat):
-        return DataFormat.CSV
-    return DataFormat.PARQUET if isinstance(form, words.ParquetFormat) else DataFormat.JSON
 
 
 def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:

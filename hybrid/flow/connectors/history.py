@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hybrid.errors import ConflictError, OvertakenError
-from hybrid.flow.connectors.source import Piece, Source, Staged, raise_to
+from hybrid.flow.connectors.source import BYTES_PER_ROW, Piece, Source, Staged, raise_to
 from hybrid.flow.laying import Laying, laying_of, named_segments
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CHUNK_ROWS_MAX = 1_000_000
-_BYTES_PER_ROW = 50  # of a file whose rows nobody has counted
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,8 @@ def _load_chunk(
             detail = {"connector": connector, "rows": after.rows - known.rows, "segments": names}
             act = next_act(current.offline, act_id, "history", bench.now_iso(), detail)
             kept = {**current.offline.progress, connector: after.to_json()}
-            state = replace(current.offline, act=act, progress=kept)
+            deletes = current.offline.deletes + (staged.deletes if staged is not None else 0)
+            state = replace(current.offline, act=act, progress=kept, deletes=deletes)
             commit_act(frame, layout.half(Half.OFFLINE), state, planned=current.version)
     return after
 
@@ -174,7 +174,7 @@ def next_chunk(pieces: Sequence[Piece], first: int, rows_max: int) -> list[int]:
     rows = 0
     for number in range(first, len(pieces)):
         piece = pieces[number]
-        rows += piece.rows if piece.rows is not None else piece.bytes // _BYTES_PER_ROW
+        rows += piece.rows if piece.rows is not None else piece.bytes // BYTES_PER_ROW
         if chosen and rows > rows_max:
             break
         chosen.append(number)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # The columns of a frame beside the source's own: which piece a record is of, and its place in it.
 PIECE, PLACE = f"{PREFIX}piece", f"{PREFIX}place"
 
+BYTES_PER_ROW = 50  # of a file whose rows nobody has counted
+
 # How tables that were written from Kafka name where each row came from; our own do it by the first.
 _COORDINATES = (
     ("_hy_topic", "_hy_partition", "_hy_offset"),
@@ -39,10 +41,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Staged:
-    """What was staged: stored rows without names of segments; `offsets` are Kafka's highest, by `topic/partition`."""
+    """What was staged: stored rows without names of segments; `offsets` are Kafka's highest, by `topic/partition`.
+
+    `deletes` are among the `rows`.
+    """
 
     frame: DataFrame
     rows: int
+    deletes: int
     offsets: dict[str, int]
 
 

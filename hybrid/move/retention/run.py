@@ -159,7 +159,10 @@ class _Run:
     def _shown_plan(self, half: Half, halves: Halves, covered: _Plan | None, folder: Path) -> _Plan:
         """A half whose rows are seen: what is expired, and what has to stay in its place."""
         plan, staying = self._expired(half, halves[half])
-        if plan.expired and self._spec.nets_deletes and halves[Half.REALTIME].realtime.deletes:
+        deletes = halves[Half.REALTIME].realtime.deletes if self._spec.nets_deletes else 0
+        if self._spec.nets_deletes and Half.OFFLINE in halves:
+            deletes += halves[Half.OFFLINE].offline.deletes
+        if plan.expired and deletes:
             plan = self._netted(plan, staying, halves)
         plan = replace(plan, going=plan.expired, strict=plan.strict or self._is_pinots(halves.get(Half.OFFLINE)))
         if not plan.expired or self._spec.upsert is None:

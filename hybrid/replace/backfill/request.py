@@ -99,9 +99,9 @@ def require_correctable(spec: TableSpec, offline: OfflineState, kind: ChangeKind
     """SpecError where rows of the table cannot be corrected in this way. `offline` is the state of that half."""
     if spec.nets_deletes:
         raise SpecError(
-            f"Table '{spec.name}' has no primary key, and each delete of its stream takes an equal row away: a row "
+            f"Table '{spec.name}' has no primary key, and each delete takes an equal row away: a row "
             "that was corrected would no longer be equal to its delete.",
-            hint="Send what is to change to the topic, as a delete and an insert.",
+            hint="Send what is to change to where the rows come from, as a delete and an insert.",
         )
     if kind is ChangeKind.KAFKA:
         _require_as_read(spec, offline)

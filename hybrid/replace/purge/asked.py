@@ -74,7 +74,7 @@ def require_purgeable(spec: TableSpec, offline: OfflineState | None, reads: Coll
     """
     if spec.nets_deletes:
         raise SpecError(
-            f"Table '{spec.name}' has no primary key, and each delete of its stream takes an equal row away: a row "
+            f"Table '{spec.name}' has no primary key, and each delete takes an equal row away: a row "
             "that was removed would no longer be taken away by its delete.",
             hint="hybrid table drop TABLE --purge removes all of it.",
         )

@@ -1,0 +1,125 @@
+"""Which files a followed `file_input` reads next, round by round, and how that is kept with the rows.
+
+A round is what is there at one moment and was not read before: files that are new and, of formats with a record a line,
+the lines added to others. It is committed as one, with how far every file is read then. So whatever dies, the next
+round goes on behind the rows that are there; and a file that is still being written spoils a round, but no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+from hybrid.errors import DataError
+from hybrid.files.grown import Growth, ReadUpTo, by_new_names, check_begins, grown, is_as_known
+from hybrid.files.inputs import DataFormat, InputFile, inspect
+from hybrid.files.records import Shape, is_gzip
+from hybrid.spec import connectors as words
+
+# All of them stand in every commit of the half.
+FILES_MAX = 5000
+_SHAPES = {DataFormat.JSON: Shape.JSON_LINES, DataFormat.CSV: Shape.CSV}
+FoundFile = InputFile | Growth
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read: in `lines`, as they come, or each as a whole."""
+
+    data_format: DataFormat
+    lines: bool
+
+    @classmethod
+    def of(cls, form: words.Format | None) -> Reading:
+        """By a connector's format: arrays of JSON and Parquet are read as a whole."""
+        if isinstance(form, words.CsvFormat):
+            return cls(DataFormat.CSV, lines=True)
+        if isinstance(form, words.ParquetFormat):
+            return cls(DataFormat.PARQUET, lines=False)
+        return cls(DataFormat.JSON, lines=not (isinstance(form, words.JsonFormat) and form.array))
+
+    def reads_lines(self, path: Path) -> bool:
+        """Whether the file's lines are read as they come; in one that is compressed nobody can enter them."""
+        return self.lines and not is_gzip(path)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What round `number` reads, and how far every file is `known`, by its path, when it has."""
+
+    number: int
+    files: Sequence[FoundFile]
+    known: Mapping[str, ReadUpTo]
+
+    def to_json(self) -> dict[str, object]:
+        """As a commit carries it."""
+        return {"round": self.number, "known": {path: list(astuple(one)) for path, one in self.known.items()}}
+
+
+def first_round(paths: Sequence[Path], reading: Reading, bytes_max: int) -> Round:
+    """What is there at the beginning, which may be nothing: at least one file, then as many as `bytes_max` allows."""
+    return _round(0, paths, {}, reading, bytes_max)
+
+
+def next_round(paths: Sequence[Path], reading: Reading, bytes_max: int, pinned: Mapping[str, Any]) -> Round | None:
+    """What has come since a round; None without anything.
+
+    DataError when a file is shorter by now or was changed, or when there are more than can be followed.
+    """
+    known = by_new_names(paths, {path: ReadUpTo(*values) for path, values in pinned["known"].items()})
+    found = _round(int(pinned["round"]) + 1, paths, known, reading, bytes_max)
+    return found if found.files else None
+
+
+def _round(
+    number: int, paths: Sequence[Path], known: Mapping[str, ReadUpTo], reading: Reading, bytes_max: int
+) -> Round:
+    files: list[FoundFile] = []
+    after, left = dict(known), bytes_max
+    for path in paths:
+        file = _new(path, known.get(str(path)), reading)
+        if file is None:
+            continue
+        left -= file.bytes
+        if files and left < 0:
+            break
+        files.append(file)
+        after[str(path)] = file.end if isinstance(file, Growth) else _whole(file)
+    if len(after) > FILES_MAX:
+        raise DataError(
+            f"{len(after)} files were found, and {FILES_MAX} can be followed: each commit says which were read. "
+            "Nothing more was loaded.",
+            hint="Let an incremental flow read them (read_files_stream), which has no such limit.",
+        )
+    return Round(number, files, after)
+
+
+def _new(path: Path, before: ReadUpTo | None, reading: Reading) -> FoundFile | None:
+    """What a file has that was not read; an empty one has nothing yet."""
+    try:
+        now = path.stat()
+        if before is not None and is_as_known(now, before):
+            return None
+        lines = reading.reads_lines(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}. Nothing more was loaded.") from error
+    if before is None and now.st_size == 0:
+        return None
+    if lines:
+        return grown(path, before or ReadUpTo(), _SHAPES[reading.data_format])
+    if before is None:
+        return inspect(path, reading.data_format)
+    check_begins(path, now, before)
+    if now.st_size != before.bytes:
+        raise DataError(
+            f"{path} has grown since it was read, and files of its format are read as a whole. Nothing more was "
+            "loaded.",
+            hint="Put the old one back; write what is new to a file of its own, elsewhere, and rename it into place.",
+        )
+    return None
+
+
+def _whole(file: InputFile) -> ReadUpTo:
+    return ReadUpTo(file.bytes, 0, file.sha256, file.modified_ns, file.inode)
