@@ -19,7 +19,7 @@ from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary
-from hybrid.table.names import realtime_group
+from hybrid.table.names import topic_in_name
 
 if TYPE_CHECKING:
     from hybrid.api import AsOfText, Hybrid
@@ -455,8 +455,7 @@ class Table:
         stream = self.spec.stream
         if half is Half.OFFLINE or stream is None or len(stream.topics) == 1:
             return list(found)
-        groups = ((one, realtime_group(one.name)) for one in found)
-        return [replace(one, topic=stream.topic_of(group) if group is not None else None) for one, group in groups]
+        return [replace(one, topic=topic_in_name(stream, one.name)) for one in found]
 
 
 def _never() -> bool:

@@ -16,7 +16,7 @@ from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import TopicPartition, current_keys
-from hybrid.table.names import realtime_group
+from hybrid.table.names import topic_in_name
 from hybrid.table.state import OfflineState, RealtimeState
 
 _ENTRY = re.compile(r"\d{20}\.json")
@@ -159,8 +159,7 @@ def _uncommitted(stream: StreamConfig, state: RealtimeState, files: Sequence[Dat
 
 def _place(stream: StreamConfig, file: DataFile) -> TopicPartition | None:
     """Where a file's rows come from. Statistics do not name the topic: its segment's name tells several apart."""
-    partition, group = file.high.get(columns.PARTITION), realtime_group(file.segment)
-    topic = stream.topic_of(group if group is not None else -1)
+    partition, topic = file.high.get(columns.PARTITION), topic_in_name(stream, file.segment)
     return TopicPartition(topic, partition) if topic is not None and isinstance(partition, int) else None
 
 

@@ -13,6 +13,7 @@ from hybrid.sql.predicates import Comparison
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import EPOCH, OFFSET, PARTITION, TIME, bookkeeping
 from hybrid.table.effective import EffectiveBoundary
+from hybrid.table.names import topic_in_name
 
 BOOKKEEPING = "rejected rows"
 COVERED = "covered by the boundary"
@@ -107,7 +108,8 @@ def _past(file: DataFile, boundary: EffectiveBoundary) -> bool:
 def _covered(spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, known: Sequence[PartitionKey]) -> bool:
     """Whether every row of the file is surely covered: its latest time, and its last offset by every possible key.
 
-    Statistics do not name connector and topic, so each partition that fits the numbers must cover the file.
+    Statistics do not name connector and topic, so each partition that fits the numbers must cover the file; of several
+    topics only the one that the name of the file's segment tells, where it does.
     """
     last, latest = file.high.get(OFFSET), file.high.get(TIME)
     if spec.time_column and not isinstance(latest, int):
@@ -119,6 +121,9 @@ def _covered(spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, known
     if not isinstance(last, int):
         return False
     fitting = [key for key in known if _within(file, PARTITION, key.partition) and _within(file, EPOCH, key.epoch)]
+    topic = topic_in_name(spec.stream, file.segment) if spec.stream is not None else None
+    if topic is not None:
+        fitting = [key for key in fitting if key.topic == topic]
     return bool(fitting) and all(last < boundary.frontier.get(key, 0) for key in fitting)
 
 

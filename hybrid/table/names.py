@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from hybrid.errors import DataError
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import StreamConfig, TableSpec
 
 _REALTIME = re.compile(r".+__(?:replay)?([0-9]{1,9})__[0-9]+__[^_]+", re.ASCII)
 _SAFE = re.compile(r"[A-Za-z0-9_.\-]+")
@@ -45,6 +45,12 @@ def realtime_group(name: str) -> int | None:
     """The partition's number in the name of a realtime segment, a replay's too; None for a name of another form."""
     found = _REALTIME.fullmatch(name)
     return int(found[1]) if found is not None else None
+
+
+def topic_in_name(stream: StreamConfig, name: str) -> str | None:
+    """The topic whose rows a realtime segment holds; None where several may be and the name is of another form."""
+    group = realtime_group(name)
+    return stream.topic_of(group if group is not None else -1)
 
 
 def offline_segment(prefix: str, low: object, high: object, taken: Container[str], postfix: str | None = None) -> str:

@@ -12,9 +12,11 @@ import pytest
 from hybrid.doctor.halves import _uncommitted
 from hybrid.lake.log import open_half
 from hybrid.query.cache.cache import Cache
+from hybrid.query.prune import COVERED, choose_realtime
 from hybrid.query.tail import KafkaTail
 from hybrid.spec.table_config import Half, StreamConfig
 from hybrid.table.boundary import Boundary, PartitionKey
+from hybrid.table.effective import EffectiveBoundary
 from tests.query.halves import Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
 from tests.query.test_cache_kafka import Source, answer, awaited, shown
@@ -81,6 +83,15 @@ def test_a_check_up_tells_the_topics_apart(halves: Halves) -> None:
     assert list(_uncommitted(SPEC.stream, state, files)) == []  # type: ignore[arg-type]
     [found] = _uncommitted(SPEC.stream, replace(state, offsets={A: 2, B: 1}), files)  # type: ignore[arg-type]
     assert found == f"Segment {IN_B} holds offset 1 of kafka/b/0/0, and 1 is the next one to read."
+
+
+def test_a_file_is_pruned_by_the_frontier_of_its_own_topic(halves: Halves) -> None:
+    snapshot = open_half(halves.layout.half(Half.REALTIME))
+    frontier = EffectiveBoundary(100, {A: 1, B: 2})
+    found = choose_realtime(SPEC, snapshot.files, frontier, list(snapshot.realtime.offsets), ())
+    assert ({one.segment for one in found.read}, found.pruned) == ({IN_A}, {COVERED: 1})
+    unnamed = [replace(one, segment="x") for one in snapshot.files]
+    assert len(choose_realtime(SPEC, unnamed, frontier, list(snapshot.realtime.offsets), ()).read) == 2
 
 
 @pytest.mark.kafka
