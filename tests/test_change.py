@@ -56,6 +56,8 @@ def test_topics_and_partitions_stay() -> None:
     for more in ({"topics": ("b", "a")}, {"topics": ("a",)}, {"topics": ("a", "b", "c")}):
         with pytest.raises(SpecError, match="holds rows under its topics, in their order, which cannot be changed"):
             _check_kept(before, replace(before, stream=replace(before.stream, **more)))  # type: ignore[type-var]
+    both = replace(before, stream=replace(before.stream, partitions=(0, 2)))  # type: ignore[type-var]
+    _check_kept(both, replace(both, stream=replace(both.stream, partitions=(2, 0))))  # type: ignore[type-var]
     with pytest.raises(SpecError, match="the partitions that it reads, which cannot be changed"):
         _check_kept(before, replace(before, stream=replace(before.stream, partitions=())))  # type: ignore[type-var]
 

@@ -106,8 +106,13 @@ def _check_position(table: str, stream: StreamConfig, key: PartitionKey, positio
 
 def _decide(table: str, stream: StreamConfig, topic: str) -> str:
     """What lets ingestion go on: nothing but a person's decision does."""
-    name = f"{table} {topic}" if len(stream.topics) > 1 else table
-    return f"Decide where it goes on: hybrid connector reset {name} --to earliest|latest|TIME, with --dry-run first."
+    what = reset_target(table, stream, topic)
+    return f"Decide where it goes on: hybrid connector reset {what} --to earliest|latest|TIME, with --dry-run first."
+
+
+def reset_target(table: str, stream: StreamConfig, topic: str) -> str:
+    """What a reset names: the table, and the topic where there are several."""
+    return f"{table} {topic}" if len(stream.topics) > 1 else table
 
 
 def start_offsets(

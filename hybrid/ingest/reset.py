@@ -34,7 +34,7 @@ from typing import Any
 
 from hybrid.errors import ConflictError, SpecError, StreamError, UsageError
 from hybrid.ingest.batch import stream_of
-from hybrid.ingest.plan import is_recreated
+from hybrid.ingest.plan import is_recreated, reset_target
 from hybrid.ingest.stream import StreamView, offsets_at, require_topics
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
@@ -186,7 +186,8 @@ def plan_accepted(spec: TableSpec, state: RealtimeState, view: StreamView, accep
         raise ConflictError(
             f"The stream of '{spec.name}' is not as it was when its reset was accepted. Now: {now} Nothing was "
             "changed.",
-            hint=f"hybrid connector reset {spec.name} --to PLACE once more; a stream that goes on is paused first.",
+            hint=f"hybrid connector reset {reset_target(spec.name, stream_of(spec), topic)} --to PLACE once more; "
+            "a stream that goes on is paused first.",
         )
     _check_held(
         view, topic, {number: to for number, to in offsets.items() if TopicPartition(topic, number) in view.ends}
@@ -233,6 +234,12 @@ def _offsets(stream: StreamConfig, view: StreamView, topic: str, place: KafkaSta
     if place.kind is not StartKind.OFFSETS:
         raise SpecError(f"'{place.kind}' is no place to reset a stream to.")
     found = {partition: offset for (_, partition), offset in place.offsets.items()}
+    unread = sorted(found.keys() - set(stream.partitions)) if stream.partitions else []
+    if unread:
+        raise StreamError(
+            f"The table does not read partition {unread[0]} of topic '{topic}': 'partitions' of connector "
+            f"'{stream.connector}' names {', '.join(map(str, sorted(stream.partitions)))}. Nothing was changed."
+        )
     _check_held(view, topic, found)
     return found
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from hybrid.errors import SpecError
 from hybrid.spec.document import Section, shown
 from hybrid.spec.kafka_security import java_keys, of_java
 from hybrid.spec.offset_place import place_time_ms, place_word
@@ -65,7 +66,9 @@ def parse_stream(sections: Sequence[Section], schema: Schema, brokers: str | Non
     first, *others = (_parse(section, schema, brokers) for section in sections)
     topics = list(first.topics)
     for section, one in zip(sections[1:], others, strict=True):
-        _check_alike(sections[0], section, first, one)
+        if replace(one, topics=first.topics) != first:
+            key = _differing(sections[0], section, lambda other: _parse(other, schema, brokers))
+            section.fail(key, f"differs from {sections[0].at(key)}: all topics of a table are read alike.")
         if one.topics[0] in topics:
             named = sections[topics.index(one.topics[0])]
             section.fail(_TOPIC, f"'{one.topics[0]}' stands twice: {named.at(_TOPIC)} names it too.")
@@ -73,15 +76,19 @@ def parse_stream(sections: Sequence[Section], schema: Schema, brokers: str | Non
     return replace(first, topics=tuple(topics))
 
 
-def _check_alike(first: Section, other: Section, expected: StreamConfig, found: StreamConfig) -> None:
-    """SpecError when two topics of a table would be read in other ways: their rows stand in one commit."""
-    if replace(found, topics=expected.topics) == expected:
-        return
-    differing = [
-        key for key in {**first.doc, **other.doc} if first.doc.get(key) != other.doc.get(key) and key != _TOPIC
-    ]
-    key = min(differing, key=_QUIET.__contains__)  # the values may be secrets
-    other.fail(key, f"differs from {first.at(key)}: all topics of a table are read alike.")
+def _differing(first: Section, other: Section, parse: Callable[[Section], StreamConfig]) -> str:
+    """The first key by which two topics of a table would be read in other ways; its values may be secrets."""
+    found = parse(other)
+    keys = [key for key in {**first.doc, **other.doc} if first.doc.get(key) != other.doc.get(key) and key != _TOPIC]
+
+    def matters(key: str) -> bool:
+        doc = {name: value for name, value in other.doc.items() if name != key}
+        try:
+            return parse(replace(other, doc=doc | ({key: first.doc[key]} if key in first.doc else {}))) != found
+        except SpecError:  # what does not go with the other's keys is no idle one
+            return True
+
+    return next((key for key in keys if matters(key)), keys[0])
 
 
 def _parse(section: Section, schema: Schema, brokers: str | None) -> StreamConfig:

@@ -12,8 +12,9 @@ from hybrid.ingest import stream as ingest_stream
 from hybrid.ingest.pieces import pieces_from_json, pieces_of, pieces_to_json
 from hybrid.ingest.plan import plan_batch, start_offsets
 from hybrid.ingest.read import _convert_batch, assigners_for
-from hybrid.ingest.reset import ResetReport, _after, _report, plan_accepted
+from hybrid.ingest.reset import ResetReport, _after, _offsets, _report, plan_accepted
 from hybrid.ingest.stream import StreamView, require_topics
+from hybrid.spec.offset_place import parse_place
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, place_of, place_text, read_places
@@ -217,5 +218,16 @@ def test_what_was_accepted_of_one_topic_is_not_done_to_another():
     told = ResetReport.from_json(reset(known, shown, "b", {0: 0}).to_json())
     done = plan_accepted(SPEC, known, shown, told)
     assert (done.topic, [(one.partition, one.to) for one in done.partitions]) == ("b", [(0, 0)])
-    with pytest.raises(ConflictError, match="not as it was when its reset was accepted"):
+    with pytest.raises(ConflictError, match="not as it was when its reset was accepted") as caught:
         plan_accepted(SPEC, known, shown, replace(told, topic="a"))
+    assert str(caught.value.hint).startswith("hybrid connector reset t a --to PLACE once more")
+
+
+def test_a_reset_to_an_offset_of_a_partition_that_is_not_read():
+    some, place = replace(STREAM, partitions=(2, 0), connector="live"), parse_place("1:5", "a", 0, "--to")
+    shown = together(seen("a", "id-a", {0: 0, 2: 0}, {0: 9, 2: 9}))
+    words = "does not read partition 1 of topic 'a': 'partitions' of connector 'live' names 0, 2. Nothing was changed"
+    with pytest.raises(StreamError, match=words):
+        _offsets(some, shown, "a", place)
+    with pytest.raises(StreamError, match="Topic 'a' has no partition 1: 0, 2"):
+        _offsets(STREAM, shown, "a", place)

@@ -168,6 +168,7 @@ def test_several_topics_are_read_alike(parse: Parse) -> None:
 
 
 MAPS = "ingestionConfig.streamIngestionConfig.streamConfigMaps"
+FLUSH = "realtime.segment.flush.threshold."
 
 
 @pytest.mark.parametrize(
@@ -194,6 +195,22 @@ def test_topics_that_are_not_read_alike(parse: Parse, key: str, value: object) -
     said = str(caught.value)
     assert f"{MAPS}[1].{key}: differs from {MAPS}[0].{key}: all topics of a table are read alike." in said
     assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "key"),
+    [
+        ({"stream.kafka.consumer.type": "a", "frobnicate": 1}, {"frobnicate": 2}, "auto.offset.reset"),
+        ({f"{FLUSH}size": 1}, {f"{FLUSH}size": 2}, "auto.offset.reset"),
+        ({"metadata.populate": "false"}, {}, "auto.offset.reset"),
+    ],
+    ids=["keys that nobody reads", "behind another key", "the default, written"],
+)
+def test_the_key_that_is_named_is_one_that_matters(
+    parse: Parse, first: dict[str, Any], second: dict[str, Any], key: str
+) -> None:
+    with pytest.raises(SpecError, match=rf"streamConfigMaps\[1\].{key}: differs from"):
+        parse(several(named("a", **first), named("b", **second, **{key: "smallest"})))
 
 
 def test_a_topic_that_is_named_twice(parse: Parse) -> None:
