@@ -254,6 +254,7 @@ class TableConnectors:
 
     def check_handover(self, one: Connector, source: Source) -> None:
         """Before anything is loaded: whether what follows can start where it says."""
+        from hybrid.flow.connectors.handover import tells_all_of
         from hybrid.flow.connectors.source import raise_to
         from hybrid.ingest.stream import view_stream
 
@@ -268,10 +269,12 @@ class TableConnectors:
             return
         view = view_stream(stream, KAFKA_TIMEOUT_MS)
         if view.topic_ids.keys() == set(stream.topics):
-            found = dict(self._loaded_offsets(after) or {})
-            raise_to(found, source.highest_offsets(self._home.bench.spark) or {})
+            found, told = dict(self._loaded_offsets(after) or {}), source.highest_offsets(self._home.bench.spark)
+            raise_to(found, told or {})
             if found or not others or kind is StartKind.OFFSETS:
-                self._starts(after, view, found or None, is_whole=not others)
+                has_rows = any(piece.rows != 0 for piece in source.pieces)
+                tells_all = self._tells_all(after) and (not has_rows or tells_all_of(stream.topics, told))
+                self._starts(after, view, found or None, is_whole=not others, tells_all=tells_all or bool(others))
 
     def _start_live(self, one: Connector) -> str:
         from hybrid.ingest.start import start_stream
@@ -280,13 +283,19 @@ class TableConnectors:
         stream, table = self._spec.stream, self._table
         assert stream is not None
         view = require_topics(stream, stream.topics)  # of one that comes later nobody could say where it starts
-        starts = self._starts(one, view, self._loaded_offsets(one))
+        starts = self._starts(one, view, self._loaded_offsets(one), tells_all=self._tells_all(one))
         start_stream(self._home.bench, self._spec, table.layout, view, starts)
         told = ", ".join(f"{place_text(stream.topics, place)}: {offset}" for place, offset in sorted(starts.items()))
         return f"Connector '{one.name}' reads {stream.words} from offset (by partition) {told}."
 
     def _starts(
-        self, one: Connector, view: StreamView, loaded: Mapping[str, int] | None, *, is_whole: bool = True
+        self,
+        one: Connector,
+        view: StreamView,
+        loaded: Mapping[str, int] | None,
+        *,
+        is_whole: bool = True,
+        tells_all: bool,
     ) -> dict[TopicPartition, int]:
         from hybrid.flow.connectors.handover import Held, start_offsets
         from hybrid.ingest.plan import check_partitions
@@ -298,7 +307,7 @@ class TableConnectors:
         start, at_time = one.transport.start, None
         if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
             at_time = offsets_at(stream, view.ends, start.timestamp_ms)
-        return start_offsets(one.name, start, Held(view.starts, view.ends), loaded, at_time, is_whole)
+        return start_offsets(one.name, start, Held(view.starts, view.ends), loaded, at_time, is_whole, tells_all)
 
     def _loaded_offsets(self, one: Connector) -> Mapping[str, int] | None:
         """Kafka's highest offsets in the history that came before a connector; None when it tells none."""
@@ -309,6 +318,14 @@ class TableConnectors:
             progress = view.progress(name)
             raise_to(found, (progress.offsets if progress is not None else None) or {})
         return found or None
+
+    def _tells_all(self, one: Connector) -> bool:
+        """Whether all rows of the history that came before a connector are known to be of its topics."""
+        from hybrid.flow.connectors.handover import tells_all_of
+
+        view = self._view()
+        loads = [load for load in map(view.progress, self._before(one)) if load is not None and load.rows]
+        return self._spec.stream is not None and all(tells_all_of(self._spec.stream.topics, it.offsets) for it in loads)
 
     def _before(self, one: Connector) -> frozenset[str]:
         """All that has to end before a connector starts, what those wait for among them."""

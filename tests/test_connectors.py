@@ -13,9 +13,10 @@ import hybrid
 from hybrid.connector_view import stop_at
 from hybrid.connectors import TableConnectors
 from hybrid.errors import NotFoundError, UsageError
+from hybrid.flow.connectors.history import HistoryProgress
 from hybrid.ingest import reset
 from hybrid.ingest.reset import ResetPartition, ResetReport
-from hybrid.spec.connectors import Connector, KafkaInput
+from hybrid.spec.connectors import Connector, FileInput, KafkaInput
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import TopicPartition
 from tests.table.test_decode import table
@@ -97,6 +98,22 @@ def test_a_pause_of_before_is_of_the_only_topic_and_several_are_told_by_name(
         stream.reset("u", p0=(9, 9))
     with pytest.raises(NotFoundError):
         stream.reset("v", p0=(9, 9))
+
+
+def test_a_history_without_offsets_beside_one_with_them_does_not_tell_all(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Connector("live", KafkaInput("b", ("t", "u")), start_after=("h",))
+    loads = [Connector(name, FileInput(f"/{name}"), labels=("h",)) for name in ("one", "two")]
+    spec = replace(SPEC, connectors=(live, *loads), stream=replace(STREAM, topics=("t", "u")))
+    connectors = TableConnectors(stream.home, SimpleNamespace(spec=spec, layout=None))  # type: ignore[arg-type]
+    progress = {"one": HistoryProgress({}, rows=5, offsets={"t/0": 4}), "two": HistoryProgress({}, rows=0, offsets={})}
+    monkeypatch.setattr(connectors, "_view", lambda: SimpleNamespace(progress=progress.get))
+    assert connectors._tells_all(live), "one that has brought nothing holds no rows of any"
+    progress["two"] = replace(progress["two"], rows=1)
+    assert not connectors._tells_all(live)
+    progress["two"] = replace(progress["two"], offsets={"v/0": 4})
+    assert not connectors._tells_all(live)
 
 
 def test_a_stream_that_goes_on_is_not_held(stream: Stream) -> None:

@@ -6,7 +6,7 @@ would be missing (a gap), what is in both would stand twice (an overlap).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from hybrid.errors import SpecError, StreamError
@@ -34,22 +34,32 @@ def start_offsets(
     loaded: Mapping[str, int] | None,
     at_time: Mapping[TopicPartition, int] | None = None,
     is_whole: bool = True,
+    tells_all: bool = True,
 ) -> dict[TopicPartition, int]:
     """The offset to read first, by partition.
 
     `loaded` are the highest offsets in the history, by `topic/partition` (None: it tells none); `at_time` is where
-    messages of the start's timestamp begin; `is_whole` says that no more history comes before it.
+    messages of the start's timestamp begin; `is_whole` says that no more history comes before it, `tells_all` that
+    its rows are of these topics, each with its offset (see `tells_all_of`).
 
     SpecError when the start does not name every partition, StreamError when a topic no longer holds, or does not
     hold yet, what it names, or where it leaves a gap or an overlap.
     """
     before = _of_topics(held, loaded)
-    offsets = _wanted(connector, start, held, before, at_time)
+    offsets = _wanted(connector, start, held, before, at_time, tells_all=tells_all)
     for place, offset in sorted(offsets.items()):
         _check_held(connector, held, place, offset)
     if start.kind is StartKind.OFFSETS and before is not None:
         _check_seam(connector, offsets, before, is_whole)
     return offsets
+
+
+def tells_all_of(topics: Collection[str], offsets: Mapping[str, int] | None) -> bool:
+    """Whether rows of a history whose highest offsets these are, by `topic/partition`, are all known to be of `topics`.
+
+    They may be of any topic where no offset is told, and a topic may have had another name in the history.
+    """
+    return bool(offsets) and all(key.rpartition("/")[0] in topics for key in offsets or {})
 
 
 def _of_topics(held: Held, loaded: Mapping[str, int] | None) -> dict[TopicPartition, int] | None:
@@ -64,6 +74,8 @@ def _wanted(
     held: Held,
     loaded: Mapping[TopicPartition, int] | None,
     at_time: Mapping[TopicPartition, int] | None,
+    *,
+    tells_all: bool,
 ) -> dict[TopicPartition, int]:
     if start.kind is StartKind.EARLIEST:
         return dict(held.starts)
@@ -73,17 +85,24 @@ def _wanted(
         return {place: (at_time or {}).get(place, end) for place, end in held.ends.items()}
     if start.kind is StartKind.AFTER_HISTORY:
         if loaded is None:
-            raise SpecError(
-                f"Connector '{connector}' starts after the history, and the history that was loaded does not tell "
-                "topic, partition and offset of its rows. Nothing was read.",
-                hint='Give the offsets: "start_from": {"offsets": [...]}',
-            )
+            raise _untold(connector, "topic, partition and offset of its rows")
+        of_none = sorted(held.topics - {place.topic for place in loaded})
+        if of_none and not tells_all:  # rows of it may be among those that do not say where they are from
+            raise _untold(connector, f"for all of its rows that they are none of topic '{of_none[0]}'")
         # A partition, or a topic among others, that history has nothing of is read from its beginning.
         return {place: loaded[place] + 1 if place in loaded else first for place, first in held.starts.items()}
     given = {TopicPartition(*place): offset for place, offset in start.offsets.items()}
     for topic in sorted(held.topics | {place.topic for place in given}):
         _check_every(connector, topic, held, given)
     return given
+
+
+def _untold(connector: str, what: str) -> SpecError:
+    return SpecError(
+        f"Connector '{connector}' starts after the history, and the history that was loaded does not tell {what}. "
+        "Nothing was read.",
+        hint='Give the offsets: "start_from": {"offsets": [...]}',
+    )
 
 
 def _check_every(connector: str, topic: str, held: Held, given: Mapping[TopicPartition, int]) -> None:

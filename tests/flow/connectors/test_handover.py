@@ -3,7 +3,7 @@
 import pytest
 
 from hybrid.errors import SpecError, StreamError
-from hybrid.flow.connectors.handover import Held, start_offsets
+from hybrid.flow.connectors.handover import Held, start_offsets, tells_all_of
 from hybrid.flow.connectors.history import next_chunk
 from hybrid.flow.connectors.source import Piece, coordinates
 from hybrid.spec.connectors import KafkaStart, StartKind
@@ -47,6 +47,22 @@ def test_two_topics_with_equal_partitions_start_each_by_its_own():
     assert start_offsets("live", both(42, 7, 3), BOTH, loaded) == expected
     found = start_offsets("live", after, BOTH, {"u/0": 6})
     assert found == {**expected, **by_place("t", {0: 0})}, "what history has nothing of is read from its beginning"
+
+
+def test_rows_of_a_history_that_do_not_tell_their_topic_may_be_of_one_of_which_nothing_is_told():
+    after = KafkaStart(StartKind.AFTER_HISTORY)
+    with pytest.raises(SpecError, match="all of its rows that they are none of topic 't'"):
+        start_offsets("live", after, BOTH, {"u/0": 6}, tells_all=False)
+    told = start_offsets("live", after, BOTH, {"t/0": 41, "u/0": 6}, tells_all=False)
+    assert told == start_offsets("live", after, BOTH, {"t/0": 41, "u/0": 6}), "each has offsets of its own"
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [({"t/0": 1, "u/1": 2}, True), ({"t/0": 1}, True), (None, False), ({}, False), ({"t/0": 1, "old-u/1": 2}, False)],
+)
+def test_what_a_history_tells(offsets, expected):
+    assert tells_all_of(["t", "u"], offsets) is expected
 
 
 @pytest.mark.parametrize(
