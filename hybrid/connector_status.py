@@ -67,7 +67,8 @@ class Standing:
         if isinstance(one.transport, KafkaInput):
             records, errors = view.live_rows(), errors + view.realtime.realtime.rejected
             size = sum(file.bytes for file in view.realtime.files)
-            lag = self._lag() if ask_kafka and view.is_started(one) else None
+            lag, absent = self._lag() if ask_kafka and view.is_started(one) else (None, None)
+            detail = absent if detail is None and state == "RUNNING" else detail
         elif progress is not None:
             records, size = progress.rows, progress.bytes
         return ConnectorStatus(
@@ -122,19 +123,21 @@ class Standing:
             return None
         return found.detail
 
-    def _lag(self) -> int | None:
-        from hybrid.ingest.stream import require_topics
+    def _lag(self) -> tuple[int | None, str | None]:
+        """What Kafka holds beyond the commits, and which topics are not there yet."""
+        from hybrid.ingest.stream import absent_words, require_topics
         from hybrid.table.boundary import current_keys
 
         stream = self._spec.stream
         assert stream is not None
         state = self._table.half(Half.REALTIME).realtime
         try:
-            ends = require_topics(stream, state.known_ids(stream), KAFKA_TIMEOUT_MS).ends
+            view = require_topics(stream, state.known_ids(stream), KAFKA_TIMEOUT_MS)
         except HybridError:
-            return None
-        keys = current_keys(stream, ends, state.offsets)
-        return sum(max(0, end - state.offsets.get(keys[place], 0)) for place, end in ends.items())
+            return None, None
+        keys = current_keys(stream, view.ends, state.offsets)
+        lag = sum(max(0, end - state.offsets.get(keys[place], 0)) for place, end in view.ends.items())
+        return lag, absent_words(stream, view.topic_ids)
 
 
 def _named(names: list[str]) -> str:

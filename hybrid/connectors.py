@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.connector_status import KAFKA_TIMEOUT_MS, ConnectorStatus, Standing
 from hybrid.connector_view import ConnectorView, stop_at
-from hybrid.errors import ConflictError, HybridError, NotFoundError, UsageError
+from hybrid.errors import ConflictError, HybridError, NotFoundError, StreamError, UsageError
 from hybrid.spec.connectors import (
     Connector,
     Datagen,
@@ -282,7 +282,7 @@ class TableConnectors:
 
         stream, table = self._spec.stream, self._table
         assert stream is not None
-        view = require_topics(stream, stream.topics)  # of one that comes later nobody could say where it starts
+        view = require_topics(stream, needed=stream.topics)  # of one that comes later nobody could say where it starts
         starts = self._starts(one, view, self._loaded_offsets(one), tells_all=self._tells_all(one))
         start_stream(self._home.bench, self._spec, table.layout, view, starts)
         told = ", ".join(f"{place_text(stream.topics, place)}: {offset}" for place, offset in sorted(starts.items()))
@@ -346,8 +346,8 @@ class TableConnectors:
         return Standing(self._home, self._table, self._view())
 
     def _ends(self) -> Mapping[TopicPartition, int] | None:
-        """Where Kafka ends now, by partition; what is committed when it does not answer."""
-        from hybrid.ingest.stream import require_topics
+        """Where Kafka ends now, by partition; what is committed where a topic is gone or Kafka does not answer."""
+        from hybrid.ingest.stream import view_stream
 
         stream = self._spec.stream
         assert stream is not None
@@ -357,8 +357,8 @@ class TableConnectors:
         if not state.reads(stream):
             return None
         try:
-            return dict(require_topics(stream, state.known_ids(stream), KAFKA_TIMEOUT_MS).ends)
-        except HybridError:
+            return {**committed, **view_stream(stream, KAFKA_TIMEOUT_MS).ends}
+        except StreamError:
             return committed
 
     def _tell(self, one: ConnectorStatus) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.ingest.plan import check_partitions, start_offsets
-from hybrid.ingest.stream import StreamView, offsets_at, view_stream
+from hybrid.ingest.stream import StreamView, absent_words, offsets_at, view_stream, words_of
 from hybrid.lake.create import commit_state, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
@@ -26,7 +26,7 @@ from hybrid.lake.workbench import new_act_id
 from hybrid.progress import Progress
 from hybrid.spec.connectors import KafkaInput, StartKind, live_connector
 from hybrid.spec.offset_place import place_time_ms
-from hybrid.spec.table_config import CONFIGURED, Half, StreamConfig, TableSpec
+from hybrid.spec.table_config import CONFIGURED, Half, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey, place_of, place_text
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
 
@@ -86,21 +86,19 @@ def lay_halves(
 
 def start_words(spec: TableSpec, starts: Mapping[str, int]) -> str:
     """What a new table's sentence says of where its rows come from; `starts` as `lay_halves` gives them."""
+    topics = spec.stream.topics if spec.stream is not None else ()
+    there = {place_of(topics, partition).topic for partition in starts}
+    absent = absent_words(spec.stream, there) if spec.stream is not None else None
+    later = f"; {absent} and will be read from offset 0" if absent else ""
     if spec.connectors:
         names = ", ".join(one.name for one in spec.connectors)
-        return f"; its connectors ({names}) run by `hybrid serve` or `hybrid ingest {spec.name}`"
+        run = f"; its connectors ({names}) run by `hybrid serve` or `hybrid ingest {spec.name}`"
+        return run + (later if _starts_at_once(spec) else "")
     if spec.stream is None:
         return ""
-    topics, offsets = spec.stream.topics, ", ".join(f"{partition}: {offset}" for partition, offset in starts.items())
-    missing = set(topics) - {place_of(topics, partition).topic for partition in starts}
-    there = f"; it reads {_words(spec.stream, set(topics) - missing)} from offset (by partition) {offsets}"
-    verb = "are" if len(missing) > 1 else "is"
-    later = f"; {_words(spec.stream, missing)} {verb} not there yet and will be read from offset 0" if missing else ""
-    return f"{there if starts else ''}{later}"
-
-
-def _words(stream: StreamConfig, topics: Collection[str]) -> str:
-    return replace(stream, topics=tuple(topic for topic in stream.topics if topic in topics)).words if topics else ""
+    offsets = ", ".join(f"{partition}: {offset}" for partition, offset in starts.items())
+    read = f"; it reads {words_of(spec.stream, there)} from offset (by partition) {offsets}" if starts else ""
+    return f"{read}{later}"
 
 
 def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> None:

@@ -6,7 +6,8 @@
     |-- NotFoundError           a table, segment, replacement, file does not exist     exit 1
     |-- ConflictError           somebody else acts, or acted, on the same thing        exit 4
     |   `-- OvertakenError      the state an act was planned on is no longer newest    (retried, then exit 4)
-    |-- StreamError             Kafka: unreachable, topic missing, offsets expired     exit 1
+    |-- StreamError             Kafka: unreachable, offsets expired                    exit 1
+    |   `-- TopicError          ... answers, and a topic is gone or refused            exit 1
     |-- DataError               a row, file or batch cannot be read or converted       exit 1
     |-- AccessError             a server does not know who asks                        exit 1
     |   `-- RightError          ... or does, and it may not                            exit 1
@@ -87,6 +88,12 @@ class StreamError(HybridError):
 
     code = "stream"
     http_status = 502
+
+
+class TopicError(StreamError):
+    """Kafka answers, and does not give a topic: it was read and is gone, or Kafka refuses it."""
+
+    code = "topic"
 
 
 class DataError(HybridError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.stream import require_topics
+from hybrid.ingest.stream import absent_words, require_topics
 from hybrid.spec.table_config import Half
 from hybrid.table.effective import EffectiveBoundary
 
@@ -27,7 +27,8 @@ _NO_BOUND = 2**62
 class TableStatus:
     """One table at a glance. `behind` counts offsets in Kafka that are not committed yet (None: not known).
 
-    `state` is OK, or what stops the table (a sentence); rows are those stored in each half.
+    `state` is OK, or what stops the table, or which of its topics is not there yet (a sentence); rows are those stored
+    in each half.
     """
 
     table: str
@@ -44,7 +45,7 @@ class TableStatus:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing stops the table."""
+        """Whether nothing stops the table or a part of it."""
         return self.state == "OK"
 
 
@@ -74,7 +75,7 @@ def status_of(home: Hybrid, table: Table) -> TableStatus:
 
 
 def _lag(table: Table) -> tuple[int | None, str]:
-    """Offsets not ingested yet, and OK or what stops ingestion."""
+    """Offsets not ingested yet, and OK or what stops ingestion, or is not there to be read."""
     failure = _failure(table)
     if failure is not None:
         return None, failure
@@ -89,7 +90,9 @@ def _lag(table: Table) -> tuple[int | None, str]:
         plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
     except HybridError as error:
         return None, str(error)
-    return sum(piece.end - piece.start for piece in plan.ranges), "OK"
+    absent = absent_words(stream, view.topic_ids)
+    state_words = f"{absent[0].upper()}{absent[1:]}; the others are read." if absent else "OK"
+    return sum(piece.end - piece.start for piece in plan.ranges), state_words
 
 
 def _failure(table: Table) -> str | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hybrid.doctor.findings import Checkup, Severity
-from hybrid.errors import HybridError, NotFoundError, StreamError
+from hybrid.errors import HybridError, NotFoundError, StreamError, TopicError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.stream import StreamView, require_topics
+from hybrid.ingest.stream import StreamView, absent_words, require_topics
 from hybrid.spec.table_config import StreamConfig, TableSpec
 from hybrid.table.state import RealtimeState
 
@@ -32,18 +32,25 @@ class StreamChecks:
         try:
             view = self._view(spec.stream, state)
         except (StreamError, NotFoundError) as error:
-            self._found(Severity.WARNING, spec, error)
+            self._found(Severity.ERROR if isinstance(error, TopicError) else Severity.WARNING, spec, error)
             return
         try:
             plan_batch(spec.name, spec.stream, state, view, _NO_BOUND)
         except StreamError as error:
             self._found(Severity.ERROR, spec, error)
+        absent = absent_words(spec.stream, view.topic_ids)
+        if absent is not None:
+            hint = "Check its name, which cannot be changed. It is read when it comes: hybrid kafka topic create"
+            message = f"{absent[0].upper()}{absent[1:]}; the others are read."
+            self._checkup.found(Severity.WARNING, "stream", message, table=spec.name, hint=hint)
 
     def _view(self, stream: StreamConfig, state: RealtimeState) -> StreamView:
         if stream.brokers in self._silent:
             raise self._silent[stream.brokers]
         try:
             return require_topics(stream, state.known_ids(stream), _TIMEOUT_MS)
+        except TopicError:  # the brokers answer
+            raise
         except StreamError as error:
             self._silent[stream.brokers] = error
             raise

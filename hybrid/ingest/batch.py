@@ -58,7 +58,7 @@ def run_batch(
     The whole batch is done under the half's lock: what is read depends on the offsets, and nothing but ingestion
     writes here. `stop_at` says beyond which offsets, by partition, nothing is read; None: it may all be.
 
-    StreamError when the stream is not as it was, NotFoundError when a topic is missing (see `require_topics`).
+    StreamError when the stream is not as it was, NotFoundError when no topic is there yet (see `require_topics`).
     """
     stream, path = stream_of(spec), layout.half(Half.REALTIME)
     # Fails early, before a JVM is started. The half is read before Kafka, so that no position is beyond the ends.

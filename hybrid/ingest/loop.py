@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid.errors import NotFoundError
+from hybrid.errors import NotFoundError, StreamError
 from hybrid.ingest.batch import BatchReport, run_batch, stream_of
+from hybrid.ingest.stream import absent_words, view_stream
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.table_config import TableSpec
+from hybrid.spec.table_config import Half, TableSpec
 
 _POLL_S = 1.0
 
@@ -75,8 +77,21 @@ def _ingest(
             sealed, filtered = sealed + report.sealed, filtered + report.filtered
             bench.progress.step(f"ingesting '{spec.name}' (rows)", rows, rows + report.behind)
         if finished(report):
-            sentence = _sentence(spec, rows, rejected, batches, sealed, filtered)
+            absent = _absent(spec, layout)
+            sentence = _sentence(spec, rows, rejected, batches, sealed, filtered) + (f" {absent}." if absent else "")
             return IngestReport(rows, rejected, batches, sentence, filtered)
+
+
+def _absent(spec: TableSpec, layout: TableLayout) -> str | None:
+    """Which of several topics are not there yet, in words; Kafka is asked only where one was never read."""
+    stream, state = stream_of(spec), open_half(layout.half(Half.REALTIME)).realtime
+    if len(stream.topics) == 1 or not state.reads(stream) or len(state.known_ids(stream)) == len(stream.topics):
+        return None
+    try:
+        absent = absent_words(stream, view_stream(stream).topic_ids)
+    except StreamError:  # what was ingested is told all the same
+        return None
+    return f"{absent[0].upper()}{absent[1:]}" if absent else None
 
 
 def _sentence(spec: TableSpec, rows: int, rejected: int, batches: int, sealed: int = 0, filtered: int = 0) -> str:

@@ -107,7 +107,7 @@ def resolve_reset(spec: TableSpec, layout: TableLayout, topic: str, place: Kafka
     """
     stream = stream_of(spec)
     state = _started(spec, stream, open_half(layout.half(Half.REALTIME)).realtime)
-    view = require_topics(stream, [topic])
+    view = require_topics(stream, needed=[topic])
     return _report(spec, state, view, topic, _offsets(stream, view, topic, place), dry_run=True)
 
 
@@ -128,7 +128,7 @@ def reset_stream(
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)
         state = _started(spec, stream, snapshot.realtime)
-        report = plan_accepted(spec, state, require_topics(stream, [accepted.topic]), accepted)
+        report = plan_accepted(spec, state, require_topics(stream, needed=[accepted.topic]), accepted)
         if not report.partitions:
             return report
         holding(report)  # first, for a pause must never let rows through: held lower than need be they come later

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hybrid.errors import NotFoundError, StreamError
+from hybrid.errors import NotFoundError, StreamError, TopicError
 from hybrid.jvm.topics import existing_topics, require_listener
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import TopicPartition, read_places
@@ -35,7 +35,8 @@ class StreamView:
 def view_stream(stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS) -> StreamView:
     """The topics of a stream as the cluster shows them now, those that there are.
 
-    Raises StreamError when the cluster does not answer within `timeout_ms`. The ends are last stable offsets: what an
+    Raises StreamError when the cluster does not answer within `timeout_ms`, TopicError for a topic that it refuses.
+    The ends are last stable offsets: what an
     open transaction holds back is not in them.
     """
     import kafka
@@ -98,13 +99,23 @@ def offsets_at(stream: StreamConfig, places: Iterable[TopicPartition], time_ms: 
     return {TopicPartition(*part): one.offset for part, one in found.items() if one is not None}
 
 
-def require_topics(stream: StreamConfig, needed: Iterable[str] = (), timeout_ms: int = _TIMEOUT_MS) -> StreamView:
+def require_topics(
+    stream: StreamConfig, known: Collection[str] = (), timeout_ms: int = _TIMEOUT_MS, *, needed: Collection[str] = ()
+) -> StreamView:
     """The topics of a table's stream, those that there are.
 
-    NotFoundError when none is there (yet), or one of `needed` is not; else as `view_stream`. A topic that was read
-    is needed: what is gone may come again as another one, and a person has to see it.
+    TopicError when one of those that were read (`known`) is gone: it may come again as another one, which is never
+    read on by itself, so that there is nothing to wait for and a person has to see it. NotFoundError when none is there
+    (yet), or one of `needed` is not; else as `view_stream`.
     """
     view = view_stream(stream, timeout_ms)
+    gone = [topic for topic in stream.topics if topic in known and topic not in view.topic_ids]
+    if gone and not needed:
+        raise TopicError(
+            f"{_capital(words_of(stream, gone))} of {stream.brokers} {_verb(gone, 'was', 'were')} read before and "
+            f"{_verb(gone, 'does', 'do')} not exist any more. Ingestion stopped; nothing was skipped.",
+            hint=f"hybrid kafka topic create {gone[0]}, then decide where it goes on: hybrid connector reset",
+        )
     missing = [topic for topic in needed if topic not in view.topic_ids]
     if missing or not view.topic_ids:
         raise missing_topics(stream, missing or stream.topics)
@@ -113,11 +124,29 @@ def require_topics(stream: StreamConfig, needed: Iterable[str] = (), timeout_ms:
 
 def missing_topics(stream: StreamConfig, topics: Sequence[str]) -> NotFoundError:
     """The error for topics that are not there (yet)."""
-    words = replace(stream, topics=tuple(topics)).words
     return NotFoundError(
-        f"{words[0].upper()}{words[1:]} {'does' if len(topics) == 1 else 'do'} not exist at {stream.brokers}.",
+        f"{_capital(words_of(stream, topics))} {_verb(topics, 'does', 'do')} not exist at {stream.brokers}.",
         hint=f"hybrid kafka topic create {topics[0]}",
     )
+
+
+def absent_words(stream: StreamConfig, there: Collection[str]) -> str | None:
+    """The topics of a stream that are not among those that are `there`, in words; None when all are."""
+    absent = [topic for topic in stream.topics if topic not in there]
+    return f"{words_of(stream, absent)} {_verb(absent, 'is', 'are')} not there yet" if absent else None
+
+
+def words_of(stream: StreamConfig, topics: Collection[str]) -> str:
+    """Some topics of a stream in a sentence, in their order."""
+    return replace(stream, topics=tuple(topic for topic in stream.topics if topic in topics)).words
+
+
+def _verb(topics: Collection[str], one: str, several: str) -> str:
+    return one if len(topics) == 1 else several
+
+
+def _capital(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def unreachable(brokers: str, error: Exception) -> StreamError:

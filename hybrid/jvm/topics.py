@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hybrid.errors import ConflictError, StreamError
+from hybrid.errors import ConflictError, StreamError, TopicError
 from hybrid.progress import Progress, Silent
 
 if TYPE_CHECKING:
@@ -73,8 +73,21 @@ def describe_topic(brokers: str, name: str) -> Topic | None:
 
 
 def existing_topics(admin: KafkaAdminClient, names: Iterable[str]) -> list[Topic]:
-    """Those of some topics that exist, asked by a client of the caller's, whose errors pass."""
+    """Those of some topics that exist, asked by a client of the caller's, whose errors pass.
+
+    TopicError for one that Kafka refuses: whether it is there nobody knows, so it does not count as one that is not.
+    """
+    from kafka import errors
+
     described = admin.describe_topics(list(names))
+    absent = (errors.UnknownTopicOrPartitionError.errno, errors.LeaderNotAvailableError.errno)  # the latter: it comes
+    for one in described:
+        code = one.get("error_code", 0)
+        if code and code not in absent:
+            raise TopicError(
+                f"Kafka refuses topic '{one['name']}': {errors.for_code(code).message} (error {code}).",
+                hint="Check its name, and what the user that the stream's config names may do.",
+            )
     return [_topic(one) for one in described if one.get("error_code", 0) == 0 and one.get("partitions")]
 
 

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from hybrid.errors import TopicError
 from hybrid.jvm.topics import existing_topics
 from hybrid.spec.kafka_security import KafkaSecurity
 from hybrid.spec.table_config import StreamConfig, TableSpec
@@ -87,6 +88,8 @@ class KafkaTail:
 
         try:
             return self._read(stream, state, address)
+        except TopicError as error:
+            return Tail(warnings=(f"{error} Answered from committed rows only.",))
         except (KafkaError, OSError):
             return Tail(warnings=(_unreachable(address),))
 
@@ -99,6 +102,7 @@ class KafkaTail:
         ends = {place: end for place, end in ends.items() if place.topic not in others}
         keys = current_keys(stream, ends, state.offsets)
         wanted = {keys[place]: (state.offsets.get(keys[place], 0), end) for place, end in ends.items()}
+        warnings += [_refilled(key, start, end) for key, (start, end) in wanted.items() if start > end]
         reader = _Reader(wanted, self._rows_max, time.monotonic() + self._read_s_max, with_headers=stream.metadata)
         found = reader.read(brokers, stream.security)
         return replace(found, warnings=[*warnings, *found.warnings])
@@ -137,30 +141,26 @@ class _Reader:
         self._positions = {key: start for key, (start, _) in wanted.items()}
         self._rows_max, self._deadline = rows_max, deadline
         self._messages: list[TailMessage] = []
+        self._warnings: list[str] = []
 
     def read(self, brokers: str, security: KafkaSecurity) -> Tail:
         """All there is; nobody is asked when there is nothing."""
-        from kafka.errors import OffsetOutOfRangeError
-
-        warnings: list[str] = []
         if self._ends:
-            try:
-                with ExitStack() as stack:
-                    consumer = _consumer(brokers, security)
-                    stack.callback(consumer.close, autocommit=False)
-                    self._drain(consumer)
-            except OffsetOutOfRangeError:
-                warnings.append("Kafka no longer holds all offsets beyond the last commit: some rows are not shown.")
+            with ExitStack() as stack:
+                consumer = _consumer(brokers, security)
+                stack.callback(consumer.close, autocommit=False)
+                self._drain(consumer)
         left = sum(end - self._positions[key] for key, end in self._ends.items())
-        if left > 0 and not warnings:
-            warnings.append(
+        if left > 0:
+            self._warnings.append(
                 f"The tail is too long for one query: {len(self._messages)} rows of it were read, "
                 f"up to {left} are left out. Run `hybrid ingest` to commit them."
             )
-        return Tail(self._messages, self._positions, warnings)
+        return Tail(self._messages, self._positions, self._warnings)
 
     def _drain(self, consumer: KafkaConsumer) -> None:
         import kafka
+        from kafka.errors import OffsetOutOfRangeError
 
         parts = {kafka.TopicPartition(*key.place): key for key in self._ends}
         consumer.assign(list(parts))
@@ -168,13 +168,28 @@ class _Reader:
             consumer.seek(part, self._positions[key])
         waiting = dict(parts)
         while waiting and len(self._messages) < self._rows_max and time.monotonic() < self._deadline:
-            for part, records in consumer.poll(timeout_ms=100, max_records=_POLL_RECORDS).items():
+            try:
+                polled = consumer.poll(timeout_ms=100, max_records=_POLL_RECORDS)
+            except OffsetOutOfRangeError as error:  # with nothing else in hand: what came of others was given before
+                for part in error.args[0]:
+                    consumer.pause(part)
+                    self._leave(waiting.pop(part))  # one that was read to its end is paused, and not asked for
+                continue
+            for part, records in polled.items():
                 self._take(parts[part], records)
             for part, key in list(waiting.items()):
                 self._positions[key] = min(consumer.position(part), self._ends[key])
                 if self._positions[key] == self._ends[key]:
                     consumer.pause(part)
                     del waiting[part]
+
+    def _leave(self, key: PartitionKey) -> None:
+        """Goes on with the others: Kafka is not asked where each begins, for it says so of one that has expired."""
+        del self._ends[key]
+        self._warnings.append(
+            f"Kafka no longer holds offset {self._positions[key]} of partition {key.partition} of topic '{key.topic}', "
+            "which comes after the last commit: what it has of this partition is not shown."
+        )
 
     def _take(self, key: PartitionKey, records: Sequence[Any]) -> None:
         end = self._ends[key]
@@ -218,6 +233,13 @@ def _recreated(topic: str, known: str, now: str, of_it: str) -> str:
     return (
         f"Topic '{topic}' was recreated (topic id {known} was read, now it is {now}): "
         f"answered from committed rows{of_it} only."
+    )
+
+
+def _refilled(key: PartitionKey, start: int, end: int) -> str:
+    return (
+        f"Partition {key.partition} of topic '{key.topic}' was read up to offset {start} and ends at {end}: "
+        "answered from committed rows of it only."
     )
 
 

@@ -4,7 +4,7 @@ Its states, as the catalog shows them:
   INGESTING   batches are committed as rows arrive
   PAUSED      a user paused it; nothing is read until it is resumed
   WAITING     the topic is not there yet, or the stream's connector waits for others
-  STOPPED     Kafka does not answer, or the topic is not as it was: the reason stands beside it, and it looks again
+  STOPPED     Kafka does not answer, or a topic is gone or another one: the reason stands beside it, and it looks again
 """
 
 from __future__ import annotations

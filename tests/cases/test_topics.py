@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
-from hybrid.errors import NotFoundError, StreamError
+from hybrid.errors import StreamError, TopicError
 from hybrid.ingest.again import held_rows
 from hybrid.ingest.reset import reset_stream, resolve_reset
 from hybrid.jvm.topics import Record, create_topic, describe_topic, produce
@@ -193,7 +193,7 @@ def polled(stream: KafkaStream, count: int) -> set[tuple[str, int]]:
 
 
 def missed(table: Topics, topic: str) -> None:
-    with pytest.raises(NotFoundError, match=f"Topic '{topic}' does not exist"):
+    with pytest.raises(TopicError, match=f"Topic '{topic}' of .* was read before and does not exist any more"):
         table.ingest()
     warning = f"Topic '{topic}' does not exist any more: answered from committed rows of it only."
     found = run("select id from t", _Source(table))

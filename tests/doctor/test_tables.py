@@ -266,7 +266,7 @@ def test_a_jvm_that_outlived_its_process(orders: Patient) -> None:
 @pytest.mark.parametrize(
     ("view", "severity", "says"),
     [
-        (StreamView({}, {}, {}), Severity.WARNING, "Topic 'orders' does not exist"),
+        (StreamView({}, {}, {}), Severity.ERROR, "was read before and does not exist any more"),
         (seen("orders", "id-2", {0: 0}, {0: 10}), Severity.ERROR, "was recreated"),
         (seen("orders", "id-1", {0: 5}, {0: 10}), Severity.ERROR, "3 offsets are gone"),
         (seen("orders", "id-1", {0: 0}, {0: 1}), Severity.ERROR, "truncated or refilled"),

@@ -7,13 +7,16 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from hybrid.errors import ConflictError, NotFoundError, StreamError
+from hybrid.creation import start_words
+from hybrid.errors import ConflictError, NotFoundError, StreamError, TopicError
 from hybrid.ingest import stream as ingest_stream
 from hybrid.ingest.pieces import pieces_from_json, pieces_of, pieces_to_json
 from hybrid.ingest.plan import plan_batch, start_offsets
 from hybrid.ingest.read import _convert_batch, assigners_for
 from hybrid.ingest.reset import ResetReport, _after, _offsets, _report, plan_accepted
-from hybrid.ingest.stream import StreamView, require_topics
+from hybrid.ingest.stream import StreamView, absent_words, require_topics
+from hybrid.jvm.topics import existing_topics
+from hybrid.spec.connectors import Connector, KafkaInput, KafkaStart, StartKind
 from hybrid.spec.offset_place import parse_place
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table import columns
@@ -95,11 +98,51 @@ def test_a_topic_that_was_read_and_is_gone_is_missed(monkeypatch):
     shown = [view(b=None)]
     monkeypatch.setattr(ingest_stream, "view_stream", lambda *_: shown[0])
     assert require_topics(STREAM, {"a": "id-a"}).topic_ids == {"a": "id-a"}
-    with pytest.raises(NotFoundError, match=r"^Topic 'b' does not exist at localhost:9092"):
+    with pytest.raises(TopicError, match=r"^Topic 'b' of localhost:9092 was read before and does not exist any more"):
         require_topics(STREAM, state().known_ids(STREAM))
+    with pytest.raises(NotFoundError, match=r"^Topic 'b' does not exist at localhost:9092"):
+        require_topics(STREAM, needed=["b"])
     shown[0] = StreamView({}, {}, {})
     with pytest.raises(NotFoundError, match=r"^Topics 'a' and 'b' do not exist at localhost:9092"):
         require_topics(STREAM)
+    with pytest.raises(TopicError, match=r"^Topic 'a' of localhost:9092 was read before"):
+        require_topics(replace(STREAM, topics=("a",)), {"a": "id-a"})
+
+
+class Admin:
+    """A cluster that answers for each topic with an error code."""
+
+    def __init__(self, **codes):
+        self.codes = codes
+
+    def describe_topics(self, names):
+        partitions = {0: [{"partition_index": 0}]}
+        return [
+            {"name": name, "topic_id": name, "error_code": code, "partitions": partitions.get(code, [])}
+            for name, code in self.codes.items()
+        ]
+
+
+def test_only_a_topic_that_kafka_does_not_know_is_not_there():
+    assert [one.name for one in existing_topics(Admin(a=0, b=3, c=5), "abc")] == ["a"]
+    for code, word in ((29, "TOPIC_AUTHORIZATION_FAILED"), (17, "INVALID_TOPIC")):
+        with pytest.raises(TopicError, match=rf"^Kafka refuses topic 'b': {word} \(error {code}\)") as caught:
+            existing_topics(Admin(a=0, b=code), "ab")
+        assert caught.value.hint
+
+
+def test_topics_that_are_not_there_yet_in_words():
+    assert absent_words(STREAM, ["b", "a"]) is None
+    assert absent_words(STREAM, ["a"]) == "topic 'b' is not there yet"
+    assert absent_words(STREAM, ()) == "topics 'a' and 'b' are not there yet"
+
+
+def test_a_connector_that_starts_at_once_says_which_topic_comes_later():
+    for kind, later in ((StartKind.LATEST, True), (StartKind.EARLIEST, False)):
+        live = Connector("live", KafkaInput("b", STREAM.topics, start=KafkaStart(kind)))
+        spec = replace(SPEC, stream=replace(STREAM, connector="live"), connectors=(live,))
+        found = start_words(spec, {"a/0": 3})
+        assert found.endswith("; topic 'b' is not there yet and will be read from offset 0") is later
 
 
 def test_a_pause_holds_each_topic_where_it_was():

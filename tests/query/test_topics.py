@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from hybrid.doctor.halves import _uncommitted
+from hybrid.jvm.topics import create_topic
 from hybrid.lake.log import open_half
 from hybrid.query.cache.cache import Cache
 from hybrid.query.prune import COVERED, choose_realtime
@@ -92,6 +94,40 @@ def test_a_file_is_pruned_by_the_frontier_of_its_own_topic(halves: Halves) -> No
     assert ({one.segment for one in found.read}, found.pruned) == ({IN_A}, {COVERED: 1})
     unnamed = [replace(one, segment="x") for one in snapshot.files]
     assert len(choose_realtime(SPEC, unnamed, frontier, list(snapshot.realtime.offsets), ()).read) == 2
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("offset", [0, 9], ids=["expired", "refilled"])
+def test_one_topic_that_lacks_offsets_does_not_take_the_tail_of_the_other(
+    tmp_path: Path, ask: Ask, broker: str, topic: str, offset: int
+) -> None:
+    from kafka import KafkaAdminClient, TopicPartition
+
+    other = f"{topic}-other"
+    create_topic(broker, other)
+    table = Halves.create(tmp_path, replace(SPEC, stream=StreamConfig((other, topic), "127.0.0.1:1")))
+    table.brokers = broker
+    produce(broker, other, value(1), value(2), value(3))
+    produce(broker, topic, value(11), value(12))
+    with closing(KafkaAdminClient(bootstrap_servers=broker)) as admin:
+        admin.delete_records({TopicPartition(other, 0): 2})
+    table.commit_realtime([], offsets={PartitionKey("kafka", other, 0, 0): offset})
+    found = ask(table, SHOW, KafkaTail())
+    assert ids(found) == [11, 12]
+    [warning] = found.warnings
+    assert f"artition 0 of topic '{other}'" in warning
+    words = "no longer holds offset 0 of" if offset == 0 else "was read up to offset 9 and ends at 3"
+    assert words in warning
+
+
+@pytest.mark.kafka
+def test_a_topic_that_kafka_refuses_is_a_warning(tmp_path: Path, ask: Ask, broker: str, topic: str) -> None:
+    table = Halves.create(tmp_path, replace(SPEC, stream=StreamConfig((topic, "no/name"), "127.0.0.1:1")))
+    table.brokers = broker
+    produce(broker, topic, value(1))
+    found = ask(table, SHOW, KafkaTail())
+    [warning] = found.warnings
+    assert ids(found) == [] and warning.startswith("Kafka refuses topic 'no/name': INVALID_TOPIC (error 17). Answered")
 
 
 @pytest.mark.kafka

@@ -18,7 +18,7 @@ PATH = "/tables/orders/connectors/kafka/reset"
 def ends(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     """Where Kafka ends, by partition; 4 offsets of it were read."""
     found = {0: 9}
-    monkeypatch.setattr(reset, "require_topics", lambda *_: seen("orders", "id-1", {0: 0}, dict(found)))
+    monkeypatch.setattr(reset, "require_topics", lambda *_, **__: seen("orders", "id-1", {0: 0}, dict(found)))
     return found
 
 
