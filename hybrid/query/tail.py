@@ -184,7 +184,7 @@ class _Reader:
                     del waiting[part]
 
     def _leave(self, key: PartitionKey) -> None:
-        """Goes on with the others: Kafka is not asked where each begins, for it says so of one that has expired."""
+        """Goes on with the others. A fetch says which has expired, so that no query has to ask where each begins."""
         del self._ends[key]
         self._warnings.append(
             f"Kafka no longer holds offset {self._positions[key]} of partition {key.partition} of topic '{key.topic}', "
