@@ -36,8 +36,7 @@ def view_stream(stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS) -> StreamVi
     """The topics of a stream as the cluster shows them now, those that there are.
 
     Raises StreamError when the cluster does not answer within `timeout_ms`, TopicError for a topic that it refuses.
-    The ends are last stable offsets: what an
-    open transaction holds back is not in them.
+    The ends are last stable offsets: what an open transaction holds back is not in them.
     """
     import kafka
     from kafka.errors import KafkaError
