@@ -124,6 +124,21 @@ def test_deletes_are_counted_only_where_the_connector_says_so(tmp_path: Path) ->
         source.check(netted, "lake")
 
 
+def test_a_merge_that_only_inserts_needs_no_way_to_delete(tmp_path: Path) -> None:
+    """Its change data says nothing else than its files."""
+    config = DeltaInput(uri=str(tmp_path / "lake"), mode=DeltaMode.SNAPSHOT_AND_FOLLOW)
+    fed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(config.uri, pa.table({"order_id": [1, 2]}), configuration=fed)
+    pinned = open_delta(config, None).pinned
+    more = pa.table({"order_id": [2, 3]})
+    merge = DeltaTable(config.uri).merge(more, "s.order_id = t.order_id", source_alias="s", target_alias="t")
+    merge.when_not_matched_insert_all().execute()
+    assert '"cdc"' in (tmp_path / "lake" / "_delta_log" / f"{1:020d}.json").read_text()
+    source = open_delta_after(config, pinned, False)
+    assert source is not None and [piece.rows for piece in source.pieces] == [1]
+    source.check(orders_spec(time_column=None), "lake")
+
+
 def test_another_filter_where_rows_are_counted(tmp_path: Path) -> None:
     config = DeltaInput(uri=str(tmp_path / "lake"), mode=DeltaMode.SNAPSHOT_AND_FOLLOW, change_feed=ChangeFeed.AUTO)
     write_deltalake(config.uri, pa.table({"order_id": [1, 2]}))
