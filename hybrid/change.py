@@ -16,6 +16,7 @@ from hybrid.creation import creation_lock, lay_halves, settle_boundary_mode
 from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
+from hybrid.spec.connectors import Connector, FileInput
 from hybrid.spec.evolution import column_change, with_kept_defaults
 from hybrid.spec.kafka_security import is_secret, without_secrets
 from hybrid.spec.table_config import Half, Partial, TableSpec, UpsertConfig
@@ -138,13 +139,18 @@ def _stored_under(spec: TableSpec) -> UpsertConfig | None:
 
 def _keeps_connectors(before: TableSpec, after: TableSpec) -> bool:
     """What a connector has brought is known by its name, and its messages by their form. New ones may come."""
-    names = {one.name: type(one.transport) for one in after.connectors}
-    kept = all(names.get(one.name) is type(one.transport) for one in before.connectors)
+    names = {one.name: _kind(one) for one in after.connectors}
+    kept = all(names.get(one.name) == _kind(one) for one in before.connectors)
     old, new = before.stream, after.stream
     # Deletes that a source's history has brought stay; and no row was merged with others before the first came.
     said = [not spec.primary_key and any(one.says_deletes for one in spec.connectors) for spec in (before, after)]
     same = old is None or new is None or (old.connector, old.message) == (new.connector, new.message)
     return kept and same and said[0] == said[1]
+
+
+def _kind(one: Connector) -> tuple[type[object], bool]:
+    """What a connector is, as its progress tells it: that of files that are followed is another one."""
+    return type(one.transport), isinstance(one.transport, FileInput) and one.transport.follow
 
 
 def _check_boundary_mode(home: Hybrid, before: TableSpec, after: TableSpec) -> None:

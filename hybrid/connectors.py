@@ -395,12 +395,14 @@ class _Opener:
         from hybrid.flow.connectors.delta_source import open_delta_after
         from hybrid.flow.connectors.file_source import open_files_after
 
-        transport = self._one.transport
+        transport, spec = self._one.transport, self._connectors.spec
         if isinstance(transport, FileInput):
-            return open_files_after(transport, self._one.format, self._connectors.spec, pinned, self.rows_max)
+            return open_files_after(transport, self._one.format, spec, pinned, self.rows_max)
         if isinstance(transport, Datagen):
-            return open_datagen_after(transport, self._connectors.spec, pinned, self._now_ms)
-        return open_delta_after(transport, pinned) if isinstance(transport, DeltaInput) else None
+            return open_datagen_after(transport, spec, pinned, self._now_ms)
+        if isinstance(transport, DeltaInput):
+            return open_delta_after(transport, pinned, self._one.says_deletes and not spec.primary_key)
+        return None
 
     def _open(self, pinned: Mapping[str, Any] | None) -> Source:
         from hybrid.flow.connectors.datagen_source import open_datagen

@@ -2,13 +2,19 @@
 
 What was read of a file is known by its digest: a file that is shorter by now, or begins otherwise, is an error. A line
 counts once its end is there, so that none is read in two parts.
+
+A file that is renamed is known by its inode, and one that was compressed by what it unpacks to. A name tells nothing:
+rotation gives it to another file. So one case is ambiguous: a new file that got the inode of one that is gone, and
+begins with all that was read of that, is taken for it, under another name.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os import stat_result
 from pathlib import Path
@@ -16,7 +22,7 @@ from typing import IO
 
 from hybrid.errors import DataError
 from hybrid.files.inputs import SLICE_BYTES
-from hybrid.files.records import Shape, Slice
+from hybrid.files.records import Shape, Slice, is_gzip
 
 _EMPTY = hashlib.sha256().hexdigest()
 _BLOCK = 1024 * 1024
@@ -104,16 +110,87 @@ def check_begins(path: Path, now: stat_result, known: ReadUpTo) -> None:
 
 
 def by_new_names(paths: Iterable[Path], known: Mapping[str, ReadUpTo]) -> dict[str, ReadUpTo]:
-    """What is known of files by the names that they have now: one that was renamed is read on under its new name."""
+    """What is known of files by the names that they have now: one that was renamed is read on under its new name.
+
+    So is one that lies in the place of an equal copy: it is known by its own inode from now on. DataError for a
+    compressed file that has lines more than were read before it was compressed.
+    """
     now = {str(path): _stat(path) for path in paths}
     left = {one.inode: name for name, one in known.items() if name not in now or now[name].st_ino != one.inode}
     moved: dict[str, str] = {}
     for name, of_now in now.items():
         before = left.get(of_now.st_ino)
-        if before is not None and of_now.st_size >= known[before].bytes and _begins(Path(name), of_now, known[before]):
+        if before is None or (name in known and known[name].inode == of_now.st_ino):
+            continue
+        if _is_grown_of(Path(name), of_now, known[before]):
             moved[name] = before
-    stay = {name: one for name, one in known.items() if name not in moved.values()}
-    return {**stay, **{name: known[before] for name, before in moved.items()}}
+    found = {name: one for name, one in known.items() if name not in moved.values()}
+    found.update({name: known[before] for name, before in moved.items()})
+    displaced: dict[str, ReadUpTo] = {}
+    for name, one in known.items():
+        if name not in now or found.get(name) is not one or is_as_known(now[name], one):
+            continue
+        if _is_grown_of(Path(name), now[name], one):
+            found[name] = replace(one, inode=now[name].st_ino)
+        else:  # the inode does not count: what is removed leaves it to what comes next
+            displaced[name] = one
+    new = [name for name in now if name not in found]
+    for name in new:
+        # Nobody could go on with what is displaced, so nothing is lost by taking an equal file for it. Of one that is
+        # merely gone that would not hold: an equal file that comes later is another one.
+        before = next((old for old, one in displaced.items() if _is_grown_of(Path(name), now[name], one)), None)
+        if before is not None:
+            found[name] = displaced.pop(before)
+            del found[before]
+    gone = {name: one for name, one in found.items() if name not in now or name in displaced}
+    for name in new:
+        if name in found:
+            continue
+        plain = name.removesuffix(".gz")  # gzip takes it away when the compressed one is there
+        before = _packed(Path(name), gone | ({plain: found[plain]} if plain in found else {}))
+        if before is not None:
+            found[name] = _whole(Path(name), now[name])
+            if gone.pop(before, None) is not None:
+                del found[before]
+    return found
+
+
+def _is_grown_of(path: Path, now: stat_result, known: ReadUpTo) -> bool:
+    return now.st_size >= known.bytes and _begins(path, now, known)
+
+
+def _packed(path: Path, read: Mapping[str, ReadUpTo]) -> str | None:
+    """The name of the file, among some that were read, that is compressed in `path`; None when it is none of them.
+
+    DataError when it has more than was read.
+    """
+    try:
+        if not read or not is_gzip(path):
+            return None
+        digest, at, found = hashlib.sha256(), 0, None
+        with gzip.open(path) as file:
+            for name, one in sorted(read.items(), key=lambda item: item[1].bytes):
+                while at < one.bytes and (block := file.read(min(_BLOCK, one.bytes - at))):
+                    digest.update(block)
+                    at += len(block)
+                if at == one.bytes and digest.hexdigest() == one.sha256:
+                    found = name  # the longest counts
+            if found is None or (at == read[found].bytes and not file.read(1)):
+                return found
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return None  # as a file of its own it is looked at, and named
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    raise DataError(
+        f"{path} is {found} compressed, with more than the {read[found].bytes} bytes that were read of it. "
+        f"{_NOTHING_MORE}",
+        hint=f"Unpack it in its place, as {found} if no other file has that name, and compress it when all is read.",
+    )
+
+
+def _whole(path: Path, now: stat_result) -> ReadUpTo:
+    digest = _hashed(path, now.st_size, now.st_ino, now.st_size, now.st_mtime_ns)
+    return ReadUpTo(now.st_size, 0, digest.hexdigest(), now.st_mtime_ns, now.st_ino)
 
 
 def _begins(path: Path, now: stat_result, known: ReadUpTo) -> bool:

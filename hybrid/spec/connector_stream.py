@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hybrid.spec import csvformat as csv
 from hybrid.spec.avromessages import REGISTRY_BYTES, AvroMessages
-from hybrid.spec.connectors import AvroFormat, Connector, CsvFormat, Datagen, JsonFormat, KafkaInput
+from hybrid.spec.connectors import AvroFormat, Connector, CsvFormat, Datagen, DeltaInput, JsonFormat, KafkaInput
 from hybrid.spec.csvcells import Dialect
 from hybrid.spec.document import Section
 from hybrid.spec.schema import Schema
@@ -29,6 +29,7 @@ def stream_of(
     for position, one in enumerate(connectors):
         place = f"connectors[{position}]"
         _check_built(top, place, one, halves)
+        _check_counted(top, f"{place}.transport.config", one, schema)
         if isinstance(one.transport, KafkaInput):
             if found is not None:
                 top.fail(
@@ -74,3 +75,16 @@ def _check_built(top: Section, place: str, one: Connector, halves: Collection[Ha
     if isinstance(transport, Datagen) and any(plan.limit is None and plan.rate is None for plan in transport.plans):
         message = "neither limit nor rate is given: it would fill the disk. Give each plan one of them."
         top.fail(f"{place}.transport.config.plan", message)
+
+
+def _check_counted(top: Section, place: str, one: Connector, schema: Schema) -> None:
+    """Where rows that go are counted, one that was never loaded would take an equal one away that comes later."""
+    delta = one.transport
+    if not isinstance(delta, DeltaInput) or not one.says_deletes or schema.primary_key:
+        return
+    rule = "beside change_feed on a table without a PRIMARY KEY: a row that goes takes an equal one away, and"
+    if not delta.reads_snapshot:
+        message = f"'{delta.mode}' cannot stand {rule} what it has not loaded may go. Use snapshot_and_follow."
+        top.fail(f"{place}.mode", message)
+    if delta.snapshot_filter is not None:
+        top.fail(f"{place}.snapshot_filter", f"cannot stand {rule} what it leaves out may go. Write filter.")

@@ -271,12 +271,17 @@ class Decoder:
 
     def _update(self, record: Mapping[str, object], now_ms: int | None) -> Outcome:
         """A row of the columns that an update names, on a table that folds it into what its key has."""
+        if self._updates.refusal is not None:
+            return Rejected(self._updates.refusal)
         record = self.named(record)
         shaped = self.shape(record, now_ms)
         if isinstance(shaped, (Rejected, Filtered)):
             return shaped
-        problem = self._updates.problem(record, shaped)
-        return self.store(shaped, self._updates.fields) if problem is None else Rejected(problem)
+        found = self.store(shaped, self._updates.fields)
+        if isinstance(found, Rejected):
+            return found
+        problem = self._updates.problem(record, dict(zip(self._spec.schema.column_names, found.values, strict=True)))
+        return found if problem is None else Rejected(problem)
 
     def shape(
         self, record: Mapping[str, object], now_ms: int | None = None

@@ -26,13 +26,16 @@ class Updates:
             for field in fields
         )
 
-    def problem(self, record: Mapping[str, object], shaped: Mapping[str, object]) -> str | None:
-        """Why a record is no update of this table; None when it is one. `shaped` is it with its columns' transforms."""
-        if self._refusal is not None:
-            return self._refusal
+    @property
+    def refusal(self) -> str | None:
+        """Why this table takes no updates; None when it does."""
+        return self._refusal
+
+    def problem(self, record: Mapping[str, object], stored: Mapping[str, object]) -> str | None:
+        """Why a record is no update; None when it is one. `stored` is its row: an empty list is stored as a null."""
         for name, strategy in self._strategies.items():
             forced = strategy is Strategy.FORCE_OVERWRITE
-            if shaped.get(name) is not None:
+            if stored[name] is not None:
                 continue
             if forced and name not in record:
                 return (

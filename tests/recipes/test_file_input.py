@@ -1,5 +1,6 @@
 """`file_input`: history in files of every format, in the order of their names, before a stream."""
 
+import gzip
 import json
 import os
 import signal
@@ -157,3 +158,8 @@ def test_files_that_are_followed(home, load, tmp_path):
     assert state["state"] == "FAILED" and "it was cut. Nothing more was loaded" in state["latest_error"]
     log.rename(tmp_path / "b.json")
     assert ingest(home) == [*wanted, (4, "ann")]
+    read = tmp_path / "in" / "a.json"
+    (tmp_path / "in" / "a.json.gz").write_bytes(gzip.compress(read.read_bytes()))
+    read.unlink()
+    assert ingest(home) == ingest(home) == [*wanted, (4, "ann")], "known, by a commit without rows"
+    assert home.run("connector", "list", "visits")[0]["records"] == 5

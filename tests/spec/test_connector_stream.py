@@ -89,11 +89,26 @@ def test_a_changed_secret_is_not_shown() -> None:
         assert "new" not in " ".join(_difference("REALTIME", {}, more))
 
 
+def test_whether_files_are_followed_cannot_be_changed() -> None:
+    """How far they are read is told otherwise: the connector would stop, and say that its format has changed."""
+
+    def table(path: str, *, follow: bool) -> TableSpec:
+        transport = {"name": "file_input", "config": {"path": path, "follow": follow}}
+        files = [{"name": "files", "transport": transport, "format": {"name": "csv"}}]
+        text = f"CREATE TABLE t (id BIGINT NOT NULL) WITH ('connectors' = '{json.dumps(files)}');"
+        (found,) = parse_ddl(text, "t.sql")
+        return parse_table(found.schema_doc, "t.sql", [(one, "t.sql") for one in found.configs])
+
+    once, followed = table("/a", follow=False), table("/a", follow=True)
+    assert not _keeps_connectors(once, followed) and not _keeps_connectors(followed, once)
+    assert _keeps_connectors(followed, table("/b", follow=True)) and _keeps_connectors(once, table("/b", follow=False))
+
+
 def test_a_followed_table_says_that_rows_go() -> None:
     """Deletes are counted on a table without a key then, so it cannot be changed."""
 
     def table(key: str = "", **more: str) -> TableSpec:
-        config = {"uri": "/lake", "mode": "follow", **more}
+        config = {"uri": "/lake", "mode": "snapshot_and_follow", **more}
         lake = [{"name": "lake", "transport": {"name": "delta_table_input", "config": config}}]
         text = f"CREATE TABLE t (id BIGINT NOT NULL{key}) WITH ('connectors' = '{json.dumps(lake)}');"
         (found,) = parse_ddl(text, "t.sql")
@@ -103,3 +118,12 @@ def test_a_followed_table_says_that_rows_go() -> None:
     assert [one.nets_deletes for one in (plain, said, keyed)] == [False, True, False]
     assert not _keeps_connectors(plain, said) and not _keeps_connectors(said, plain)
     assert _keeps_connectors(said, table(change_feed="off")) and _keeps_connectors(keyed, table(" PRIMARY KEY"))
+    for config, message in (
+        ({"mode": "follow"}, "config.mode: 'follow' cannot stand beside change_feed on a table without a PRIMARY KEY"),
+        ({"snapshot_filter": "id > 1"}, "config.snapshot_filter: cannot stand beside change_feed on a table without"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            table(change_feed="auto", **config)
+        table(" PRIMARY KEY", change_feed="auto", **config)
+        table(**config)
+    table(change_feed="auto", filter="id > 1")

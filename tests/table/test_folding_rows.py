@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hybrid.spec.ingestion import IngestionConfig
 from hybrid.spec.schema import FieldKind, FieldSpec
 from hybrid.spec.table_config import (
     Half,
@@ -138,6 +139,25 @@ def test_an_update_is_the_row_with_the_columns_that_it_names(half: Half) -> None
     assert "part of the primary key" in updated(decoder, ts=5, v2=3)
     assert "Column 'ts' is missing or null" in updated(decoder, order_id=1, v2=3)
     assert "Column 'v2'" in updated(decoder, order_id=1, ts=5, v2="x")
+
+
+def test_a_column_of_an_update_that_is_stored_as_null() -> None:
+    """An empty list, and with continueOnError what does not fit: it would change nothing, without a word."""
+    spec = several(message=MessageFormat.CHANGE)
+    tags = FieldSpec("tags", DataType.STRING, FieldKind.DIMENSION, single_value=False)
+    spec = replace(spec, schema=replace(spec.schema, fields=(*spec.schema.fields, tags)))
+    lenient = {Half.REALTIME: IngestionConfig(continue_on_error=True)}
+
+    def decoder(strategy: Strategy, **more: Any) -> Decoder:
+        return Decoder(replace(spec, upsert=UpsertConfig("ts", partial=Partial({"tags": strategy})), **more))
+
+    for strategy in (Strategy.OVERWRITE, Strategy.UNION):
+        reason = updated(decoder(strategy), order_id=1, ts=5, tags=[])
+        assert reason.startswith("Column 'tags': an update to null would leave the value as it is")
+        assert updated(decoder(strategy), order_id=1, ts=5, tags=["a"])["tags"] == ["a"]
+    assert updated(decoder(Strategy.FORCE_OVERWRITE), order_id=1, ts=5, tags=[])["tags"] is None
+    reason = updated(decoder(Strategy.OVERWRITE, ingestion=lenient), order_id=1, ts=5, v2="x")
+    assert reason.startswith("Column 'v2': an update to null")
 
 
 def test_an_update_that_folding_would_read_otherwise_is_rejected() -> None:

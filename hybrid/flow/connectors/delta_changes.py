@@ -40,14 +40,15 @@ class Actions:
     told: Mapping[str, DeltaFile]
     added: Mapping[str, DeltaFile]
     removed: frozenset[str]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece, ...]  # the added files
+    told_bytes: int
     masked: bool  # whether deletion vectors say which rows of the added files there are
     reshapes: bool  # whether it says anew which columns the table has
 
     @property
     def only_adds(self) -> bool:
-        """Whether all that it did is to add files, whose rows are all new."""
-        return not self.told and not self.removed and not self.masked
+        """Whether all that it did is to add files, whose rows are all new: change data says the same of them then."""
+        return not self.removed and not self.masked and (bool(self.added) or not self.told)
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,20 @@ class Changes:
         return not (self.came or self.gone or self.told)
 
 
-def actions_of(log_entry: str, reads_told: bool = True) -> Actions:
-    """What a log entry says; without its change data where that is not to be read."""
+def actions_of(log_entry: str, reads_told: bool = True, stored: Mapping[str, str] | None = None) -> Actions:
+    """What a log entry says; without its change data where that is not to be read. `stored` is of `stored_names`."""
     lines = [json.loads(line) for line in log_entry.split("\n") if line]
     told = [line["cdc"] for line in lines if "cdc" in line and reads_told]
     added = [line["add"] for line in lines if "add" in line and line["add"].get("dataChange", True)]
     removed = [line["remove"] for line in lines if "remove" in line and line["remove"].get("dataChange", True)]
     added.sort(key=lambda one: str(one["path"]))
+    named = {physical: name for name, physical in (stored or {}).items()}
     return Actions(
-        told={file.path: file for file in map(_file, told)},
-        added={file.path: file for file in map(_file, added)},
+        told={file.path: file for file in (_file(one, named) for one in told)},
+        added={file.path: file for file in (_file(one, named) for one in added)},
         removed=frozenset(unquote(str(one["path"])) for one in removed),
-        pieces=tuple(map(_piece, added)) if not told else tuple(map(_piece, told)),
+        pieces=tuple(map(_piece, added)),
+        told_bytes=sum(int(one.get("size") or 0) for one in told),
         masked=any(one.get("deletionVector") for one in added),
         reshapes=any("metaData" in line for line in lines),
     )
@@ -155,10 +158,12 @@ def _less(file: DeltaFile, other: DeltaFile) -> list[DeltaFile]:
     return [replace(file, kept=kept, beyond=False)] if any(kept) else []
 
 
-def _file(action: Mapping[str, Any]) -> DeltaFile:
+def _file(action: Mapping[str, Any], named: Mapping[str, str]) -> DeltaFile:
+    """A file as the log has it; `named` is how the table calls columns that have other names in there."""
     values = (action.get("partitionValues") or {}).items()
     # The log writes a null as an empty text.
-    return DeltaFile(unquote(str(action["path"])), {name: value if value != "" else None for name, value in values})
+    partition = {named.get(name, name): value if value != "" else None for name, value in values}
+    return DeltaFile(unquote(str(action["path"])), partition)
 
 
 def _piece(action: Mapping[str, Any]) -> Piece:

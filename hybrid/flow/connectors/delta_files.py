@@ -19,7 +19,8 @@ _PHYSICAL = "delta.columnMapping.physicalName"
 
 @dataclass(frozen=True)
 class DeltaFile:
-    """A data file: `partition` are the columns that its path holds, `kept` says which of its rows are read.
+    """A data file: `partition` are the columns that its path holds, by the table's names for them; `kept` says which of
+    its rows are read.
 
     `beyond` holds for the rows that `kept` does not reach; None: all rows are read.
     """
@@ -127,9 +128,12 @@ def _column(
         return places
     if field.name == PIECE:
         return pa.repeat(pa.scalar(number, field.type), rows)
-    known = next((name for name in (field.name, stored) if name in file.partition), None)
-    if known is not None:
-        value = file.partition[known]
-        return pa.repeat(pa.scalar(value), rows).cast(field.type) if value is not None else pa.nulls(rows, field.type)
+    if field.name in file.partition:
+        value = file.partition[field.name]
+        if value is None:
+            return pa.nulls(rows, field.type)
+        if isinstance(value, str) and pa.types.is_timestamp(field.type) and field.type.tz and not value.endswith("Z"):
+            value += "Z"  # the log writes instants in UTC, and may leave the zone out
+        return pa.repeat(pa.scalar(value), rows).cast(field.type)
     position = batch.schema.get_field_index(stored)
     return batch.column(position).cast(field.type) if position >= 0 else pa.nulls(rows, field.type)

@@ -87,7 +87,7 @@ class DeltaSource:
         return [str(field["name"]) for field in fields if holds_struct(field["type"])]
 
     def check(self, spec: TableSpec, connector: str) -> None:
-        """See `Source`. DataError for changed rows of a table that does not say what becomes of deletes."""
+        """See `Source`. DataError for changed rows of a table that cannot show what became of them."""
         check_columns(spec, self._columns, connector)
         for name, _ in wanted_columns(spec, self._unread):
             raise SpecError(
@@ -95,12 +95,19 @@ class DeltaSource:
                 "column mapping: these are not built together yet.",
                 hint="Leave the column out of the table, or write a copy of the source without column mapping.",
             )
-        if self._changes is not None and not (spec.primary_key or spec.nets_deletes):
+        if self._changes is not None and not spec.primary_key and self._config.change_feed is None:
             raise DataError(
                 f"Version {self._version} of the Delta table at {self._config.uri} changes or deletes rows, and table "
                 f"'{spec.name}' has no PRIMARY KEY that says which. Nothing of it was loaded.",
                 hint='Make the table anew with "change_feed": "auto" in the config of the connector: each row that '
                 "went takes an equal one away then. Or load what the source holds now: mode snapshot.",
+            )
+        if self._changes is not None and spec.upsert is not None and spec.upsert.partial is not None:
+            raise DataError(
+                f"Version {self._version} of the Delta table at {self._config.uri} changes or deletes rows, and table "
+                f"'{spec.name}' folds its rows (upsertConfig mode PARTIAL): a changed row would be one more to fold, "
+                "not the row in the place of the old one. Nothing of it was loaded.",
+                hint="Load into a table of mode FULL.",
             )
         if spec.nets_deletes and self._columns_before is not None:
             self._check_same_columns(spec, self._columns_before)
@@ -145,7 +152,7 @@ class DeltaSource:
     def _take(self, table: DeltaTable) -> None:
         """What the version did: files that it added, one piece each; else its changes, in one."""
         feed = self._config.change_feed is not ChangeFeed.OFF
-        actions = actions_of(_log_entry(self._uri, self._options, self._version), reads_told=feed)
+        actions = actions_of(_log_entry(self._uri, self._options, self._version), feed, self._stored)
         if actions.reshapes and self._version:
             self._columns_before = _types(json.loads(_table(self._config, self._version - 1).schema().to_json()))
         if actions.only_adds:
@@ -160,7 +167,8 @@ class DeltaSource:
         if changes.are_none:
             return
         self._changes = changes
-        self._pieces = [Piece(f"version {self._version}", None, sum(piece.bytes for piece in actions.pieces))]
+        size = actions.told_bytes if actions.told else sum(piece.bytes for piece in actions.pieces)
+        self._pieces = [Piece(f"version {self._version}", None, size)]
 
     def _stage_changes(
         self, spark: SparkSession, spec: TableSpec, connector: str, changes: Changes, to: Path
@@ -230,10 +238,11 @@ def open_delta(config: DeltaInput, pinned: Mapping[str, Any] | None) -> DeltaSou
     return source
 
 
-def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any]) -> DeltaSource | None:
+def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any], is_counted: bool) -> DeltaSource | None:
     """What the version after a pinned one did; None while there is none, or when the connector does not follow.
 
-    DataError when the table is another one, or what it did cannot be read any more.
+    DataError when the table is another one, or what it did cannot be read any more; where rows are counted
+    (`is_counted`) also when the filter is another one.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
@@ -241,6 +250,12 @@ def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any]) -> DeltaSour
     version = int(pinned["version"]) + 1
     if not config.follows or (config.end_version is not None and version > config.end_version):
         return None
+    if is_counted and list(pinned["filters"]) != ([config.filter] if config.filter is not None else []):
+        raise DataError(
+            f"The filter of the Delta table at {config.uri} is another one than before ({pinned['filters']}), and rows "
+            "that go are counted: those that were never loaded would take later ones away. Nothing more was loaded.",
+            hint="Put the filter back, or load into a new table.",
+        )
     options = dict(config.storage_options) or None
     try:
         newest = DeltaTable(config.uri, storage_options=options)

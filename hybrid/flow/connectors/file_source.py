@@ -147,7 +147,7 @@ def _listed(config: words.FileInput) -> list[Path]:
     """The files that are there. NotFoundError without any; a folder or a pattern that is followed may have none yet."""
     place = Path(config.path).expanduser()
     if place.is_dir():
-        found = [one for one in sorted(place.rglob("*")) if one.is_file() and not one.name.startswith((".", "_"))]
+        found = [one for one in sorted(place.rglob("*")) if one.is_file() and not _is_hidden(one.relative_to(place))]
     elif place.is_file():
         found = [place]
     else:
@@ -157,6 +157,11 @@ def _listed(config: words.FileInput) -> list[Path]:
             f"There is no file at {config.path}.", hint="Set another: --set /connectors/NAME/transport/config/path=PATH"
         )
     return [one.absolute() for one in found]
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a file, or a folder that it lies in, is meant for others: what is not whole yet, or no data."""
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:

@@ -64,13 +64,15 @@ def first_round(paths: Sequence[Path], reading: Reading, bytes_max: int) -> Roun
 
 
 def next_round(paths: Sequence[Path], reading: Reading, bytes_max: int, pinned: Mapping[str, Any]) -> Round | None:
-    """What has come since a round; None without anything.
+    """What has come since a round, which may be other names of files alone; None without anything.
 
     DataError when a file is shorter by now or was changed, or when there are more than can be followed.
     """
-    known = by_new_names(paths, {path: ReadUpTo(*values) for path, values in pinned["known"].items()})
+    before = {path: ReadUpTo(*values) for path, values in pinned["known"].items()}
+    known = by_new_names(paths, before)
     found = _round(int(pinned["round"]) + 1, paths, known, reading, bytes_max)
-    return found if found.files else None
+    # What a file is known by is kept while it can be seen: it may be renamed once more.
+    return found if found.files or known != before else None
 
 
 def _round(

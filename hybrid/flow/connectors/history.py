@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hybrid.errors import ConflictError, OvertakenError
+from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.flow.connectors.source import BYTES_PER_ROW, Piece, Source, Staged, raise_to
 from hybrid.flow.laying import Laying, laying_of, named_segments
 from hybrid.lake.commit import commit_act
@@ -146,6 +146,13 @@ def _load_chunk(
     known = before or HistoryProgress({})
     if known.is_complete:  # with what was read before; this is the next source
         known = replace(known, source=dict(source.pinned), pieces=0, pieces_all=len(source.pieces))
+    if len(source.pieces) != known.pieces_all:
+        raise DataError(
+            f"'{connector}' has {len(source.pieces)} parts (files, or runs of rows) where {known.pieces_all} were to "
+            f"be loaded, of which {known.pieces} are: it is read otherwise than the load began. Nothing more was "
+            "loaded.",
+            hint="Put the connector's config back until this is loaded, or load into a new table.",
+        )
     numbers = next_chunk(source.pieces, known.pieces, chunk_rows_max)
     act_id = new_act_id("history")
     with bench.staging(layout, act_id) as folder:

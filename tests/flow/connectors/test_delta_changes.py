@@ -35,6 +35,25 @@ def test_what_only_adds() -> None:
     assert actions_of(entry()).only_adds and not actions_of(entry()).pieces
 
 
+def test_what_only_adds_beside_its_change_data() -> None:
+    """A MERGE that inserts: its rows are new, also where nothing says what becomes of rows that go."""
+    told = {"cdc": {"path": "_change_data/c", "partitionValues": {}, "size": 2}}
+    found = actions_of(entry(add("a"), told))
+    assert found.only_adds and [one.name for one in found.pieces] == ["a"]
+    assert not actions_of(entry(told)).only_adds, "nothing but change data"
+    assert not actions_of(entry(add("a", deletionVector={"cardinality": 1}), told)).only_adds
+    assert not actions_of(entry(add("a"), remove("b"), told)).only_adds
+
+
+def test_columns_of_paths_have_the_names_of_the_table() -> None:
+    """Two that were renamed to each other's names, and one that has its own."""
+    values = {"a": "B", "b": "A", "c": ""}
+    told = {"cdc": {"path": "c", "partitionValues": values, "size": 2}}
+    found = actions_of(entry(add("a", partitionValues=values), told), stored={"a": "b", "b": "a"})
+    for file in (found.added["a"], found.told["c"]):
+        assert file.partition == {"a": "A", "b": "B", "c": None}
+
+
 def test_change_data_is_all_that_a_version_did() -> None:
     text = entry(add("a"), remove("b"), {"cdc": {"path": "_change_data/c", "partitionValues": {"p": "1"}, "size": 2}})
     found = changes_of(actions_of(text), {}, {})

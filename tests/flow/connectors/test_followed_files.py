@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -181,6 +182,91 @@ def test_a_file_that_is_renamed_is_read_on(tmp_path: Path) -> None:
     assert follower.read() == [("log", ", line 1", 1), ("log.1", ", line 2", 4)]
 
 
+def test_a_log_that_is_compressed_is_known(tmp_path: Path) -> None:
+    """`delaycompress`, at once under another name, and gzip itself, which removes the file last."""
+    follower, log = Follower(tmp_path), tmp_path / "app.log"
+    log.write_text(lines(1, 2))
+    log.rename(tmp_path / "app.log.1")
+    log.write_text(lines(3))
+    assert follower.ids() == [3, 1, 2]
+
+    def pack(old: str, new: str, more: str = "") -> None:
+        (tmp_path / new).write_bytes(gzip.compress((tmp_path / old).read_bytes() + more.encode()))
+
+    pack("app.log.1", "app.log.1.gz")
+    assert follower.ids() == [], "both are there"
+    (tmp_path / "app.log.1").unlink()
+    assert follower.ids() == [] and follower.ids() == []
+    (tmp_path / "app.log.1.gz").rename(tmp_path / "app.log.2.gz")
+    pack("app.log", "app.log.1.gz")
+    log.unlink()
+    log.write_text(lines(4, 5))
+    assert follower.read() == [("app.log", ", line 1", 4), ("app.log", ", line 2", 5)]
+    assert follower.pinned is not None
+    assert {Path(one).name for one in follower.pinned["known"]} >= {"app.log", "app.log.1.gz", "app.log.2.gz"}
+    pack("app.log", "app.log.0.gz", lines(6))
+    log.unlink()
+    with pytest.raises(DataError, match=r"app.log.0.gz is .*app.log compressed, with more than the 20 bytes"):
+        follower.read()
+    (tmp_path / "app.log.0.gz").unlink()
+    log.write_text(lines(4, 5, 6))
+    assert follower.ids() == [6]
+    (tmp_path / "other.gz").write_bytes(gzip.compress(lines(4, 5).encode()))
+    log.unlink()
+    assert follower.ids() == [4, 5], "it is less than was read: another file"
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(lines(7, 8).encode())[:-9])
+    with pytest.raises(DataError, match=r"cut.gz: .*is the file damaged or cut off"):
+        follower.read()
+
+
+def test_the_inode_of_a_file_that_is_gone(tmp_path: Path) -> None:
+    """Another file may get it; one that is read under it by its own name goes on where it was."""
+    old, path = tmp_path / "old", tmp_path / "new"
+    path.write_text(lines(1, 2, 3))
+    now = path.stat()
+
+    def known(ids: tuple[int, ...]) -> grown.ReadUpTo:
+        text = lines(*ids).encode()
+        return grown.ReadUpTo(len(text), len(ids), hashlib.sha256(text).hexdigest(), 0, now.st_ino)
+
+    both = {str(old): known((1,)), str(path): known((1, 2))}
+    assert grown.by_new_names([path], both) == both
+    assert grown.by_new_names([path], {str(old): known((1,))}) == {str(path): known((1,))}
+    assert grown.by_new_names([path], {str(old): known((2,))}) == {str(old): known((2,))}
+
+
+def test_a_file_that_an_equal_copy_took_the_place_of(tmp_path: Path) -> None:
+    follower, log = Follower(tmp_path), tmp_path / "log"
+
+    def copy() -> None:
+        (tmp_path / ".copy").write_bytes(log.read_bytes())
+        (tmp_path / ".copy").rename(log)
+
+    log.write_text(lines(1, 2))
+    assert follower.ids() == [1, 2]
+    copy()
+    assert follower.ids() == [], "its own inode is known from now on"
+    log.rename(tmp_path / "log.1")
+    assert follower.ids() == []
+    (tmp_path / "log.1").rename(log)
+    assert follower.ids() == []
+    copy()
+    log.rename(tmp_path / "log.1")  # nobody looked between
+    log.write_text(lines(3))
+    add(tmp_path / "log.1", lines(4))
+    assert follower.read() == [("log", ", line 1", 3), ("log.1", ", line 3", 4)]
+
+
+def test_an_equal_file_that_comes_after_one_is_gone(tmp_path: Path) -> None:
+    """Only a place that another file has taken tells that the old one must be elsewhere."""
+    follower, path = Follower(tmp_path), tmp_path / "a.json"
+    path.write_text(lines(1))
+    assert follower.ids() == [1]
+    (tmp_path / "b.json").write_text(lines(1))  # while the old one has its inode
+    path.unlink()
+    assert follower.ids() == [1]
+
+
 def test_files_that_are_read_as_a_whole(tmp_path: Path) -> None:
     follower = Follower(tmp_path, JsonFormat(UpdateFormat.RAW, array=True))
     (tmp_path / "a.json").write_text('[{"id": 1},')
@@ -230,6 +316,13 @@ def test_where_there_is_nothing_yet(tmp_path: Path) -> None:
     for path, follow in (("none", True), ("*.json", False)):
         with pytest.raises(NotFoundError, match="There is no file at"):
             opened(path, follow)
+    for folder in ("_temporary/0", ".hidden", "_delta_log"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "part.json").write_text(lines(1))
+    assert opened("").pieces == [], "what is not written whole yet, or no data"
+    (tmp_path / "_place" / "b").mkdir(parents=True)
+    (tmp_path / "_place" / "b" / "a.json").write_text(lines(1))
+    assert len(opened("_place").pieces) == 1 and opened("").pieces == []
     (tmp_path / "a.json").write_text(lines(1))
     once = opened("a.json", follow=False)
     assert open_files_after(FileInput(str(tmp_path / "a.json")), RAW, spec, once.pinned, 10) is None
