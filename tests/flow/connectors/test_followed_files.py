@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hybrid.errors import DataError, NotFoundError
 from hybrid.files import grown
 from hybrid.files.reading import read_slice
+from hybrid.files.renamed import by_new_names
 from hybrid.flow.connectors import followed_files
 from hybrid.flow.connectors.file_source import open_files, open_files_after
 from hybrid.flow.connectors.followed_files import Reading, first_round, next_round
@@ -230,9 +231,9 @@ def test_the_inode_of_a_file_that_is_gone(tmp_path: Path) -> None:
         return grown.ReadUpTo(len(text), len(ids), hashlib.sha256(text).hexdigest(), 0, now.st_ino)
 
     both = {str(old): known((1,)), str(path): known((1, 2))}
-    assert grown.by_new_names([path], both) == both
-    assert grown.by_new_names([path], {str(old): known((1,))}) == {str(path): known((1,))}
-    assert grown.by_new_names([path], {str(old): known((2,))}) == {str(old): known((2,))}
+    assert by_new_names([path], both) == both
+    assert by_new_names([path], {str(old): known((1,))}) == {str(path): known((1,))}
+    assert by_new_names([path], {str(old): known((2,))}) == {str(old): known((2,))}
 
 
 def test_a_file_that_an_equal_copy_took_the_place_of(tmp_path: Path) -> None:
