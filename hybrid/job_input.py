@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.errors import DataError, UsageError
 from hybrid.lake.workbench import new_act_id
 from hybrid.spec.job_spec import AnsweredStatement, JobSpec
+from hybrid.spec.path_patterns import is_hidden
 from hybrid.spec.table_config import Half
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _fetched(home: Hybrid, job: JobSpec) -> Iterator[JobSpec]:
 
 def _is_wanted(job: JobSpec, below: str, address: str) -> bool:
     """Markers that writers leave beside their data count only when a pattern names them."""
-    return job.matches(below, address) and bool(job.include or not PurePosixPath(below).name.startswith((".", "_")))
+    return job.matches(below, address) and bool(job.include or not is_hidden(PurePosixPath(below).name))
 
 
 def _refuse_folded(table: str, sql: str, names: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Values as JSON can hold them: one form for `--json`, for HTTP and for reports that are kept."""
+"""Values as JSON can hold them, and words as sentences begin: one form for `--json`, HTTP and kept reports."""
 
 from __future__ import annotations
 
@@ -53,6 +53,11 @@ def utc(time_ms: int) -> str:
 def epoch_ms(iso: str) -> int:
     """ISO 8601 with zone as epoch milliseconds."""
     return int(datetime.fromisoformat(iso).timestamp() * 1000)
+
+
+def capitalized(words: str) -> str:
+    """Words as a sentence begins with them; what follows the first letter stays."""
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def _instant(value: datetime) -> str:

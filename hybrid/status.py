@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hybrid.errors import HybridError
 from hybrid.ingest.plan import plan_batch
 from hybrid.ingest.stream import absent_words, require_topics
+from hybrid.plain import capitalized
 from hybrid.spec.table_config import Half
 from hybrid.table.effective import EffectiveBoundary
 
@@ -91,7 +92,7 @@ def _lag(table: Table) -> tuple[int | None, str]:
     except HybridError as error:
         return None, str(error)
     absent = absent_words(stream, view.topic_ids)
-    state_words = f"{absent[0].upper()}{absent[1:]}; the others are read." if absent else "OK"
+    state_words = f"{capitalized(absent)}; the others are read." if absent else "OK"
     return sum(piece.end - piece.start for piece in plan.ranges), state_words
 
 

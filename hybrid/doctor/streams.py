@@ -6,6 +6,7 @@ from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import HybridError, NotFoundError, StreamError, TopicError
 from hybrid.ingest.plan import plan_batch
 from hybrid.ingest.stream import StreamView, absent_words, require_topics
+from hybrid.plain import capitalized
 from hybrid.spec.table_config import StreamConfig, TableSpec
 from hybrid.table.state import RealtimeState
 
@@ -41,7 +42,7 @@ class StreamChecks:
         absent = absent_words(spec.stream, view.topic_ids)
         if absent is not None:
             hint = "Check its name, which cannot be changed. It is read when it comes: hybrid kafka topic create"
-            message = f"{absent[0].upper()}{absent[1:]}; the others are read."
+            message = f"{capitalized(absent)}; the others are read."
             self._checkup.found(Severity.WARNING, "stream", message, table=spec.name, hint=hint)
 
     def _view(self, stream: StreamConfig, state: RealtimeState) -> StreamView:

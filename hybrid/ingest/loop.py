@@ -13,6 +13,7 @@ from hybrid.ingest.stream import absent_words, view_stream
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
+from hybrid.plain import capitalized
 from hybrid.spec.table_config import Half, TableSpec
 
 _POLL_S = 1.0
@@ -40,7 +41,7 @@ def ingest_until_caught_up(bench: Workbench, spec: TableSpec, layout: TableLayou
 def ingest_forever(
     bench: Workbench, spec: TableSpec, layout: TableLayout, stop: Callable[[], bool], **options: Any
 ) -> IngestReport:
-    """Ingests until `stop()` is true, asked between batches. A topic that is not there is waited for."""
+    """Ingests until `stop()` is true, asked between batches. A topic that is not there yet is waited for."""
     told = False
     while not stop():
         try:
@@ -91,7 +92,7 @@ def _absent(spec: TableSpec, layout: TableLayout) -> str | None:
         absent = absent_words(stream, view_stream(stream).topic_ids)
     except StreamError:  # what was ingested is told all the same
         return None
-    return f"{absent[0].upper()}{absent[1:]}" if absent else None
+    return capitalized(absent) if absent else None
 
 
 def _sentence(spec: TableSpec, rows: int, rejected: int, batches: int, sealed: int = 0, filtered: int = 0) -> str:

@@ -18,6 +18,7 @@ from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.rejected import BROUGHT, KIND, WHY, RejectedRows, rejected_rows
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.plain import capitalized
 from hybrid.progress import counted
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
@@ -255,5 +256,4 @@ def _sentence(spec: TableSpec, tally: _Tally, dry_run: bool) -> str:
         of = "" if tally.replayed else f" of {counted(before, 'rejected row')} of '{spec.name}'"
         parts.append(f"the table's filter drops {tally.filtered}{of}")
     parts.append(f"{tally.left} stay rejected{why}")
-    sentence = "; ".join(parts) + "."
-    return sentence[0].upper() + sentence[1:]
+    return f"{capitalized('; '.join(parts))}."

@@ -40,6 +40,7 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.plain import capitalized
 from hybrid.progress import counted
 from hybrid.spec.connectors import KafkaStart, StartKind
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
@@ -251,11 +252,11 @@ def _of_topic(offsets: Mapping[TopicPartition, int], topic: str) -> dict[int, in
 
 def _check_held(view: StreamView, topic: str, offsets: Mapping[int, int]) -> None:
     """StreamError for an offset by partition that the topic does not hold."""
-    starts, ends = _of_topic(view.starts, topic), _of_topic(view.ends, topic)
     for number, offset in sorted(offsets.items()):
-        first, end = starts.get(number), ends.get(number)
+        place = TopicPartition(topic, number)
+        first, end = view.starts.get(place), view.ends.get(place)
         if first is None or end is None:
-            there = ", ".join(map(str, sorted(ends)))
+            there = ", ".join(map(str, sorted(_of_topic(view.ends, topic))))
             raise StreamError(f"Topic '{topic}' has no partition {number}: {there}. Nothing was changed.")
         if not first <= offset <= end:
             raise StreamError(
@@ -300,7 +301,7 @@ def _sentence(spec: TableSpec, report: ResetReport) -> str:
         return f"Nothing to reset: '{spec.name}' goes on in {topic} from there already."
     verb = "would be read" if report.dry_run else "is read"
     offsets = ", ".join(f"{one.partition}: {one.to}" for one in report.partitions)
-    parts = [f"{topic[0].upper()}{topic[1:]} {verb} into '{spec.name}' from offset (by partition) {offsets}"]
+    parts = [f"{capitalized(topic)} {verb} into '{spec.name}' from offset (by partition) {offsets}"]
     if report.recreated:
         parts.append("it is another topic than was read before: what it holds of that one's messages comes again")
     parts.append(f"{_offsets_are(report.lost)} gone from Kafka unread" if report.lost else "")

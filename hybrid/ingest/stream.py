@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import NotFoundError, StreamError, TopicError
 from hybrid.jvm.topics import existing_topics, require_listener
+from hybrid.plain import capitalized
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import TopicPartition, read_places
 
@@ -111,7 +112,7 @@ def require_topics(
     gone = [topic for topic in stream.topics if topic in known and topic not in view.topic_ids]
     if gone and not needed:
         raise TopicError(
-            f"{_capital(words_of(stream, gone))} of {stream.brokers} {_verb(gone, 'was', 'were')} read before and "
+            f"{capitalized(words_of(stream, gone))} of {stream.brokers} {_verb(gone, 'was', 'were')} read before and "
             f"{_verb(gone, 'does', 'do')} not exist any more. Ingestion stopped; nothing was skipped.",
             hint=f"hybrid kafka topic create {gone[0]}, then decide where it goes on: hybrid connector reset",
         )
@@ -124,7 +125,7 @@ def require_topics(
 def missing_topics(stream: StreamConfig, topics: Sequence[str]) -> NotFoundError:
     """The error for topics that are not there (yet)."""
     return NotFoundError(
-        f"{_capital(words_of(stream, topics))} {_verb(topics, 'does', 'do')} not exist at {stream.brokers}.",
+        f"{capitalized(words_of(stream, topics))} {_verb(topics, 'does', 'do')} not exist at {stream.brokers}.",
         hint=f"hybrid kafka topic create {topics[0]}",
     )
 
@@ -142,10 +143,6 @@ def words_of(stream: StreamConfig, topics: Collection[str]) -> str:
 
 def _verb(topics: Collection[str], one: str, several: str) -> str:
     return one if len(topics) == 1 else several
-
-
-def _capital(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}"
 
 
 def unreachable(brokers: str, error: Exception) -> StreamError:

@@ -17,6 +17,7 @@ from hybrid.lake.layout import TableLayout, ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
 from hybrid.lake.workbench import Workbench
+from hybrid.plain import capitalized
 from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.lineage import entries_of, lineage_of
@@ -81,7 +82,7 @@ def _waiting(
     missing = [name for name in wanted if name not in there]
     if missing:
         raise ConflictError(
-            f"{_capital(shown(missing))} of segmentsTo has not been pushed to '{entry.id}' of '{spec.name}'. "
+            f"{capitalized(shown(missing))} of segmentsTo has not been pushed to '{entry.id}' of '{spec.name}'. "
             "Nothing was changed.",
             hint='Push it (POST /jobs), or end it with the segments that were: {"segmentsTo": [...]}',
         )
@@ -260,7 +261,3 @@ def _nothing(entry: OpenReplacement, half: HalfSnapshot) -> JobReport:
     names = (done.lineage.segments_from, done.lineage.segments_to) if done is not None else ((), ())
     sentence = f"Nothing to do: '{entry.id}' is COMPLETED{told}"
     return report_of(entry.table, names, Difference(0, 0), sentence)
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"

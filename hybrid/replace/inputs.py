@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hybrid.errors import DataError, suggestion
 from hybrid.spec.job_spec import JobSpec
+from hybrid.spec.path_patterns import is_hidden
 
 
 def list_inputs(job: JobSpec) -> list[Path]:
@@ -14,7 +15,7 @@ def list_inputs(job: JobSpec) -> list[Path]:
     Markers and checksums that writers leave beside their data (`_SUCCESS`, `.part-0.crc`) count only when a pattern
     names them.
     """
-    found = [path for path in job.input_files() if job.include or not path.name.startswith((".", "_"))]
+    found = [path for path in job.input_files() if job.include or not is_hidden(path.name)]
     if not found:
         raise _nothing_found(job)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hybrid.plain import capitalized
 from hybrid.replace.check_result import CheckResult
 from hybrid.replace.diff import Difference, Sample
 from hybrid.table.plans import Counts
@@ -85,7 +86,7 @@ def sentence_of_job(
     groups = zip(verbs, (kept, new, gone), strict=True)
     done = " and ".join(f"{verb} {shown(names)}" for verb, names in groups if names)
     end = " Nothing was touched." if dry_run else ""
-    return f"{done[0].upper()}{done[1:]}: {numbers(found)}{dropped(filtered)}.{end}"
+    return f"{capitalized(done)}: {numbers(found)}{dropped(filtered)}.{end}"
 
 
 def sentence_of_nothing(names: Sequence[str], found: Difference, filtered: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""File name patterns of job specs: Java's PathMatcher, `glob:` and `regex:`, as regular expressions."""
+"""Which files are an input's, by their names: hidden ones, and Java's PathMatcher (`glob:`, `regex:`) as regexes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ _SPECIAL = {"*": "[^/]*", "?": "[^/]"}
 
 class PatternError(ValueError):
     """A pattern that cannot be read; the message says why."""
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is no data, as Spark sees it: `_SUCCESS`, `.part-0.crc`, what is not whole yet."""
+    return name.startswith((".", "_"))
 
 
 def compile_path_pattern(text: str) -> re.Pattern[str]:

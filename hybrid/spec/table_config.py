@@ -123,12 +123,6 @@ class StreamConfig:
         """The number of a topic's partition among all of the table's, as names of segments have it."""
         return partition if len(self.topics) == 1 else self.topics.index(topic) * GROUPS_PER_TOPIC + partition
 
-    def topic_of(self, group: int) -> str | None:
-        """The topic of a partition by its number among all of the table's; None for what is no such number."""
-        if len(self.topics) == 1:
-            return self.topics[0]
-        return dict(enumerate(self.topics)).get(group // GROUPS_PER_TOPIC)
-
 
 class PartitionFunction(StrEnum):
     """Pinot's functions that say which partition a value belongs to."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from hybrid.errors import QueryError
+from hybrid.plain import capitalized
 from hybrid.sql.calls import literal_text
 from hybrid.sql.spark_text import quoted
 
@@ -105,7 +106,7 @@ def _units_between(arguments: Sequence[exp.Expr], write: Write) -> str:
 
 
 def _wrong(message: str) -> QueryError:
-    return QueryError(f"{message[0].upper()}{message[1:]}.", pinot_code=700)
+    return QueryError(f"{capitalized(message)}.", pinot_code=700)
 
 
 _RULES: dict[str, SparkRule] = {

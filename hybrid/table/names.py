@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from hybrid.errors import DataError
-from hybrid.spec.table_config import StreamConfig, TableSpec
+from hybrid.spec.table_config import GROUPS_PER_TOPIC, StreamConfig, TableSpec
 
 _REALTIME = re.compile(r".+__(?:replay)?([0-9]{1,9})__[0-9]+__[^_]+", re.ASCII)
 _SAFE = re.compile(r"[A-Za-z0-9_.\-]+")
@@ -49,8 +49,11 @@ def realtime_group(name: str) -> int | None:
 
 def topic_in_name(stream: StreamConfig, name: str) -> str | None:
     """The topic whose rows a realtime segment holds; None where several may be and the name is of another form."""
+    if len(stream.topics) == 1:  # whatever its name: asked for every file of every statement
+        return stream.topics[0]
     group = realtime_group(name)
-    return stream.topic_of(group if group is not None else -1)
+    at = group // GROUPS_PER_TOPIC if group is not None else len(stream.topics)
+    return stream.topics[at] if at < len(stream.topics) else None
 
 
 def offline_segment(prefix: str, low: object, high: object, taken: Container[str], postfix: str | None = None) -> str:

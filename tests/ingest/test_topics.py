@@ -22,7 +22,7 @@ from hybrid.spec.table_config import StreamConfig
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, place_of, place_text, read_places
 from hybrid.table.decode import Decoder
-from hybrid.table.names import realtime_group, realtime_segment, replay_segment
+from hybrid.table.names import realtime_group, realtime_segment, replay_segment, topic_in_name
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Act, Consuming, RealtimeState
@@ -191,7 +191,9 @@ def test_names_of_segments_number_partitions_as_pinot_does():
     assert replace(STREAM, topics=("b",)).group("b", 12_345) == 12_345, "names of tables of one topic stay"
     names = [realtime_segment("my__t", 10_003, 5, 0), replay_segment("t", 10_003, 5, 0)]
     assert [realtime_group(name) for name in names] == [10_003, 10_003]
-    assert [STREAM.topic_of(number) for number in (0, 9_999, 10_003, 20_000, -1)] == ["a", "a", "b", None, None]
+    groups = [realtime_segment("t", number, 5, 0) for number in (0, 9_999, 10_003, 20_000)]
+    assert [topic_in_name(STREAM, name) for name in [*groups, "t_1_2_0"]] == ["a", "a", "b", None, None]
+    assert topic_in_name(replace(STREAM, topics=("b",)), groups[-1]) == "b"
     assert realtime_group("t__rejected") is None and realtime_group("t_1_2_0") is None
 
 

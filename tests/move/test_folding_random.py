@@ -84,12 +84,7 @@ class FoldingRandom(Random):
             return
         outside = [one for one in stored if one.segment != segment]
         self.seen = self.shown(self.visible([*outside, *markers, *come]))
-        self.done[-1] += f" {segment}"
-        if self.dice.random() < 0.4:
-            assert self.table.ask() == self.seen, self.done
-            self.table.revert(act)
-            self.done[-1] += " and back"
-            self.seen = before
+        self._take_back_at_times(segment, act, before)
 
     def _corrected(self, one: Stored) -> Stored:
         key, amount, time = one.seen

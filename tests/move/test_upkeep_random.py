@@ -186,6 +186,10 @@ class Random:
         if act is None:  # it changes nothing
             return
         self.seen = self.shown(self.visible([*outside, *come, *self._removed(old, new)]))
+        self._take_back_at_times(segment, act, before)
+
+    def _take_back_at_times(self, segment: str, act: str, before: list[Seen]) -> None:
+        """A correction was made of a segment; it stays, or is reverted at once."""
         self.done[-1] += f" {segment}"
         if self.dice.random() < 0.4:
             assert self.table.ask() == self.seen, self.done

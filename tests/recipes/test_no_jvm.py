@@ -2,6 +2,7 @@
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -81,16 +82,16 @@ def test_without_kafka_the_committed_rows_answer_and_a_warning_says_so(home):
 
 @pytest.mark.alone
 def test_a_query_takes_at_most_four_times_the_bare_libraries(home):
-    """Whole processes, in turn, the least of each: how much of the wall time is ours and not the engine's."""
+    """Whole processes, in turn, medians: how much of the wall time is ours and not the engine's."""
     warehouse = home.home / "warehouse" / "orders"
     bare, ours = [], []
-    for _ in range(7):
+    for _ in range(15):
         started = time.monotonic()
         subprocess.run([sys.executable, "-c", BARE, str(warehouse)], check=True, capture_output=True)
         bare.append(time.monotonic() - started)
         done, seconds = command(home, "query", "select count(*), sum(amount) from orders")
         assert done.returncode == 0
         ours.append(seconds)
-    ratio = min(ours) / min(bare)  # what else the machine does only adds to either
+    ratio = statistics.median(ours) / statistics.median(bare)
     assert ratio <= 4, f"{ratio:.1f} times"
     assert Path(warehouse).exists()

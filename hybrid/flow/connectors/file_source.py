@@ -22,6 +22,7 @@ from hybrid.flow.connectors.source import BYTES_PER_ROW, Piece, Staged
 from hybrid.spec import connectors as words
 from hybrid.spec.connector_stream import csv_format
 from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.path_patterns import is_hidden
 from hybrid.spec.problem import Problem
 from hybrid.spec.table_config import MessageFormat, TableSpec
 
@@ -147,7 +148,11 @@ def _listed(config: words.FileInput) -> list[Path]:
     """The files that are there. NotFoundError without any; a folder or a pattern that is followed may have none yet."""
     place = Path(config.path).expanduser()
     if place.is_dir():
-        found = [one for one in sorted(place.rglob("*")) if one.is_file() and not _is_hidden(one.relative_to(place))]
+        found = [
+            one
+            for one in sorted(place.rglob("*"))
+            if one.is_file() and not any(map(is_hidden, one.relative_to(place).parts))
+        ]
     elif place.is_file():
         found = [place]
     else:
@@ -157,11 +162,6 @@ def _listed(config: words.FileInput) -> list[Path]:
             f"There is no file at {config.path}.", hint="Set another: --set /connectors/NAME/transport/config/path=PATH"
         )
     return [one.absolute() for one in found]
-
-
-def _is_hidden(path: Path) -> bool:
-    """Whether a file, or a folder that it lies in, is meant for others: what is not whole yet, or no data."""
-    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:

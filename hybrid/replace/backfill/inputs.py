@@ -7,6 +7,7 @@ from pathlib import Path
 from hybrid.errors import DataError, NotFoundError
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.path_patterns import is_hidden
 from hybrid.spec.table_config import TableSpec
 
 FORMATS = {
@@ -25,7 +26,7 @@ def inspect_input(spec: TableSpec, path: Path) -> tuple[tuple[InputFile, ...], C
     if not path.exists():
         raise NotFoundError(f"--input {path} does not exist.")
     found = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-    found = [one for one in found if not one.name.startswith((".", "_"))]
+    found = [one for one in found if not is_hidden(one.name)]
     if not found:
         raise DataError(f"--input {path} holds no files.")
     for one in found:
