@@ -13,7 +13,7 @@ from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
 from hybrid.plain import epoch_ms
 from hybrid.query.connection import load_duckdb, locked_connection
-from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
+from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
 from hybrid.query.failures import is_evolution, is_missing_file
 from hybrid.query.guard import check_statement
@@ -126,12 +126,12 @@ def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, rows_max: int | None
     import duckdb
 
     try:
-        return fetch(connection, plan.full_sql(), rows_max)
+        return fetch(connection, parsed(connection, plan.full_sql()), rows_max)
     except duckdb.Error as error:
         # Older files lack columns that were added later. Reading by name costs the footer of every file: only then.
         if not is_evolution(str(error), plan.rewritten.columns()):
             raise
-    return fetch(connection, plan.full_sql(evolved=True), rows_max)
+    return fetch(connection, parsed(connection, plan.full_sql(evolved=True)), rows_max)
 
 
 def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:

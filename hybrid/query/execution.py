@@ -17,6 +17,7 @@ from hybrid.sql.statement import PARSE_ERROR
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+    from duckdb import Statement as Parsed
 
 
 class Limits(NamedTuple):
@@ -43,12 +44,19 @@ def timeout_of(rewritten: Rewritten, default_ms: int | None) -> int | None:
     return int(written)
 
 
-def fetch(connection: DuckDBPyConnection, sql: str, rows_max: int | None) -> Fetched:
-    """All rows of a SELECT. duckdb.Error when it fails, QueryError when they are more than `rows_max`."""
+def parsed(connection: DuckDBPyConnection, sql: str) -> Parsed:
+    """One statement as DuckDB's parser leaves it. duckdb.Error for what is none, QueryError for several."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:  # the last of several fences
         raise QueryError("One statement at a time.", pinot_code=PARSE_ERROR)
-    found = connection.execute(statements[0])
+    return statements[0]
+
+
+def fetch(
+    connection: DuckDBPyConnection, statement: Parsed, rows_max: int | None, parameters: Sequence[int] = ()
+) -> Fetched:
+    """All rows of a SELECT. duckdb.Error when it fails, QueryError when they are more than `rows_max`."""
+    found = connection.execute(statement, list(parameters))
     rows = found.fetchall() if rows_max is None else found.fetchmany(rows_max + 1)
     if rows_max is not None and len(rows) > rows_max:
         raise QueryError(

@@ -8,8 +8,8 @@ the account that a browser remembers.
 from __future__ import annotations
 
 import logging
+import secrets
 import time
-import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -45,7 +45,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers: Headers = dict(scope["headers"])
-        request_id = _clean(headers.get(b"x-request-id")) or uuid.uuid4().hex[:16]
+        request_id = _clean(headers.get(b"x-request-id")) or secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
         seen = _Seen()
         with log_context(request_id=request_id):

@@ -11,13 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-import uvicorn
-
 from hybrid.api import Hybrid
 from hybrid.errors import ConflictError
 from hybrid.garbage import collect_rarely
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.context import Limits
+from hybrid.serve.httpserver import http_server
 from hybrid.serve.supervisor import (
     LIFELINE,
     SOCKETS,
@@ -31,7 +30,6 @@ from hybrid.serve.supervisor import (
 
 _LOG = logging.getLogger(__name__)
 _GRACE_S = {"query": 1.0, "pipeline": 4.0}
-_REQUESTS_END_S = 3
 _SWITCH_S = 0.0005
 # People wait for answers, nobody for a batch: while both want the processors, the pipeline gets about a quarter.
 _PIPELINE_NICE = 5
@@ -54,8 +52,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         home.serve_from_memory(settings.cache_bytes)
     hosts = LOOPBACK if address.is_loopback else None
     app = build_app(home, limits, url_of(sockets[0]), hosts, closed=not address.is_loopback)
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_REQUESTS_END_S)
-    server = uvicorn.Server(config)
+    server = http_server(app)
     _ignore_terminal()
     watch_lifeline("query", sockets, options, lambda: server.should_exit)
     server.run(sockets=sockets)

@@ -66,7 +66,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
     monkeypatch.setattr(tailrows, "LISTED_MAX", 2)
     # Every statement runs by itself: each commit is over when it does.
-    monkeypatch.setattr(rows, "_BUSY_S", -1.0)
+    monkeypatch.setattr(rows, "_BUSY_SHARE", math.inf)
     monkeypatch.setattr(answers, "_SMALL_S", math.inf)
 
 

@@ -43,7 +43,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pays on large tables only is done on these small ones too."""
     monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
-    monkeypatch.setattr(rows, "_BUSY_S", -1.0)
+    monkeypatch.setattr(rows, "_BUSY_SHARE", math.inf)
     monkeypatch.setattr(answers, "_SMALL_S", math.inf)
 
 

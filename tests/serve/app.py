@@ -11,14 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from hybrid.api import Hybrid, TableDocuments, _definition
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import DataError, error_document
 from hybrid.progress import Silent
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
+from hybrid.serve.httpserver import http_server
 from hybrid.spec.settings import load_settings
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import Consuming
@@ -68,8 +67,7 @@ class App:
         self.port = listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.app = build_app(self.home, limits or Limits(run_wait_s=60), self.url)
-        config = uvicorn.Config(self.app, log_config=None, lifespan="off", ws="none")
-        self._server = uvicorn.Server(config)
+        self._server = http_server(self.app)
         self._thread = threading.Thread(target=self._server.run, args=([listener],), daemon=True)
         self._thread.start()
         while not self._server.started:

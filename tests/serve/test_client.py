@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from hybrid.api import Hybrid
 from hybrid.cli.main import run
@@ -18,6 +17,7 @@ from hybrid.jvm.process import Process
 from hybrid.progress import Silent
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
+from hybrid.serve.httpserver import http_server
 from hybrid.serve.supervisor import Address, listening_sockets, url_of
 from hybrid.spec.settings import load_settings
 
@@ -31,9 +31,7 @@ def url(home: Path) -> Iterator[str]:
     _ = hy.catalog
     sockets = listening_sockets(Address(port=0, broker_port=0))
     where = url_of(sockets[0])
-    server = uvicorn.Server(
-        uvicorn.Config(build_app(hy, Limits(body_bytes=200_000), where), log_config=None, access_log=False)
-    )
+    server = http_server(build_app(hy, Limits(body_bytes=200_000), where))
     thread = threading.Thread(target=server.run, kwargs={"sockets": sockets}, daemon=True)
     thread.start()
     yield where

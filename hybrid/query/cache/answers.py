@@ -94,7 +94,7 @@ class CachedAnswers:
         """
         if asked.template.took_s > _SMALL_S:
             return None
-        settled = [table.follower.rows.settled() for table in asked.tables]
+        settled = [table.follower.rows.settled(asked.template.took_s) for table in asked.tables]
         served = [one[1] for one in settled if one is not None]
         if len(served) < len(settled) or not _are_newest(asked.tables, served):
             return None
@@ -119,12 +119,16 @@ class CachedAnswers:
 
     def _run(self, reader: DuckDBPyConnection, asked: _Asked, served: Sequence[Served]) -> Fetched:
         template, rewritten = asked.template, asked.template.rewritten
-        filled = template.fill(rewritten.over(_relations(rewritten, asked.tables, served)), asked.values)
+        form = tuple((one.relation, one.marks, one.indexed, one.enums) for one in served)
+        if template.over is None or template.over[0] != form:
+            template.over = form, rewritten.over(_relations(rewritten, asked.tables, served))
+        sql, numbers = template.fill(template.over[1], asked.values)
+        statement = self._cache.database.parsed(sql)
         self._check(reader, template)
         asked.running(reader.interrupt)
         started = time.monotonic()
         with Attempt(reader, rewritten, timeout_of(rewritten, asked.limits.timeout_ms)):
-            fetched = fetch(reader, filled, asked.limits.rows_max)
+            fetched = fetch(reader, statement, asked.limits.rows_max, numbers)
         template.took_s = time.monotonic() - started
         return fetched
 

@@ -8,21 +8,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from hybrid.errors import QueryError
 from hybrid.query.connection import identifier, locked_connection
+from hybrid.query.execution import parsed
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, Statement
 
 _CATALOG = "cache"
 # A transaction sees a catalog as it is when it first reads from it.
-_PIN = f"BEGIN TRANSACTION READ ONLY; SELECT 1 FROM {_CATALOG}.main.moment LIMIT 0"
+_PIN = ("BEGIN TRANSACTION READ ONLY", f"SELECT 1 FROM {_CATALOG}.main.moment LIMIT 0")
 # Groups by a column whose values span fewer than 2^16 numbers stand in an array: twice as fast as a hash table.
 # One that is wider costs a statement over few rows more than it saves.
 _ARRAY_BITS = 16
+# How many statements are kept as they are parsed, and up to which length.
+_KEPT, _KEPT_CHARS_MAX = 500, 20_000
 Seen = TypeVar("Seen")
 
 
@@ -46,10 +50,15 @@ class CacheDatabase:
         # Held by who commits, and by who pins a reader.
         self.commits = threading.Lock()
         self._local = threading.local()
+        self._kept = lru_cache(_KEPT)(partial(parsed, self._connection))
 
     def cursor(self) -> DuckDBPyConnection:
         """A connection of its own to the same database."""
         return self._connection.cursor()
+
+    def parsed(self, sql: str) -> Statement:
+        """One statement as the parser leaves it, which takes as long as a small one runs. Any thread may run it."""
+        return self._kept(sql) if len(sql) <= _KEPT_CHARS_MAX else parsed(self._connection, sql)
 
     @contextmanager
     def reader(self) -> Iterator[DuckDBPyConnection]:
@@ -76,19 +85,21 @@ class CacheDatabase:
 
         with self.reader() as cursor:
             with self.commits:
-                cursor.execute(_PIN)
+                for statement in _PIN:
+                    cursor.execute(self.parsed(statement))
                 seen = look()
             try:
                 yield cursor, seen
             finally:
                 try:
-                    cursor.execute("ROLLBACK")
+                    cursor.execute(self.parsed("ROLLBACK"))
                 except duckdb.Error:  # a cancel came a moment late
                     cursor.close()
                     self._local.cursor = None
 
     def close(self) -> None:
         """Gives the memory back."""
+        self._kept.cache_clear()
         self._connection.close()
 
 

@@ -24,6 +24,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
 from hybrid.query.cache.database import CacheDatabase, relation
@@ -43,13 +44,16 @@ from hybrid.table.coverage_sql import frontier_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import OfflineState, RealtimeState
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 _HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 # How many keys are looked up by the index; more are found by reading the key column once.
 _KEYS_MAX = 1000
 # The writer's temporary relations: rows that come, those of them that win, rows that are laid anew.
 _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
-# After a commit others are likely to follow, for so long.
-_BUSY_S = 0.05
+# Commits come as they came: how much the newest gap counts, and the share of it that a statement may take by itself.
+_NEWEST_GAP, _BUSY_SHARE = 0.2, 0.25
 # A text column whose ENUM was widened so often stays text.
 _WIDENED_MAX = 3
 # Rows come and go at the end of the relation; when as many have as this share of it, it is laid anew.
@@ -88,7 +92,7 @@ class CachedRows:
         self._current: Served | None = None
         # Odd while a commit goes on.
         self._commits = 0
-        self._committed_at = 0.0
+        self._committed_at, self._gap_s = time.monotonic(), 0.0
         self._rows, self._marked = 0, 0
         self._changed = 0
         self._boundary: Boundary | None = None
@@ -114,12 +118,11 @@ class CachedRows:
         """What the last commit left; None before the first build. Who pins a reader looks at it meanwhile."""
         return self._current
 
-    def settled(self) -> tuple[int, Served] | None:
-        """What a statement sees that runs now, as long as `is_at` says so afterwards; None when that is unlikely."""
+    def settled(self, takes_s: float) -> tuple[int, Served] | None:
+        """What a statement sees that runs now, if `is_at` says so afterwards; None when it takes too long for that."""
         number, served = self._commits, self._current
-        if served is None or number % 2 or time.monotonic() - self._committed_at < _BUSY_S:
-            return None
-        return number, served
+        gap_s = max(self._gap_s, time.monotonic() - self._committed_at)
+        return None if served is None or number % 2 or takes_s > _BUSY_SHARE * gap_s else (number, served)
 
     def is_at(self, number: int) -> bool:
         """Whether nothing was committed since `settled` gave this number."""
@@ -296,7 +299,7 @@ class CachedRows:
 
     def _put_aside(self, part: str, select: str, parameters: Sequence[object] = ()) -> None:
         """Keeps rows in a temporary relation of the writer's."""
-        self._write.execute(f"CREATE OR REPLACE TEMP TABLE {self._temporary(part)} AS {select}", list(parameters))
+        self._run(f"CREATE OR REPLACE TEMP TABLE {self._temporary(part)} AS {select}", parameters)
 
     def _columns(self, *more: str) -> str:
         names = [identifier(field.name) for field in self._spec.schema.fields]
@@ -436,19 +439,22 @@ class CachedRows:
 
     def _count(self, statement: str, parameters: Sequence[object] = ()) -> int:
         """Runs it; how many rows it touched, or its one number."""
-        (count,) = self._write.execute(statement, list(parameters)).fetchone() or (0,)
+        (count,) = self._run(statement, parameters).fetchone() or (0,)
         return int(count)
+
+    def _run(self, statement: str, parameters: Sequence[object] = ()) -> DuckDBPyConnection:
+        return self._write.execute(self._database.parsed(statement), list(parameters))
 
     @contextmanager
     def _commit(self) -> Iterator[None]:
         laid = (self._generation, self._enums, self._index, self._rows, self._marked, self._changed)
-        self._write.execute("BEGIN TRANSACTION")
+        self._run("BEGIN TRANSACTION")
         try:
             yield
             served = self._served()
             with self._database.commits:
                 self._commits += 1
-                self._write.execute("COMMIT")
+                self._run("COMMIT")
                 self._current = served
                 self._commits += 1
         except BaseException:
@@ -456,7 +462,9 @@ class CachedRows:
             self._write.execute("ROLLBACK")
             (self._generation, self._enums, self._index, self._rows, self._marked, self._changed) = laid
             raise
-        self._committed_at = time.monotonic()
+        now = time.monotonic()
+        self._gap_s += _NEWEST_GAP * (now - self._committed_at - self._gap_s)
+        self._committed_at = now
         self.shown = self._positions
 
     def _publish(self) -> None:

@@ -16,6 +16,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sqlglot import exp, parse_one
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import TokenType
 
@@ -41,6 +42,7 @@ _LOOKS = (
     {_TEXT: "'$.m\"k[{:03d}].x/ %_'", _WHOLE: "8{:03d}77", _DECIMAL: "88{:03d}.625"},
     {_TEXT: "'88{:03d}77123'", _WHOLE: "9007199254{:03d}", _DECIMAL: "0.5{:03d}"},
 )
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 # Rewrites a statement as at a moment, epoch ms.
 Rewriter = Callable[[str, int], Rewritten]
 
@@ -49,21 +51,32 @@ Rewriter = Callable[[str, int], Rewritten]
 class Template:
     """A rewritten statement with marks in the place of its values.
 
-    `checked`: DuckDB's parser has been asked. `took_s` is how long it ran the last time, if it has run.
+    Those of its marks that are `numbers` reach DuckDB as parameters: it need not parse the statement again then.
+    `checked`: DuckDB's parser has been asked. `over` is its SQL over relations as they were the last time, behind what
+    tells that they still are. `took_s` is how long it ran the last time, if it has run.
     """
 
     rewritten: Rewritten
     marks: Sequence[str]
+    numbers: frozenset[str] = frozenset()
     checked: bool = False
+    over: tuple[object, str] | None = None
     took_s: float = math.inf
 
-    def fill(self, sql: str, values: Sequence[str]) -> str:
-        """SQL of this template's with values in the place of its marks."""
+    def fill(self, sql: str, values: Sequence[str]) -> tuple[str, list[int]]:
+        """SQL of this template's with values in the place of its marks, and its parameters.
+
+        Equal numbers are one parameter: `GROUP BY a > $1` names `a > $1`, and no `a > $2`.
+        """
         if not self.marks:
-            return sql
-        by_mark = dict(zip(self.marks, values, strict=True))
+            return sql, []
+        places: dict[int, int] = {}
+        by_mark = {
+            mark: f"${places.setdefault(int(value), len(places) + 1)}" if mark in self.numbers else value
+            for mark, value in zip(self.marks, values, strict=True)
+        }
         # In one pass: a value may look like another's mark.
-        return re.sub("|".join(map(re.escape, self.marks)), lambda found: by_mark[found.group()], sql)
+        return re.sub("|".join(map(re.escape, self.marks)), lambda found: by_mark[found.group()], sql), list(places)
 
 
 class Templates:
@@ -101,7 +114,9 @@ class Templates:
         plain = [_unmarked(one.sql, marked) for one, marked in zip(made, marks, strict=True)]
         if plain[0] is None or any(one != plain[0] for one in plain) or not first.exact:
             return None
-        return Template(first, marks[0]) if all(one.rows_max == first.rows_max for one in made) else None
+        if any(one.rows_max != first.rows_max for one in made):
+            return None
+        return Template(first, marks[0], _compared(first.sql) & frozenset(marks[0]))
 
 
 def cut(sql: str) -> tuple[str, list[str], list[str]]:
@@ -123,6 +138,23 @@ def cut(sql: str) -> tuple[str, list[str], list[str]]:
 def _put(name: str, values: Sequence[str]) -> str:
     given = iter(values)
     return re.sub("\0[a-z]+\0", lambda _: next(given), name)
+
+
+def _compared(sql: str) -> frozenset[str]:
+    """The numbers that columns are compared with, and nothing else: there a parameter is what a literal is."""
+    found = parse_one(sql, dialect="duckdb").find_all(*_COMPARISONS)
+    operands = (list(one.iter_expressions()) for one in found)
+    return frozenset(
+        operand.name
+        for those in operands
+        if all(isinstance(operand, exp.Column) or _is_number(operand) for operand in those)
+        for operand in those
+        if _is_number(operand)
+    )
+
+
+def _is_number(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
 
 
 def _unmarked(sql: str, marks: Sequence[str]) -> str | None:
