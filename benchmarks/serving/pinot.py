@@ -106,6 +106,9 @@ class Pinot:
         client.close()
         return f"{moved:,} rows are offline"
 
+    def await_warm(self, table: Table) -> None:
+        """Its segments answer from the start."""
+
     def schedule(self, table: Table) -> None:
         """Asks for the move of one bucket; nothing happens while one is under way."""
         call("POST", f"{self._controller}/tasks/schedule?taskType={MOVE}&tableName={table.name}_REALTIME")

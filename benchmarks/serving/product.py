@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.serving.http import Endpoint
+from benchmarks.serving.http import Client, Endpoint
 from benchmarks.serving.tables import MOVE, Table
 from tests.serve.server import Server
 
@@ -74,6 +75,15 @@ class Product:
         run = self.server.await_task(queued["run"], _LOAD_S)
         assert run["state"] == "DONE" and run["report"]["rows_read"] == rows, run
         return f"{run['report']['rows_written']:,} rows of {rows:,} events are offline"
+
+    def await_warm(self, table: Table) -> None:
+        """Until statements are answered from memory, in which the first one has the table laid."""
+        deadline = time.monotonic() + _LOAD_S
+        client = Client(self.endpoint)
+        while json.loads(client.ask(f"select count(*) from {table.name}")[1]).get("answeredFrom") != "cache":
+            assert time.monotonic() < deadline, self.server.logged()
+            time.sleep(_POLL_S)
+        client.close()
 
     def schedule(self, table: Table) -> None:
         """Asks for the move of one bucket; nothing happens while one is under way."""

@@ -240,6 +240,10 @@ def _growth(part: Json) -> list[str]:
             found = [systems[name].get(str(rows)) for name in systems]
             cells = [_ms(one["one"]["ms"][statement.name]["median"]) if one else _NONE for one in found]
             lines.append(f"| {statement.name} | {rows:,} | {' | '.join(cells)} |")
+    for rows in sizes["rows"]:
+        found = [systems[name].get(str(rows)) for name in systems]
+        cells = [f"{one['warm_s']:.0f} s" if one and "warm_s" in one else _NONE for one in found]
+        lines.append(f"| from the first statement until memory answers | {rows:,} | {' | '.join(cells)} |")
     return lines
 
 

@@ -182,8 +182,11 @@ class Run:
         loaded_s = time.perf_counter() - started
         moved = system.move(table, _HALF_BUCKETS, half) if move else "nothing is offline"
         moved_s = time.perf_counter() - started - loaded_s
-        say(f"{system.name}: {table.name}: loaded in {loaded_s:.0f} s, moved in {moved_s:.0f} s: {moved}")
-        return {"loaded_s": round(loaded_s, 1), "moved_s": round(moved_s, 1), "moved": moved}
+        system.await_warm(table)
+        warm_s = time.perf_counter() - started - loaded_s - moved_s
+        took = f"loaded in {loaded_s:.0f} s, moved in {moved_s:.0f} s, warm in {warm_s:.0f} s"
+        say(f"{system.name}: {table.name}: {took}: {moved}")
+        return {"loaded_s": round(loaded_s, 1), "moved_s": round(moved_s, 1), "warm_s": round(warm_s, 1), "moved": moved}
 
     def _bare(self) -> None:
         events = {}
