@@ -186,7 +186,8 @@ class Run:
         warm_s = time.perf_counter() - started - loaded_s - moved_s
         took = f"loaded in {loaded_s:.0f} s, moved in {moved_s:.0f} s, warm in {warm_s:.0f} s"
         say(f"{system.name}: {table.name}: {took}: {moved}")
-        return {"loaded_s": round(loaded_s, 1), "moved_s": round(moved_s, 1), "warm_s": round(warm_s, 1), "moved": moved}
+        seconds = {"loaded_s": loaded_s, "moved_s": moved_s, "warm_s": warm_s}
+        return {**{name: round(one, 1) for name, one in seconds.items()}, "moved": moved}
 
     def _bare(self) -> None:
         events = {}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,21 @@ def test_a_key_that_is_a_parameter_is_found_by_its_index(tmp_path: Path) -> None
     (plan,) = rows.execute(database.parsed(f"explain analyze {few}"), [3]).fetchall()
     assert "Index Scan" in plan[1]
     assert rows.execute(database.parsed(few), [3]).fetchall() == [(3,)]
+    database.close()
+
+
+def test_threads_run_one_parsed_statement_at_once(tmp_path: Path) -> None:
+    database = CacheDatabase(tmp_path)
+    database.cursor().execute("create table cache.main.many as select range as key from range(5000)")
+
+    def ask(number: int) -> list[tuple[int]]:
+        with database.reader() as reader:
+            statement = database.parsed("select key + $1 from cache.main.many where key >= $1 limit 1")
+            return reader.execute(statement, [number]).fetchall()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, range(2000))) == [[(2 * number,)] for number in range(2000)]
+    database.close()
 
 
 def test_what_is_gone_is_left_to_the_files(cache: SteppedCache) -> None:
