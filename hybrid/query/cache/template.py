@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from hybrid.errors import QueryError
@@ -142,8 +143,11 @@ def _put(name: str, values: Sequence[str]) -> str:
 
 def _compared(sql: str) -> frozenset[str]:
     """The numbers that columns are compared with, and nothing else: there a parameter is what a literal is."""
-    found = parse_one(sql, dialect="duckdb").find_all(*_COMPARISONS)
-    operands = (list(one.iter_expressions()) for one in found)
+    try:
+        tree = parse_one(sql, dialect="duckdb")
+    except SqlglotError:  # DuckDB reads more than sqlglot does
+        return frozenset()
+    operands = (list(one.iter_expressions()) for one in tree.find_all(*_COMPARISONS))
     return frozenset(
         operand.name
         for those in operands
