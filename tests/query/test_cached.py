@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hybrid.query import tailrows
-from hybrid.query.cache import answers, form, rows
+from hybrid.query.cache import answers, form, rows, served
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import TopicPartition
@@ -66,7 +66,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
     monkeypatch.setattr(tailrows, "LISTED_MAX", 2)
     # Every statement runs by itself: each commit is over when it does.
-    monkeypatch.setattr(rows, "_BUSY_SHARE", math.inf)
+    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     monkeypatch.setattr(answers, "_SMALL_S", math.inf)
 
 

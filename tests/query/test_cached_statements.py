@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.query.cache import answers, form, rows
+from hybrid.query.cache import answers, form, served
 from hybrid.query.cache.database import CacheDatabase
 from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.template import cut
@@ -132,8 +132,8 @@ def test_a_template_serves_other_values(cache: SteppedCache) -> None:
     "text",
     [
         'x" , (select string_agg(table_name) from information_schema.tables) as "y',
-        'x" from _hy_rel_0; ROLLBACK; DROP TABLE cache.main."0 1"; BEGIN; select 1 as "y',
-        'x", (select number from cache.main."0 revision") as "y',
+        'x" from _hy_rel_0; ROLLBACK; DROP TABLE "cache 0 1".main.live; BEGIN; select 1 as "y',
+        'x", (select number from "cache 0 1".main.live) as "y',
     ],
 )
 def test_no_value_gets_out_of_its_place(cache: SteppedCache, call: str, text: str) -> None:
@@ -222,22 +222,67 @@ def test_a_number_is_compared_as_it_is_written(numbers: SteppedCache) -> None:
 def test_a_key_that_is_a_parameter_is_found_by_its_index(tmp_path: Path) -> None:
     database = CacheDatabase(tmp_path)
     rows = database.cursor()
-    rows.execute("create table cache.main.many as select range as key from range(100000)")
-    rows.execute("create index keys on cache.main.many (key)")
-    few = "with few as materialized (select * from cache.main.many where key in ($1)) select key from few"
+    rows.execute("create table memory.main.many as select range as key from range(100000)")
+    rows.execute("create index keys on memory.main.many (key)")
+    few = "with few as materialized (select * from memory.main.many where key in ($1)) select key from few"
     (plan,) = rows.execute(database.parsed(f"explain analyze {few}"), [3]).fetchall()
     assert "Index Scan" in plan[1]
     assert rows.execute(database.parsed(few), [3]).fetchall() == [(3,)]
     database.close()
 
 
+def _rooms(cache: SteppedCache) -> list[str]:
+    found = cache.database.cursor().execute(
+        "select database_name from duckdb_databases() where database_name like 'cache%'"
+    )
+    return [name for (name,) in found.fetchall()]
+
+
+def test_rows_are_laid_anew_beside_those_that_are_read(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing many rows down takes seconds: whoever asks meanwhile is answered from those that were there."""
+    cache.step()
+    count, real, seen = "select count(*) from orders", CachedRows._fill, []
+
+    def fill(self: CachedRows, *given: Any) -> None:
+        real(self, *given)
+        with ThreadPoolExecutor(1) as other:
+            seen.append(other.submit(cache.answers.answer, count, NOW_MS, Limits(), lambda interrupt: None).result())
+        seen.append(_rooms(cache))
+
+    monkeypatch.setattr(CachedRows, "_fill", fill)
+    pinned = cache.database.pinned_reader(lambda: [cache.rows.current])
+    with pinned as (reader, (before,)):
+        assert before is not None
+        cache.rows._relay({})
+        assert cache.rows.current is not None and cache.rows.current.relation != before.relation
+        assert reader.execute(f"select count(*) from {before.relation}").fetchall() == [(len(NAMES),)]
+    answer, rooms = seen
+    assert answer is not None and answer.rows == [(len(NAMES),)] and rooms == ["cache 0 1", "cache 0 2"]
+    assert _rooms(cache) == ["cache 0 2"], "the memory of the rows before is given back"
+    assert cache.ask(count).rows == [(len(NAMES),)]  # type: ignore[union-attr]
+
+
+def test_rows_that_cannot_be_laid_anew_stay(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.step()
+    with monkeypatch.context() as broken:
+        broken.setattr(CachedRows, "_served", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            cache.rows._relay({})
+    assert _rooms(cache) == ["cache 0 1"]
+    assert cache.ask("select count(*) from orders").rows == [(len(NAMES),)]  # type: ignore[union-attr]
+    cache.rows._relay({})
+    assert _rooms(cache) == ["cache 0 2"]
+    cache.rows.close()
+    assert _rooms(cache) == []
+
+
 def test_threads_run_one_parsed_statement_at_once(tmp_path: Path) -> None:
     database = CacheDatabase(tmp_path)
-    database.cursor().execute("create table cache.main.many as select range as key from range(5000)")
+    database.cursor().execute("create table memory.main.many as select range as key from range(5000)")
 
     def ask(number: int) -> list[tuple[int]]:
         with database.reader() as reader:
-            statement = database.parsed("select key + $1 from cache.main.many where key >= $1 limit 1")
+            statement = database.parsed("select key + $1 from memory.main.many where key >= $1 limit 1")
             return reader.execute(statement, [number]).fetchall()
 
     with ThreadPoolExecutor(8) as pool:
@@ -255,7 +300,8 @@ def test_what_is_gone_is_left_to_the_files(cache: SteppedCache) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ['delete from cache.main."0 1"', 'select * from cache.main."0 1"', 'select * from "0 1"', "checkpoint"]
+    "sql",
+    ['delete from "cache 0 1".main.live', 'select * from "cache 0 1".main.live', 'detach "cache 0 1"', "checkpoint"],
 )
 def test_the_relations_of_the_cache_are_out_of_reach(cache: SteppedCache, sql: str) -> None:
     cache.step()
@@ -267,9 +313,10 @@ def test_a_reader_cannot_write(cache: SteppedCache) -> None:
     import duckdb
 
     cache.step()
-    pinned = cache.database.pinned_reader(lambda: None)
-    with pytest.raises(duckdb.Error, match="read-only"), pinned as (reader, _):
-        reader.execute('delete from cache.main."0 1"')
+    pinned = cache.database.pinned_reader(lambda: [cache.rows.current])
+    with pytest.raises(duckdb.Error, match="read-only"), pinned as (reader, (seen,)):
+        assert seen is not None
+        reader.execute(f"delete from {seen.relation}")
     assert cache.ask("select count(*) from orders").rows == [(len(NAMES),)]  # type: ignore[union-attr]
 
 
@@ -278,7 +325,7 @@ def test_a_commit_that_comes_between_has_the_statement_run_again(
 ) -> None:
     """By itself a statement cannot tell of which revision its rows are; in a transaction it can."""
     monkeypatch.setattr(answers, "_SMALL_S", math.inf)
-    monkeypatch.setattr(rows, "_BUSY_SHARE", math.inf)
+    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     sql, count = "select count(*) from orders", len(NAMES)
     assert cache.ask(sql).revision.tables[0].tail == {KEY: count}  # type: ignore[union-attr]
     real, ran = answers.fetch, []
@@ -300,7 +347,7 @@ def test_a_commit_that_comes_between_has_the_statement_run_again(
 def test_a_commit_that_fails_leaves_rows_and_label_as_they_were(
     cache: SteppedCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "_BUSY_SHARE", math.inf)
+    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     cache.step()
     before = cache.rows.settled(0.0)
     monkeypatch.setattr(CachedRows, "_served", lambda self: 1 / 0)

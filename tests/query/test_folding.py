@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.query.cache import answers, form, rows
+from hybrid.query.cache import answers, form, rows, served
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.prune import prunable_columns
 from hybrid.query.tail import TailMessage
@@ -43,7 +43,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pays on large tables only is done on these small ones too."""
     monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
-    monkeypatch.setattr(rows, "_BUSY_SHARE", math.inf)
+    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     monkeypatch.setattr(answers, "_SMALL_S", math.inf)
 
 

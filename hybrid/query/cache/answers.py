@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.cache.cache import Cache, CachedTable
 from hybrid.query.cache.database import Gone
-from hybrid.query.cache.rows import Served
+from hybrid.query.cache.served import Served
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result

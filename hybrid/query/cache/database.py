@@ -1,33 +1,31 @@
 """The one DuckDB in memory that holds a server's cached tables.
 
-Its writers are one per table; each reader works on a cursor of its thread.
+Its writers are one per table, each with databases of its own, so that none waits for what another one writes down; each
+reader works on a cursor of its thread.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from hybrid.errors import QueryError
-from hybrid.query.connection import identifier, locked_connection
+from hybrid.query.cache.served import Served
+from hybrid.query.connection import locked_connection
 from hybrid.query.execution import parsed
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, Statement
 
-_CATALOG = "cache"
-# A transaction sees a catalog as it is when it first reads from it.
-_PIN = ("BEGIN TRANSACTION READ ONLY", f"SELECT 1 FROM {_CATALOG}.main.moment LIMIT 0")
 # Groups by a column whose values span fewer than 2^16 numbers stand in an array: twice as fast as a hash table.
 # One that is wider costs a statement over few rows more than it saves.
 _ARRAY_BITS = 16
 # How many statements are kept as they are parsed, and up to which length.
 _KEPT, _KEPT_CHARS_MAX = 500, 20_000
-Seen = TypeVar("Seen")
 
 
 class Gone(Exception):
@@ -39,13 +37,9 @@ class CacheDatabase:
 
     def __init__(self, folder: Path, bytes_max: int | None = None, spill: Path | None = None) -> None:
         self.bytes_max = bytes_max
-        settings = [
-            f"ATTACH ':memory:' AS {_CATALOG} (COMPRESS)",
-            f"SET GLOBAL perfect_ht_threshold = {_ARRAY_BITS}",
-        ]
+        settings = [f"SET GLOBAL perfect_ht_threshold = {_ARRAY_BITS}"]
         if bytes_max is not None:
             settings.append(f"SET memory_limit = '{bytes_max} B'")
-        settings.append(f"CREATE TABLE {_CATALOG}.main.moment (nothing BOOLEAN)")
         self._connection = locked_connection([folder.absolute()], spill, settings)
         # Held by who commits, and by who pins a reader.
         self.commits = threading.Lock()
@@ -76,7 +70,9 @@ class CacheDatabase:
             raise
 
     @contextmanager
-    def pinned_reader(self, look: Callable[[], Seen]) -> Iterator[tuple[DuckDBPyConnection, Seen]]:
+    def pinned_reader(
+        self, look: Callable[[], Sequence[Served | None]]
+    ) -> Iterator[tuple[DuckDBPyConnection, Sequence[Served | None]]]:
         """The same inside of a read-only transaction: all its statements see all tables at one moment.
 
         `look` is called at that moment: no writer commits meanwhile.
@@ -84,11 +80,13 @@ class CacheDatabase:
         import duckdb
 
         with self.reader() as cursor:
-            with self.commits:
-                for statement in _PIN:
-                    cursor.execute(self.parsed(statement))
-                seen = look()
             try:
+                with self.commits:
+                    cursor.execute(self.parsed("BEGIN TRANSACTION READ ONLY"))
+                    seen = look()
+                    for one in seen:
+                        if one is not None:  # a transaction sees a database as it is when it first reads from it
+                            cursor.execute(self.parsed(f"SELECT 1 FROM {one.relation} LIMIT 0"))
                 yield cursor, seen
             finally:
                 try:
@@ -108,8 +106,3 @@ def is_out_of_memory(error: Exception) -> bool:
     import duckdb
 
     return isinstance(error, duckdb.OutOfMemoryException)
-
-
-def relation(name: str) -> str:
-    """The full name of one of the database's relations, which no user's statement can write."""
-    return f"{_CATALOG}.main.{identifier(name)}"

@@ -4,6 +4,7 @@ One relation holds what `FROM table` shows: on an append table every visible row
 key; keys whose winner is a delete marker stand in a second relation, so that an older row that comes late stays dead.
 Of a table that folds both hold all visible rows, which every statement folds anew.
 Rows lie newest first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index.
+Both relations stand in a database of their own, which is left for another one where all rows are laid anew.
 
 What moves it on, each in one transaction:
 
@@ -18,17 +19,17 @@ whole is built anew; `follow_offline` says so.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
-from hybrid.query.cache.database import CacheDatabase, relation
+from hybrid.query.cache.database import CacheDatabase
 from hybrid.query.cache.form import definitions, few_texts, fits_plain, indexed_columns
+from hybrid.query.cache.served import Pace, Served
 from hybrid.query.connection import identifier
 from hybrid.query.failures import is_evolution
 from hybrid.query.plan import QueryTable
@@ -52,30 +53,10 @@ _HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 _KEYS_MAX = 1000
 # The writer's temporary relations: rows that come, those of them that win, rows that are laid anew.
 _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
-# Commits come as they came: how much the newest gap counts, and the share of it that a statement may take by itself.
-_NEWEST_GAP, _BUSY_SHARE = 0.2, 0.25
 # A text column whose ENUM was widened so often stays text.
 _WIDENED_MAX = 3
 # Rows come and go at the end of the relation; when as many have as this share of it, it is laid anew.
 _FOLD_SHARE, _FOLD_ROWS_MIN = 0.5, 200_000
-
-
-@dataclass(frozen=True)
-class Served:
-    """What the relation holds at one moment: which revision, and how much of it lies in segments.
-
-    `indexed` are the columns by which a few rows are found at once; `enums` text columns of few values, as ENUM, whose
-    order is the texts'. `marks` holds delete markers that count when the rows are folded; None where there are none.
-    """
-
-    relation: str
-    marks: str | None
-    indexed: Sequence[str]
-    enums: Collection[str]
-    revision: TableRevision
-    segments: int
-    consuming: int
-    docs: int
 
 
 class CachedRows:
@@ -88,11 +69,8 @@ class CachedRows:
         self._database = database
         self._write = database.cursor()
         self._generation = 0
-        self._marks = relation(f"{name} marks")
         self._current: Served | None = None
-        # Odd while a commit goes on.
-        self._commits = 0
-        self._committed_at, self._gap_s = time.monotonic(), 0.0
+        self._pace = Pace()
         self._rows, self._marked = 0, 0
         self._changed = 0
         self._boundary: Boundary | None = None
@@ -120,13 +98,12 @@ class CachedRows:
 
     def settled(self, takes_s: float) -> tuple[int, Served] | None:
         """What a statement sees that runs now, if `is_at` says so afterwards; None when it takes too long for that."""
-        number, served = self._commits, self._current
-        gap_s = max(self._gap_s, time.monotonic() - self._committed_at)
-        return None if served is None or number % 2 or takes_s > _BUSY_SHARE * gap_s else (number, served)
+        number, served = self._pace.number, self._current
+        return None if served is None or number % 2 or not self._pace.leaves(takes_s) else (number, served)
 
     def is_at(self, number: int) -> bool:
         """Whether nothing was committed since `settled` gave this number."""
-        return self._commits == number
+        return self._pace.number == number
 
     # The writer
 
@@ -159,8 +136,7 @@ class CachedRows:
         self._segments = {file.segment for file in (*offline, *realtime)}
         self._docs = sum(file.rows for file in (*offline, *realtime))
         self._stage(shown, beyond)
-        with self._commit():
-            self._lay(self._staged)
+        self._lay(self._staged)
 
     def take(self, rows: TailRows | None, positions: Mapping[PartitionKey, int]) -> None:
         """Adds rows of the stream, which follow those at `self.positions`."""
@@ -246,8 +222,9 @@ class CachedRows:
     def forget(self) -> None:
         """Gives the memory back, until the next build."""
         self._current = None
-        for one in (self._relation, self._marks, *(self._temporary(part) for part in _TEMPORARY)):
-            self._write.execute(f"DROP TABLE IF EXISTS {one}")
+        self._write.execute(f"DETACH DATABASE IF EXISTS {self._room}")
+        for part in _TEMPORARY:
+            self._write.execute(f"DROP TABLE IF EXISTS {self._temporary(part)}")
 
     def close(self) -> None:
         """Drops the relations."""
@@ -287,8 +264,17 @@ class CachedRows:
         return self._spec.primary_key
 
     @property
+    def _room(self) -> str:
+        """The database of this generation; no user's statement can name it."""
+        return identifier(f"cache {self._name} {self._generation}")
+
+    @property
     def _relation(self) -> str:
-        return relation(f"{self._name} {self._generation}")
+        return f"{self._room}.main.live"
+
+    @property
+    def _marks(self) -> str:
+        return f"{self._room}.main.marks"
 
     @property
     def _staged(self) -> str:
@@ -337,8 +323,7 @@ class CachedRows:
             f"SELECT {self._columns()}, 'row' AS {OP}, {FILE} FROM {self._relation} "
             f"UNION ALL SELECT {self._columns(OP)}, {FILE} FROM {self._marks}",
         )
-        with self._commit():
-            self._lay(self._temporary(_LAID), more)
+        self._lay(self._temporary(_LAID), more)
 
     def _widen(self, texts: Mapping[str, Collection[str]]) -> None:
         """Sees to it that the ENUMs hold these texts. A column that keeps bringing new ones stays text."""
@@ -348,30 +333,47 @@ class CachedRows:
             self._relay(new)
 
     def _lay(self, source: str, more: Mapping[str, Collection[str]] | None = None) -> None:
-        """A new generation of the relation from staged rows; ENUMs take `more` texts too."""
-        before, self._generation = self._relation, self._generation + 1
+        """A new generation of the relation from staged rows; ENUMs take `more` texts too.
+
+        Its database is its own: writing many rows down takes seconds, in which one that it shared would answer nobody.
+        """
+        laid, left = self._form(), self._room
+        self._generation += 1
+        self._write.execute(f"ATTACH ':memory:' AS {self._room} (COMPRESS)")
+        try:
+            self._fill(source, more or {})
+            served = self._served()
+        except BaseException:
+            self._write.execute(f"DETACH {self._room}")
+            self._take_back(laid)
+            raise
+        with self._database.commits:
+            self._pace.begins()
+            self._current = served
+            self._pace.ended()
+        self.shown = self._positions
+        self._write.execute(f"DETACH DATABASE IF EXISTS {left}")
+        self._write.execute(f"DROP TABLE {source}")
+
+    def _fill(self, source: str, more: Mapping[str, Collection[str]]) -> None:
         plain = {name for name, times in self._widened.items() if times > _WIDENED_MAX}
         if more:  # of what is about to come only the texts of these columns are known
             plain |= set(self._spec.schema.column_names) - self._enums.keys()
-        self._enums = few_texts(self._write, self._spec, source, more or {}, plain)
+        self._enums = few_texts(self._write, self._spec, source, more, plain)
         order = f"{TIME} DESC, {OFFSET} DESC" if self._spec.time_column else f"{PARTITION}, {OFFSET}"
-        self._write.execute(f"DROP TABLE IF EXISTS {before}")
         alive = f"FROM {source} WHERE {OP} <> '{OP_DELETE}'"
         self._rows = self._count(f"SELECT count(*) {alive}")
         columns = definitions(self._spec, self._enums, fits_plain(self._spec, self._rows, self._database.bytes_max))
         self._write.execute(f"CREATE TABLE {self._relation} ({columns}, {FILE} BIGINT)")
         self._write.execute(f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} {alive} ORDER BY {order}")
         self._write.execute(
-            f"CREATE OR REPLACE TABLE {self._marks} AS SELECT {self._columns(OP, FILE)} FROM {source} "
-            f"WHERE {OP} = '{OP_DELETE}'"
+            f"CREATE TABLE {self._marks} AS SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
         )
-        self._write.execute(f"DROP TABLE {source}")
         self._marked = self._count(f"SELECT count(*) FROM {self._marks}")
         self._changed = 0
         self._index = indexed_columns(self._write, self._spec, self._relation, self._rows)
         for number, column in enumerate(self._index):
-            index = identifier(f"{self._name} {self._generation} {number}")
-            self._write.execute(f"CREATE INDEX {index} ON {self._relation} ({identifier(column)})")
+            self._write.execute(f'CREATE INDEX "index {number}" ON {self._relation} ({identifier(column)})')
 
     def _merge(self) -> int:
         """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
@@ -447,25 +449,28 @@ class CachedRows:
 
     @contextmanager
     def _commit(self) -> Iterator[None]:
-        laid = (self._generation, self._enums, self._index, self._rows, self._marked, self._changed)
+        laid = self._form()
         self._run("BEGIN TRANSACTION")
         try:
             yield
             served = self._served()
             with self._database.commits:
-                self._commits += 1
+                self._pace.begins()
                 self._run("COMMIT")
                 self._current = served
-                self._commits += 1
+                self._pace.ended()
         except BaseException:
-            self._commits += self._commits % 2
+            self._pace.failed()
             self._write.execute("ROLLBACK")
-            (self._generation, self._enums, self._index, self._rows, self._marked, self._changed) = laid
+            self._take_back(laid)
             raise
-        now = time.monotonic()
-        self._gap_s += _NEWEST_GAP * (now - self._committed_at - self._gap_s)
-        self._committed_at = now
         self.shown = self._positions
+
+    def _form(self) -> tuple[int, dict[str, frozenset[str]], Sequence[str], int, int, int]:
+        return self._generation, self._enums, self._index, self._rows, self._marked, self._changed
+
+    def _take_back(self, form: tuple[int, dict[str, frozenset[str]], Sequence[str], int, int, int]) -> None:
+        self._generation, self._enums, self._index, self._rows, self._marked, self._changed = form
 
     def _publish(self) -> None:
         """Lets readers know of a newer revision with the same rows."""
