@@ -235,7 +235,7 @@ def _rooms(cache: SteppedCache) -> list[str]:
     found = cache.database.cursor().execute(
         "select database_name from duckdb_databases() where database_name like 'cache%'"
     )
-    return [name for (name,) in found.fetchall()]
+    return sorted(name for (name,) in found.fetchall())
 
 
 def test_rows_are_laid_anew_beside_those_that_are_read(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
