@@ -68,6 +68,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+	@$(BIN)/python -m compileall -q hybrid # as pip does with what it copies; else each command may compile it anew
 	@touch $@
 
 $(JARS): $(STAMP) hybrid/jvm/jars.lock
