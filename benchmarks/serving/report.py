@@ -242,7 +242,7 @@ def _growth(part: Json) -> list[str]:
             lines.append(f"| {statement.name} | {rows:,} | {' | '.join(cells)} |")
     for rows in sizes["rows"]:
         found = [systems[name].get(str(rows)) for name in systems]
-        cells = [f"{one['warm_s']:.0f} s" if one and "warm_s" in one else _NONE for one in found]
+        cells = [f"{one['warm_s']:.0f} s" if one else _NONE for one in found]
         lines.append(f"| from the first statement until memory answers | {rows:,} | {' | '.join(cells)} |")
     return lines
 

@@ -16,8 +16,7 @@ from hybrid.spec.types import DataType
 from hybrid.sql.statement import PARSE_ERROR
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-    from duckdb import Statement as Parsed
+    from duckdb import DuckDBPyConnection, Statement
 
 
 class Limits(NamedTuple):
@@ -44,7 +43,7 @@ def timeout_of(rewritten: Rewritten, default_ms: int | None) -> int | None:
     return int(written)
 
 
-def parsed(connection: DuckDBPyConnection, sql: str) -> Parsed:
+def parsed(connection: DuckDBPyConnection, sql: str) -> Statement:
     """One statement as DuckDB's parser leaves it. duckdb.Error for what is none, QueryError for several."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:  # the last of several fences
@@ -53,7 +52,7 @@ def parsed(connection: DuckDBPyConnection, sql: str) -> Parsed:
 
 
 def fetch(
-    connection: DuckDBPyConnection, statement: Parsed, rows_max: int | None, parameters: Sequence[int] = ()
+    connection: DuckDBPyConnection, statement: Statement, rows_max: int | None, parameters: Sequence[int] = ()
 ) -> Fetched:
     """All rows of a SELECT. duckdb.Error when it fails, QueryError when they are more than `rows_max`."""
     found = connection.execute(statement, list(parameters))

@@ -28,40 +28,56 @@ class Metrics:
     def __init__(self, home: Hybrid) -> None:
         self._registry = CollectorRegistry()
         shared: dict[str, Any] = {"registry": self._registry}
-        self._requests = Counter(
-            "hybrid_http_requests", "HTTP requests, by route and status.", ["method", "route", "status"], **shared
+        # Each metric by its labels; finding it takes ten times as long as counting.
+        kept = lru_cache(_KEPT)
+        self._requests = kept(
+            Counter(
+                "hybrid_http_requests", "HTTP requests, by route and status.", ["method", "route", "status"], **shared
+            ).labels
         )
-        self._request_s = Histogram(
-            "hybrid_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_SECONDS, **shared
+        self._request_s = kept(
+            Histogram(
+                "hybrid_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_SECONDS, **shared
+            ).labels
         )
-        self._queries = Counter(
-            "hybrid_queries", "Statements answered, by table, route and source.", ["table", "route", "source"], **shared
+        self._queries = kept(
+            Counter(
+                "hybrid_queries",
+                "Statements answered, by table, route and source.",
+                ["table", "route", "source"],
+                **shared,
+            ).labels
         )
-        self._query_s = Histogram(
-            "hybrid_query_duration_seconds", "Time to answer a statement.", ["source"], buckets=_SECONDS, **shared
+        self._query_s = kept(
+            Histogram(
+                "hybrid_query_duration_seconds",
+                "Time to answer a statement.",
+                ["source"],
+                buckets=_SECONDS,
+                **shared,
+            ).labels
         )
-        self._errors = Counter("hybrid_errors", "Errors answered, by kind and code.", ["kind", "code"], **shared)
+        self._errors = kept(
+            Counter("hybrid_errors", "Errors answered, by kind and code.", ["kind", "code"], **shared).labels
+        )
         self._registry.register(_Home(home))
-        # Finding the one of some labels takes ten times as long as counting it.
-        self._counter, self._timer = lru_cache(_KEPT)(self._requests.labels), lru_cache(_KEPT)(self._request_s.labels)
-        self._counter_of_query = lru_cache(_KEPT)(self._queries.labels)
 
     def request(self, method: str, route: str, status: int, took_s: float) -> None:
         """One HTTP request was answered."""
-        self._counter(method, route, str(status)).inc()
-        self._timer(route).observe(took_s)
+        self._requests(method, route, str(status)).inc()
+        self._request_s(route).observe(took_s)
         if status >= 400:
-            self._errors.labels("http", str(status)).inc()
+            self._errors("http", str(status)).inc()
 
     def query(self, tables: list[str], route: str, source: str, took_s: float) -> None:
         """A statement over `tables` was answered, from `cache` or `files`."""
         for table in tables:
-            self._counter_of_query(table, route, source).inc()
-        self._query_s.labels(source).observe(took_s)
+            self._queries(table, route, source).inc()
+        self._query_s(source).observe(took_s)
 
     def query_failed(self, code: int) -> None:
         """A statement failed with a Pinot error code."""
-        self._errors.labels("query", str(code)).inc()
+        self._errors("query", str(code)).inc()
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""

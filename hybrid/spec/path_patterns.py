@@ -12,7 +12,7 @@ class PatternError(ValueError):
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder is no data, as Spark sees it: `_SUCCESS`, `.part-0.crc`, what is not whole yet."""
+    """Whether a file or folder is no data, by its name: `_SUCCESS`, `.part-0.crc`, what is not whole yet."""
     return name.startswith((".", "_"))
 
 

@@ -119,16 +119,15 @@ class CachedAnswers:
 
     def _run(self, reader: DuckDBPyConnection, asked: _Asked, served: Sequence[Served]) -> Fetched:
         template, rewritten = asked.template, asked.template.rewritten
-        form = tuple((one.relation, one.marks, one.indexed, one.enums) for one in served)
-        if template.over is None or template.over[0] != form:
-            template.over = form, rewritten.over(_relations(rewritten, asked.tables, served))
+        known = [(one.relation, one.marks) for one in served]  # a relation's columns and indexes stay as they are
+        if template.over is None or template.over[0] != known:
+            template.over = known, rewritten.over(_relations(rewritten, asked.tables, served))
         sql, numbers = template.fill(template.over[1], asked.values)
-        statement = self._cache.database.parsed(sql)
         self._check(reader, template)
         asked.running(reader.interrupt)
         started = time.monotonic()
         with Attempt(reader, rewritten, timeout_of(rewritten, asked.limits.timeout_ms)):
-            fetched = fetch(reader, statement, asked.limits.rows_max, numbers)
+            fetched = fetch(reader, self._cache.database.parsed(sql), asked.limits.rows_max, numbers)
         template.took_s = time.monotonic() - started
         return fetched
 

@@ -152,8 +152,10 @@ class CachedRows:
             source = f"(SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden})"
             if not self._spec.picks_winners:
                 self._insert(source, parameters, marks=self._spec.folds and rows.has_deletes)
-            elif len(self._key) == 1 and rows.count <= _KEYS_MAX:
-                self._merge_few(source, parameters, list(dict.fromkeys(rows.values[self._key[0]])), rows.has_deletes)
+            elif len(self._spec.primary_key) == 1 and rows.count <= _KEYS_MAX:
+                self._merge_few(
+                    source, parameters, list(dict.fromkeys(rows.values[self._spec.primary_key[0]])), rows.has_deletes
+                )
             else:
                 self._put_aside(_STAGED, f"SELECT * FROM {source}", parameters)
                 self._merge()
@@ -260,10 +262,6 @@ class CachedRows:
         return plain and before.override_ms is None and after.override_ms is None
 
     @property
-    def _key(self) -> Sequence[str]:
-        return self._spec.primary_key
-
-    @property
     def _room(self) -> str:
         """The database of this generation; no user's statement can name it."""
         return identifier(f"cache {self._name} {self._generation}")
@@ -337,16 +335,16 @@ class CachedRows:
 
         Its database is its own: writing many rows down takes seconds, in which one that it shared would answer nobody.
         """
-        laid, left = self._form(), self._room
-        self._generation += 1
-        self._write.execute(f"ATTACH ':memory:' AS {self._room} (COMPRESS)")
-        try:
-            self._fill(source, more or {})
-            served = self._served()
-        except BaseException:
-            self._write.execute(f"DETACH {self._room}")
-            self._take_back(laid)
-            raise
+        left = self._room
+        with self._or_as_before():
+            self._generation += 1
+            self._write.execute(f"ATTACH ':memory:' AS {self._room} (COMPRESS)")
+            try:
+                self._fill(source, more or {})
+                served = self._served()
+            except BaseException:
+                self._write.execute(f"DETACH {self._room}")
+                raise
         with self._database.commits:
             self._pace.begins()
             self._current = served
@@ -389,7 +387,7 @@ class CachedRows:
 
     def _merge_few(self, source: str, parameters: Sequence[object], keys: Sequence[object], deletes: bool) -> None:
         """The same for a few rows, whose keys are looked up by the index."""
-        key = next(field for field in self._spec.schema.fields if field.name == self._key[0])
+        key = next(field for field in self._spec.schema.fields if field.name == self._spec.primary_key[0])
         # The type is said, or DuckDB converts the column instead, and the index is of no use.
         near = f"{identifier(key.name)} IN ({', '.join([f'?::{duckdb_type(key)}'] * len(keys))})"
         self._find_winners(near, keys, source, parameters)
@@ -412,8 +410,8 @@ class CachedRows:
         )
 
     def _among(self, source: str) -> str:
-        columns = ", ".join(identifier(name) for name in self._key)
-        return f"({columns}) IN (SELECT {'(' + columns + ')' if len(self._key) > 1 else columns} FROM {source})"
+        key = f"({', '.join(identifier(name) for name in self._spec.primary_key)})"
+        return f"{key} IN (SELECT {key} FROM {source})"
 
     def _insert(self, source: str, parameters: Sequence[object] = (), *, marks: bool = True) -> int:
         """Adds rows; `marks` False: there are no delete markers among them."""
@@ -449,28 +447,31 @@ class CachedRows:
 
     @contextmanager
     def _commit(self) -> Iterator[None]:
-        laid = self._form()
-        self._run("BEGIN TRANSACTION")
-        try:
-            yield
-            served = self._served()
-            with self._database.commits:
-                self._pace.begins()
-                self._run("COMMIT")
-                self._current = served
-                self._pace.ended()
-        except BaseException:
-            self._pace.failed()
-            self._write.execute("ROLLBACK")
-            self._take_back(laid)
-            raise
+        with self._or_as_before():
+            self._run("BEGIN TRANSACTION")
+            try:
+                yield
+                served = self._served()
+                with self._database.commits:
+                    self._pace.begins()
+                    self._run("COMMIT")
+                    self._current = served
+                    self._pace.ended()
+            except BaseException:
+                self._pace.failed()
+                self._write.execute("ROLLBACK")
+                raise
         self.shown = self._positions
 
-    def _form(self) -> tuple[int, dict[str, frozenset[str]], Sequence[str], int, int, int]:
-        return self._generation, self._enums, self._index, self._rows, self._marked, self._changed
-
-    def _take_back(self, form: tuple[int, dict[str, frozenset[str]], Sequence[str], int, int, int]) -> None:
-        self._generation, self._enums, self._index, self._rows, self._marked, self._changed = form
+    @contextmanager
+    def _or_as_before(self) -> Iterator[None]:
+        """When this fails, what is known of the relation is what was known before."""
+        before = (self._generation, self._enums, self._index, self._rows, self._marked, self._changed)
+        try:
+            yield
+        except BaseException:
+            (self._generation, self._enums, self._index, self._rows, self._marked, self._changed) = before
+            raise
 
     def _publish(self) -> None:
         """Lets readers know of a newer revision with the same rows."""

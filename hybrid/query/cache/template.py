@@ -16,9 +16,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from hybrid.errors import QueryError
@@ -117,7 +116,7 @@ class Templates:
             return None
         if any(one.rows_max != first.rows_max for one in made):
             return None
-        return Template(first, marks[0], _compared(first.sql) & frozenset(marks[0]))
+        return Template(first, marks[0], _compared(first.statement.tree) & frozenset(marks[0]))
 
 
 def cut(sql: str) -> tuple[str, list[str], list[str]]:
@@ -141,12 +140,8 @@ def _put(name: str, values: Sequence[str]) -> str:
     return re.sub("\0[a-z]+\0", lambda _: next(given), name)
 
 
-def _compared(sql: str) -> frozenset[str]:
+def _compared(tree: exp.Expr) -> frozenset[str]:
     """The numbers that columns are compared with, and nothing else: there a parameter is what a literal is."""
-    try:
-        tree = parse_one(sql, dialect="duckdb")
-    except SqlglotError:  # DuckDB reads more than sqlglot does
-        return frozenset()
     operands = (list(one.iter_expressions()) for one in tree.find_all(*_COMPARISONS))
     return frozenset(
         operand.name
