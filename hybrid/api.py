@@ -5,7 +5,6 @@ It owns what no part below may own: the records of runs, and the order of steps 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -302,11 +301,13 @@ class Hybrid:
         from hybrid.query.cache.answers import CachedAnswers
         from hybrid.query.cache.cache import Cache
 
-        spill = self.home / "spill"
-        shutil.rmtree(spill, ignore_errors=True)  # what a killed process has left
-        cache = Cache(_Source(self), self.settings.warehouse, bytes_max=bytes_max, spill=spill)
+        cache = Cache(_Source(self), self.settings.warehouse, bytes_max=bytes_max, spill=self.settings.spill / "cache")
         cache.follow_all()
         self._cached = CachedAnswers(cache)
+
+    def cached_sizes(self) -> Sequence[tuple[str, int, int]]:
+        """What is kept by `serve_from_memory`: bytes in memory and on disk, by kind."""
+        return () if self._cached is None else self._cached.sizes()
 
     def explain(self, sql: str, *, as_of: AsOfText | None = None) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""

@@ -22,18 +22,25 @@ _CONFIG = {
 
 
 def locked_connection(
-    folders: Iterable[Path], spill: Path | None = None, before_lock: Iterable[str] = ()
+    folders: Iterable[Path],
+    bytes_max: int | None = None,
+    spill: Path | None = None,
+    before_lock: Iterable[str] = (),
 ) -> DuckDBPyConnection:
-    """A fresh in-memory database. `spill` is where large sorts and joins may lay temporary files; None: nowhere.
+    """A fresh in-memory database that takes at most `bytes_max` (None: four fifths of the machine's memory).
 
+    What it has no room for lies in the folder `spill` (None: nowhere, and statements that need more fail).
     `before_lock` are statements of our own that must run while settings can still be made.
     """
     import duckdb
 
+    if spill is not None:
+        spill.parent.mkdir(parents=True, exist_ok=True)  # DuckDB makes the last folder only, when it needs it
     connection = duckdb.connect(":memory:", config=dict(_CONFIG))
     allowed = ", ".join(quoted(f"{folder}/") for folder in folders)
     for setting in (
         *before_lock,
+        *([] if bytes_max is None else [f"SET memory_limit = '{bytes_max} B'"]),
         "SET TimeZone = 'UTC'",
         f"SET temp_directory = {quoted(str(spill) if spill else '')}",
         f"SET allowed_directories = [{allowed}]",

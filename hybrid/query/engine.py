@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
@@ -36,8 +38,9 @@ _ROWS_ALL = 2**62
 
 @dataclass(frozen=True)
 class QueryOptions:
-    """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins); `spill`: for large sorts.
+    """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins).
 
+    Over files a statement takes at most `memory_bytes` of memory, and the rest lies below `spill` meanwhile.
     A result of more than `rows_max` rows is a QueryError (None: no limit). `whole`: without Pinot's default LIMIT.
     `as_of` is a revision or a time (None: now; a statement's own `SET asOf` wins). `cache` is asked before the files
     are. `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
@@ -48,6 +51,7 @@ class QueryOptions:
     whole: bool = False
     tail: TailSource = field(default_factory=KafkaTail)
     now_ms: Callable[[], int] = wall_clock_ms
+    memory_bytes: int | None = None
     spill: Path | None = None
     running: Callable[[Callable[[], None]], None] = lambda interrupt: None
     cache: CachedAnswers | None = None
@@ -112,7 +116,8 @@ def _explained(plan: QueryPlan) -> QueryResult:
 @contextmanager
 def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection]:
     folders = [folder.absolute() for pinned in plan.tables for folder in pinned.folders]
-    connection = locked_connection(folders, options.spill)
+    spill = options.spill / uuid4().hex if options.spill else None  # two databases may not share one folder
+    connection = locked_connection(folders, options.memory_bytes, spill)
     try:
         for pinned in plan.tables:
             if pinned.tail_rows is not None:
@@ -120,6 +125,8 @@ def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection
         yield connection
     finally:
         connection.close()
+        if spill is not None:
+            shutil.rmtree(spill, ignore_errors=True)
 
 
 def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, rows_max: int | None) -> Fetched:

@@ -29,6 +29,12 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
             pinot_code=TIMEOUT,
             hint="Give it more time with SET timeoutMs = ...; or narrow it.",
         )
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return QueryError(
+            "The query needs more memory than there is for it.",
+            pinot_code=EXECUTION,
+            hint="Narrow it, or raise a server's query_memory_bytes.",
+        )
     text = str(error)
     for pattern in _COLUMN:
         match = pattern.search(text)

@@ -19,6 +19,7 @@ from hybrid.spec.table_config import Half
 from hybrid.table.boundary import INFINITE
 
 _KEPT = 1000
+_PLACES = ("memory", "disk")
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -101,6 +102,7 @@ class _Home:
         yield from self._of_tables(tables)
         yield from self._of_ingestion()
         yield from self._of_runs()
+        yield self._of_cache()
 
     def _tables(self) -> tuple[list[Table], int]:
         found, unreadable = [], 0
@@ -145,6 +147,12 @@ class _Home:
     def _of_runs(self) -> Iterator[Metric]:
         counts = [(key, count) for key, count in self._home.catalog.runs.counts().items()]
         yield _family("hybrid_runs", "Runs of tasks and jobs in the catalog.", ("table", "type", "state"), counts)
+
+    def _of_cache(self) -> Metric:
+        found = self._home.cached_sizes()
+        sizes = [((kind, place), size) for kind, *both in found for place, size in zip(_PLACES, both, strict=True)]
+        text = "Tables that the server keeps, by what DuckDB calls it, and where."
+        return _family("hybrid_cache_bytes", text, ("kind", "place"), sizes)
 
 
 Samples = Sequence[tuple[tuple[str, ...], float]]

@@ -91,8 +91,14 @@ def _answer(context: Context, request: Request, sql: str, options: str | None) -
         asked = requested_options(options)
         timeout_ms = requested_timeout(asked) or context.limits.query_timeout_ms
         with context.queries.running(request_id) as running:
-            as_of = asked.get(AS_OF_OPTION)
-            allowed = QueryOptions(timeout_ms, context.limits.query_rows, running=running, as_of=as_of)
+            allowed = QueryOptions(
+                timeout_ms,
+                context.limits.query_rows,
+                memory_bytes=context.limits.query_bytes,
+                spill=context.home.settings.spill,
+                running=running,
+                as_of=asked.get(AS_OF_OPTION),
+            )
             result = context.home.query(sql, allowed)
     except HybridError as error:
         context.metrics.query_failed(error.pinot_code)

@@ -42,6 +42,7 @@ KEYS = (
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
     Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds"),
     Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement"),
+    Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; more lies on disk"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("cache_bytes", 2 * 1024**3, int, "memory in which a server keeps tables, bytes; 0: it reads files each time"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
@@ -106,6 +107,11 @@ class Settings:
         return int(self._value("query_rows_max") or 0)
 
     @property
+    def query_memory_bytes(self) -> int:
+        """Memory of a statement that a server answers from files, bytes."""
+        return int(self._value("query_memory_bytes") or 0)
+
+    @property
     def upload_bytes_max(self) -> int:
         """The longest file that a server takes, bytes."""
         return int(self._value("upload_bytes_max") or 0)
@@ -129,6 +135,11 @@ class Settings:
     def warehouse(self) -> Path:
         """Where the tables' halves lie."""
         return self.home / "warehouse"
+
+    @property
+    def spill(self) -> Path:
+        """Where a server lays what its memory has no room for."""
+        return self.home / "spill"
 
     @property
     def logs(self) -> Path:

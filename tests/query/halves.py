@@ -111,6 +111,20 @@ class Halves:
         self.realtime = replace(self.realtime, act=act(kind, self.realtime.act.number + 1), **changes)  # type: ignore[arg-type]
         return self._append(Half.REALTIME, rows)
 
+    def commit_many(self, row: Row, columns: Mapping[str, pa.Array]) -> int:
+        """Appends realtime rows that are like `row` but for these columns, at the offsets from 0 on."""
+        count = len(next(iter(columns.values())))
+        self.realtime = replace(
+            self.realtime, act=act("ingest", self.realtime.act.number + 1), offsets={row.key: count}
+        )
+        stored = {**row.stored(), "_hy_offset": pa.array(range(count)), **columns}
+        found = {
+            field.name: value if isinstance(value, pa.Array) else pa.array([value] * count, field.type)
+            for field in arrow_schema(self.spec, Half.REALTIME)
+            for value in [stored.get(field.name)]
+        }
+        return self._write(Half.REALTIME, pa.table(found).cast(arrow_schema(self.spec, Half.REALTIME)))
+
     def commit_offline(self, rows: Sequence[Row], boundary: Boundary | None = None, kind: str = "move") -> int:
         """Appends offline rows, with a new boundary; without rows the boundary alone."""
         newest = open_half(self.layout.half(Half.OFFLINE)).offline  # a test may have acted by Spark meanwhile
@@ -142,6 +156,9 @@ class Halves:
         schema = arrow_schema(self.spec, half)
         stored = [row.stored() for row in rows]
         table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in stored], schema=schema)
+        return self._write(half, table)
+
+    def _write(self, half: Half, table: pa.Table) -> int:
         path = self.layout.half(half)
         write_deltalake(
             str(path),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hybrid.query.cache.answers import CachedAnswers
@@ -65,10 +66,12 @@ class SteppedCache:
     now_ms: int
     tail: ListTail = field(default_factory=ListTail)
     built: int = 0
+    bytes_max: int | None = None
+    spill: Path | None = None
 
     def __post_init__(self) -> None:
         self.opened = self.source.open(self.source.spec.name)
-        self.database = CacheDatabase(self.source.layout.root.parent)
+        self.database = CacheDatabase(self.source.layout.root.parent, self.bytes_max, self.spill)
         self.rows = CachedRows(self.database, self.opened, "0")
         self.followed = Followed(self.opened, Follower(self.rows, self._open, lambda: self.now_ms))
         self.answers = CachedAnswers(self)  # type: ignore[arg-type]

@@ -118,6 +118,37 @@ def test_what_nobody_expected_is_an_answer_too(client: TestClient, monkeypatch: 
     assert answer.status_code == 500 and answer.json()["error"] == "Unexpected ZeroDivisionError."
 
 
+def test_a_statement_over_files_has_so_much_memory(home: Path) -> None:
+    """More than it has room for lies on disk; what cannot lie there fails with what to do."""
+    hy = Hybrid(load_settings(home=home), Silent())
+    limits = Limits(query_bytes=20_000_000)
+    numbers = "with recursive t(n) as (select 1 union all select n + 1 from t where n < {rows}) "
+    with TestClient(build_app(hy, limits, "http://x", hosts=None)) as client:
+        few = client.post("/query/sql", json={"sql": numbers.format(rows=1000) + "select listagg(n, ',') from t"})
+        assert few.json()["exceptions"] == []
+        sql = numbers.format(rows=100_000) + "select length(listagg(repeat('abc', 100), ',')) from t"
+        (error,) = client.post("/query/sql", json={"sql": sql}).json()["exceptions"]
+    hy.close()
+    assert error["errorCode"] == 200 and "needs more memory" in error["message"]
+    assert "query_memory_bytes" in error["message"]
+
+
+def test_what_tables_take_in_memory_is_told(home: Path, client: TestClient) -> None:
+    assert "hybrid_cache_bytes{" not in client.get("/metrics").text
+    hy = Hybrid(load_settings(home=home), Silent())
+    hy.serve_from_memory(2**26)
+    with TestClient(build_app(hy, Limits(), "http://x", hosts=None)) as keeping:
+        deadline = time.monotonic() + 20
+        ask = {"sql": "select count(*) from orders"}
+        while keeping.post("/query/sql", json=ask).json()["answeredFrom"] != "cache":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        told = keeping.get("/metrics").text
+    hy.close()
+    assert 'hybrid_cache_bytes{kind="in_memory_table",place="memory"}' in told
+    assert 'hybrid_cache_bytes{kind="in_memory_table",place="disk"} 0.0' in told
+
+
 def test_other_ways_to_ask(client: TestClient) -> None:
     assert client.get("/query/sql").status_code == 405
     assert client.post("/query/sql/").status_code == 404

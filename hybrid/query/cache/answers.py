@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.cache.cache import Cache, CachedTable
-from hybrid.query.cache.database import Gone
+from hybrid.query.cache.database import Unanswered
 from hybrid.query.cache.served import Served
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.connection import identifier, quoted
@@ -63,6 +63,10 @@ class CachedAnswers:
         self._cache = cache
         self._templates = Templates(self._rewrite)
 
+    def sizes(self) -> Sequence[tuple[str, int, int]]:
+        """What the cache takes: bytes in memory and on disk, by kind."""
+        return self._cache.database.sizes()
+
     def answer(self, sql: str, now_ms: int, limits: Limits, running: Running) -> QueryResult | None:
         """The answer to a statement, or None. QueryError when the statement is wrong or fails."""
         started = time.monotonic()
@@ -77,8 +81,8 @@ class CachedAnswers:
         asked = _Asked(template, values, tables, limits, running)
         try:
             found = self._at_once(asked) or self._pinned(asked)
-        except Gone:
-            return None  # a relation was dropped under the statement, or the statement is wrong: the files know
+        except Unanswered:
+            return None  # or the statement names what there never was: the files know
         if found is None:
             return None
         fetched, served = found
@@ -101,7 +105,7 @@ class CachedAnswers:
         try:
             with self._cache.database.reader() as reader:
                 fetched = self._run(reader, asked, served)
-        except Gone:
+        except Unanswered:
             return None  # its relation was laid anew
         for table, one in zip(asked.tables, settled, strict=True):
             if one is None or not table.follower.rows.is_at(one[0]):

@@ -28,8 +28,8 @@ _ARRAY_BITS = 16
 _KEPT, _KEPT_CHARS_MAX = 500, 20_000
 
 
-class Gone(Exception):
-    """A reader asked for a relation that is no longer there."""
+class Unanswered(Exception):
+    """A reader asked for a relation that is no longer there, or found no room for its work: the files may answer."""
 
 
 class CacheDatabase:
@@ -38,9 +38,7 @@ class CacheDatabase:
     def __init__(self, folder: Path, bytes_max: int | None = None, spill: Path | None = None) -> None:
         self.bytes_max = bytes_max
         settings = [f"SET GLOBAL perfect_ht_threshold = {_ARRAY_BITS}"]
-        if bytes_max is not None:
-            settings.append(f"SET memory_limit = '{bytes_max} B'")
-        self._connection = locked_connection([folder.absolute()], spill, settings)
+        self._connection = locked_connection([folder.absolute()], bytes_max, spill, settings)
         # Held by who commits, and by who pins a reader.
         self.commits = threading.Lock()
         self._local = threading.local()
@@ -64,9 +62,10 @@ class CacheDatabase:
             cursor = self._local.cursor = self.cursor()
         try:
             yield cursor
-        except (duckdb.CatalogException, QueryError) as error:
-            if isinstance(error, duckdb.CatalogException) or isinstance(error.__cause__, duckdb.CatalogException):
-                raise Gone from error
+        except (duckdb.Error, QueryError) as error:
+            reason = error.__cause__ if isinstance(error, QueryError) else error
+            if isinstance(reason, duckdb.CatalogException | duckdb.OutOfMemoryException):
+                raise Unanswered from error
             raise
 
     @contextmanager
@@ -94,6 +93,12 @@ class CacheDatabase:
                 except duckdb.Error:  # a cancel came a moment late
                     cursor.close()
                     self._local.cursor = None
+
+    def sizes(self) -> Sequence[tuple[str, int, int]]:
+        """Bytes in memory and on disk, by what DuckDB keeps there (`in_memory_table`, `art_index`, ...)."""
+        select = "SELECT lower(tag), memory_usage_bytes, temporary_storage_bytes FROM duckdb_memory()"
+        with self.reader() as reader:
+            return reader.execute(self.parsed(select)).fetchall()
 
     def close(self) -> None:
         """Gives the memory back."""

@@ -1,0 +1,80 @@
+"""A cache with less memory than its table: the rest lies on disk, and what finds no room is asked of the files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hybrid.errors import QueryError
+from hybrid.query.engine import QueryOptions, run
+from hybrid.query.tail import NoTail
+from tests.query.halves import Halves, Row, orders_spec
+from tests.query.stepped import SteppedCache
+
+NOW_MS = 1_632_700_000_000
+ROWS = 1_500_000
+BOUND = 100_000_000
+STATEMENTS = [
+    "select count(*), sum(amount), min(customer), max(customer) from orders",
+    "select * from orders where order_id = 77",
+    "select customer, ts from orders order by ts desc limit 10",
+    "select floor(ts / 1000), count(*), max(customer) from orders group by floor(ts / 1000) order by 1 limit 1000",
+]
+# Each group is a text of its own.
+HEAVY = "select customer, count(*), max(amount) from orders group by customer order by customer limit 5"
+# A text cannot lie on disk while it grows.
+HEAVIER = "select " + " + ".join(f"length(listagg(customer, '{by}'))" for by in ",;+-") + " from orders"
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> Halves:
+    built = Halves.create(tmp_path_factory.mktemp("home"), orders_spec(upsert=True))
+    chance = random.Random(3)
+    numbers = list(range(ROWS))
+    chance.shuffle(numbers)
+    columns = {
+        "order_id": pa.array(numbers, pa.int32()),
+        "customer": pa.array([f"{7919 * n % 1_000_003} of {n}" for n in numbers]),
+        "amount": pa.array([n % 1000 / 4 for n in numbers], pa.float32()),
+        "ts": pa.array(range(ROWS)),
+        "_hy_time": pa.array(range(ROWS)),
+    }
+    built.commit_many(Row({}, None, None), columns)
+    return built
+
+
+def test_memory_stays_within_its_bound_and_the_answers_are_the_same(halves: Halves, tmp_path: Path) -> None:
+    free, bound = SteppedCache(halves, NOW_MS), SteppedCache(halves, NOW_MS, bytes_max=BOUND, spill=tmp_path)
+    for sql in STATEMENTS:
+        expected, found = free.ask(sql), bound.ask(sql)
+        assert expected is not None and found is not None and found.rows == expected.rows, sql
+        assert _sum(bound, 1) <= BOUND
+    assert _sum(free, 1) > BOUND and _sum(free, 2) == 0
+    assert _sum(bound, 2) > 0
+    assert {kind for kind, memory, _ in free.answers.sizes() if memory} >= {"in_memory_table", "art_index"}
+
+
+def test_a_statement_that_finds_no_room_is_asked_of_the_files(halves: Halves, tmp_path: Path) -> None:
+    bound = SteppedCache(halves, NOW_MS, bytes_max=BOUND, spill=tmp_path)
+    assert bound.ask(HEAVY) is not None
+    assert bound.ask(HEAVIER) is None
+    assert run(HEAVIER, halves, QueryOptions(tail=NoTail(), now_ms=lambda: NOW_MS)).rows
+    assert bound.ask(HEAVY) is not None
+
+
+def test_a_statement_over_files_takes_so_much_memory_and_the_rest_lies_on_disk(halves: Halves, tmp_path: Path) -> None:
+    spill = tmp_path / "spill"
+    free = QueryOptions(tail=NoTail(), now_ms=lambda: NOW_MS)
+    few = QueryOptions(tail=NoTail(), now_ms=lambda: NOW_MS, memory_bytes=BOUND)
+    with pytest.raises(QueryError, match=r"(?i)memory"):
+        run(HEAVY, halves, few)
+    more = QueryOptions(tail=NoTail(), now_ms=lambda: NOW_MS, memory_bytes=BOUND, spill=spill)
+    assert run(HEAVY, halves, more).rows == run(HEAVY, halves, free).rows
+    assert list(spill.iterdir()) == []
+
+
+def _sum(cache: SteppedCache, place: int) -> int:
+    return sum(one[place] for one in cache.answers.sizes())
