@@ -2,7 +2,8 @@
 # A real Apache Pinot (ZooKeeper, controller, broker, server, minion) on loopback, to measure against.
 #   pinot.sh fetch LIB        fetch the jars of pom.xml into LIB, once (about 200 MB; needs mvn)
 #   pinot.sh start LIB DIR    start it with its data in DIR, return when it answers
-#   pinot.sh stop DIR         stop exactly the processes that start wrote down
+#   pinot.sh stop DIR [ROLE]  stop exactly the processes that start wrote down, or one of them
+#   pinot.sh server LIB DIR   start the server anew, over the data in DIR, and return at once
 # Ports: PINOT_ZK, PINOT_CONTROLLER, PINOT_BROKER, PINOT_SERVER, PINOT_ADMIN, PINOT_MINION.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,6 +21,10 @@ role() { # role NAME HEAP ARGUMENT...: one process in a session of its own; it w
   setsid java "$heap" "${opens[@]}" --add-exports=java.base/jdk.internal.ref=ALL-UNNAMED -Dplugins.dir="$dir/plugins" \
     -cp "$lib/*" org.apache.pinot.tools.admin.PinotAdministrator "$@" >"$dir/log/$name.log" 2>&1 </dev/null &
   echo $! >"$dir/pids/$name"
+}
+
+start_server() {
+  role server -Xmx4g StartServer -zkAddress "127.0.0.1:$zk" -clusterName benchmark -configFileName "$dir/server.conf"
 }
 
 wait_for() { # wait_for URL
@@ -68,15 +73,20 @@ CONF
   role controller -Xmx512m StartController -configFileName "$dir/controller.conf"
   wait_for "http://127.0.0.1:$controller/health"
   role broker -Xmx1g StartBroker -zkAddress "127.0.0.1:$zk" -clusterName benchmark -brokerHost 127.0.0.1 -brokerPort "$broker"
-  role server -Xmx4g StartServer -zkAddress "127.0.0.1:$zk" -clusterName benchmark -configFileName "$dir/server.conf"
+  start_server
   role minion -Xmx1g StartMinion -zkAddress "127.0.0.1:$zk" -clusterName benchmark -minionHost 127.0.0.1 -minionPort "$minion"
   wait_for "http://127.0.0.1:$broker/health"
   wait_for "http://127.0.0.1:$admin/health"
   sleep 8
   ;;
+server)
+  lib=$(cd "$2" && pwd)
+  dir=$(cd "$3" && pwd)
+  start_server
+  ;;
 stop)
   dir=$2
-  for name in minion server broker controller zk; do # ZooKeeper last: the others hang without it
+  for name in ${3:-minion server broker controller zk}; do # ZooKeeper last: the others hang without it
     [ -f "$dir/pids/$name" ] || continue
     pid=$(cat "$dir/pids/$name")
     kill "$pid" 2>/dev/null || true
@@ -89,7 +99,7 @@ stop)
   done
   ;;
 *)
-  echo "usage: pinot.sh fetch LIB | start LIB DIR | stop DIR" >&2
+  echo "usage: pinot.sh fetch LIB | start LIB DIR | server LIB DIR | stop DIR [ROLE]" >&2
   exit 2
   ;;
 esac

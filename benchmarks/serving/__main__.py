@@ -4,8 +4,9 @@
 
 Parts: `latency` (eight statements by one client, then eight clients mixed; append and upsert; half of it offline),
 `freshness`, `scenes` (right answers while rows arrive, buckets move and rows are late), `growth` (two statements at
-several sizes). Results go to benchmarks/results/serving.json, part by part, and from there into docs/benchmarks.md
-(`--report` does only that). Pinot is fetched from Maven Central once; without mvn it is left out, and said so.
+several sizes), `restart` (to the first right answer), `memory` (with a tenth of it). Results go to
+benchmarks/results/serving.json, part by part, and from there into docs/benchmarks.md (`--report` does only that).
+Pinot is fetched from Maven Central once; without mvn it is left out, and said so.
 """
 
 import sys

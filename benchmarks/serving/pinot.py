@@ -60,6 +60,14 @@ class Pinot:
     def __exit__(self, *_: object) -> None:
         self._script("stop", self._folder)
 
+    def stop(self) -> None:
+        """Ends the server, which holds the rows; the other roles stay."""
+        self._script("stop", self._folder, "server")
+
+    def start(self) -> None:
+        """Starts it over the rows that are there."""
+        self._script("server", library(), self._folder)
+
     def _script(self, *words: object) -> None:
         ports = {f"PINOT_{role}": str(port) for role, port in self._ports.items()}
         subprocess.run([str(SCRIPT), *map(str, words)], env={**os.environ, **ports}, check=True)

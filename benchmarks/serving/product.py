@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -27,11 +28,19 @@ class Product:
 
     def __enter__(self) -> Product:
         self._home.mkdir(parents=True)
-        self._server = Server(self._home, self._brokers)
-        self._server.__enter__()
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self, *options: str) -> None:
+        """Starts its server over what is there; returns when it is ready."""
+        self._server = Server(self._home, self._brokers, options=options)
+        self._server.__enter__()
+
+    def stop(self) -> None:
+        """Ends its server, all processes."""
         self.server.kill()
 
     @property
@@ -84,6 +93,18 @@ class Product:
             assert time.monotonic() < deadline, self.server.logged()
             time.sleep(_POLL_S)
         client.close()
+
+    def cached_bytes(self, kind: str = "") -> int:
+        """What its tables take in memory, or what that kind of it takes."""
+        text = self.server.call("GET", "/metrics", text=True)[1]
+        found = re.findall(r'hybrid_cache_bytes\{kind="(.*)",place="memory"\} (\S+)', text)
+        return int(sum(float(size) for name, size in found if kind in {"", name}))
+
+    def peak_bytes(self) -> int:
+        """The most memory that the process that answers has had."""
+        (pid,) = self.server.pids("query")
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024
 
     def schedule(self, table: Table) -> None:
         """Asks for the move of one bucket; nothing happens while one is under way."""

@@ -47,7 +47,8 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def _commit() -> str:
+def commit() -> str:
+    """What is measured, as git names it."""
     words = ["git", "describe", "--always", "--dirty"]
     try:
         return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
@@ -55,11 +56,11 @@ def _commit() -> str:
         return "unknown"
 
 
-def save(path: Path, parts: Mapping[str, tuple[Json, Json]], versions: Mapping[str, str]) -> None:
+def save(path: Path, parts: Mapping[str, tuple[Json, Json]], versions: Mapping[str, str], commit: str) -> None:
     """Writes the parts that were measured (sizes, results by system); what stands there of others stays."""
     known = load(path) if path.exists() else {}
     versions = {name: versions[name] for name in SYSTEMS if name in versions}
-    about = {"at": time.strftime("%Y-%m-%d"), "machine": machine(), "versions": versions, "commit": _commit()}
+    about = {"at": time.strftime("%Y-%m-%d"), "machine": machine(), "versions": versions, "commit": commit}
     for part, (sizes, systems) in parts.items():
         known[part] = {**about, "sizes": sizes, "systems": systems}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +84,14 @@ def write_docs(found: Json) -> None:
 
 def markdown(found: Json) -> str:
     """All tables."""
-    writers = {"latency": _latency, "freshness": _freshness, "scenes": _scenes, "growth": _growth}
+    writers = {
+        "latency": _latency,
+        "freshness": _freshness,
+        "scenes": _scenes,
+        "growth": _growth,
+        "restart": _restart,
+        "memory": _memory,
+    }
     return "".join("\n".join(write(found[part])) + "\n\n" for part, write in writers.items() if part in found)
 
 
@@ -245,6 +253,39 @@ def _growth(part: Json) -> list[str]:
         cells = [f"{one['warm_s']:.0f} s" if one else _NONE for one in found]
         lines.append(f"| from the first statement until memory answers | {rows:,} | {' | '.join(cells)} |")
     return lines
+
+
+def _restart(part: Json) -> list[str]:
+    rows = part["sizes"]["rows"]
+    text = f"An upsert table of {rows:,} events; count and sum of its rows are asked for until they are right."
+    lines = _heading("From the start of a server to its first right answer", part, text)
+    lines += [
+        "| | s | wrong answers before | failed | memory of the table, bytes a key | of that its index |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, found in part["systems"].items():
+        cells = (found["first_s"], found["wrong"], found["failed"])
+        taken = [_count(found[one] / found["keys"] if one in found else None) for one in ("bytes", "index_bytes")]
+        lines.append(f"| {part['versions'][name]} | {' | '.join(map(str, cells))} | {' | '.join(taken)} |")
+    return lines
+
+
+def _memory(part: Json) -> list[str]:
+    """The product's alone."""
+    (found,) = part["systems"].values()
+    mib = {name: found[name] / 2**20 for name in ("taken", "bound", "at_start", "peak")}
+    text = (
+        f"The append and the upsert table of {part['sizes']['rows']:,} events take {mib['taken']:,.0f} MiB; the server "
+        f"may keep {mib['bound']:,.0f}. Its process that answers had {mib['at_start']:,.0f} MiB at its start, and "
+        f"{mib['peak']:,.0f} at most. Medians, ms."
+    )
+    lines = _heading("A cache with a tenth of its tables' memory", part, text)
+    lines += [f"| statement | {' | '.join(found['one'])} |", "|---|" + "---|" * len(found["one"])]
+    for statement in STATEMENTS:
+        cells = [_ms(one["ms"][statement.name]["median"]) for one in found["one"].values()]
+        lines.append(f"| {statement.name} | {' | '.join(cells)} |")
+    wrong, answers = (sum(one[what] for one in found["one"].values()) for what in ("wrong", "answers"))
+    return [*lines, "", f"Wrong answers: {wrong:,} of {answers:,}."]
 
 
 def _bars(part: Json) -> Iterator[Bars]:

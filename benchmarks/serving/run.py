@@ -19,14 +19,15 @@ from benchmarks.serving.freshness import freshness, sustained
 from benchmarks.serving.measure import Json, Oracle, latency, mixed
 from benchmarks.serving.pinot import Pinot
 from benchmarks.serving.product import Product
+from benchmarks.serving.restart import bounded, restarted
 from benchmarks.serving.scenes import late, moving
 from benchmarks.serving.stream import fill
 from benchmarks.serving.tables import Table
-from benchmarks.serving.workload import GROWING, HOUR_MS, PARTITIONS, START_MS, Sizes, make_events
+from benchmarks.serving.workload import GROWING, HOUR_MS, PARTITIONS, START_MS, Events, Sizes, make_events
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.topics import create_topic
 
-PARTS = ("latency", "freshness", "scenes", "growth")
+PARTS = ("latency", "freshness", "scenes", "growth", "restart", "memory")
 _HALF_BUCKETS = 4  # of 6 h: the first day
 _HALF_MS = START_MS + 24 * HOUR_MS
 _SEGMENTS = 6.5  # of a partition: the last one is half full and consuming
@@ -45,6 +46,7 @@ class Plan:
     systems: tuple[str, ...]
     rows: int
     growth: tuple[int, ...]
+    restart: int
     rounds: int
     warm: int
     seconds: float
@@ -60,6 +62,8 @@ class Plan:
             "freshness": {"samples": self.samples, "flood": self.flood, "flood_seconds": self.flood_seconds},
             "scenes": {"seconds": self.scene_seconds},
             "growth": {"rows": list(self.growth), **rounds},
+            "restart": {"rows": self.restart},
+            "memory": {"rows": self.rows},
         }
         return sizes[part]
 
@@ -72,6 +76,7 @@ class Run:
         self.found: dict[str, Json] = {part: {} for part in plan.parts}
         self.versions: dict[str, str] = {}
         self.is_wrong = False
+        self._commit = report.commit()  # before results are written, which makes the tree another one
 
     def go(self) -> None:
         for topic, rows in self._topics().items():
@@ -84,9 +89,11 @@ class Run:
             self._bare()
 
     def _topics(self) -> dict[str, int]:
-        found = {"orders": self.plan.rows} if "latency" in self.plan.parts else {}
+        found = {"orders": self.plan.rows} if {"latency", "memory"} & set(self.plan.parts) else {}
         if "growth" in self.plan.parts:
             found |= {f"growth_{rows}": rows for rows in self.plan.growth}
+        if "restart" in self.plan.parts:
+            found["restart"] = self.plan.restart
         return found
 
     def _streaming(self, kind: type[Product] | type[Pinot]) -> None:
@@ -95,11 +102,15 @@ class Run:
             "freshness": self._freshness,
             "scenes": self._scenes,
             "growth": self._growth,
+            "restart": self._restart,
+            "memory": self._memory,
         }
         say(f"{kind.name}: starts")
         with kind(self._folder, self._brokers) as system:
             self.versions[kind.name] = system.version
             for part in self.plan.parts:
+                if part == "memory" and kind is Pinot:
+                    continue  # it has no such bound
                 started = time.perf_counter()
                 self.found[part][kind.name] = does[part](system)
                 self._save()
@@ -108,16 +119,21 @@ class Run:
     def _latency(self, system: Product | Pinot) -> Json:
         sizes = Sizes(self.plan.rows)
         events = make_events(sizes)
-        result: Json = {}
-        tables = {mode: self._table(f"orders_{mode}", "orders", upsert) for mode, upsert in _MODES.items()}
-        for mode, table in tables.items():
-            result[mode] = self._loaded(system, table, sizes.rows, events.before(_HALF_MS), move=True)
+        tables, result = self._both(system, events)
         oracle = Oracle({"orders_append": events, "orders_upsert": events.latest()})
         for mode, table in tables.items():
             result[mode] |= self._measured(system, oracle, table.name, sizes)
         for table in tables.values():
             system.drop(table)
         return result
+
+    def _both(self, system: Product | Pinot, events: Events) -> tuple[dict[str, Table], Json]:
+        """The two tables of the latency part, loaded, and how that went."""
+        tables = {mode: self._table(f"orders_{mode}", "orders", upsert) for mode, upsert in _MODES.items()}
+        half = events.before(_HALF_MS)
+        return tables, {
+            mode: self._loaded(system, table, self.plan.rows, half, move=True) for mode, table in tables.items()
+        }
 
     def _measured(self, system: Product | Pinot | Bare, oracle: Oracle, table: str, sizes: Sizes) -> Json:
         one = latency(system.endpoint, oracle, table, sizes, self.plan.rounds, self.plan.warm)
@@ -169,6 +185,31 @@ class Run:
             system.drop(table)
         return result
 
+    def _restart(self, system: Product | Pinot) -> Json:
+        """One upsert table; with what its keys take in memory, where that can be asked."""
+        sizes = Sizes(self.plan.restart)
+        events = make_events(sizes)
+        table = self._table("restart", "restart", upsert=True, rows=sizes.rows)
+        found = self._loaded(system, table, sizes.rows, events.before(_HALF_MS), move=True)
+        latest = events.latest()
+        if isinstance(system, Product):
+            found |= {"bytes": system.cached_bytes(), "index_bytes": system.cached_bytes("art_index")}
+        found |= restarted(system, table, latest) | {"keys": len(latest)}
+        say(f"{system.name}: {found}")
+        system.drop(table)
+        return found
+
+    def _memory(self, system: Product) -> Json:
+        sizes = Sizes(self.plan.rows)
+        events = make_events(sizes)
+        tables, _ = self._both(system, events)
+        oracle = Oracle({"orders_append": events, "orders_upsert": events.latest()})
+        found = bounded(system, oracle, list(tables.values()), sizes)
+        self._judge(system.name, oracle)
+        for table in tables.values():
+            system.drop(table)
+        return found
+
     def _grown(self, system: Product | Pinot | Bare, oracle: Oracle, name: str, rows: int) -> Json:
         found = latency(system.endpoint, oracle, name, Sizes(rows), self.plan.rounds, self.plan.warm, GROWING)
         say(f"{system.name}: {name}: " + ", ".join(f"{what} {ms['median']:.1f}" for what, ms in found["ms"].items()))
@@ -213,7 +254,7 @@ class Run:
     def _save(self) -> None:
         """After each part, so that what was measured is kept when a later one fails."""
         measured = {part: (self.plan.sizes_of(part), found) for part, found in self.found.items() if found}
-        report.save(self._results, measured, self.versions)
+        report.save(self._results, measured, self.versions, self._commit)
 
     def _table(self, name: str, topic: str, upsert: bool, rows: int | None = None) -> Table:
         return Table(name, topic, upsert, seal_rows=int((rows or self.plan.rows) / _SEGMENTS))
@@ -239,6 +280,7 @@ def read_plan(words: Sequence[str] | None) -> tuple[Plan, argparse.Namespace]:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000, help="events of the latency part")
     parser.add_argument("--growth", default="1000000,4000000,16000000", help="sizes of the growth part")
+    parser.add_argument("--restart", type=int, default=16_000_000, help="events of the restart part")
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--warm", type=int, default=100, help="rounds before those that count")
     parser.add_argument("--seconds", type=float, default=15, help="of mixed load")
@@ -264,6 +306,7 @@ def read_plan(words: Sequence[str] | None) -> tuple[Plan, argparse.Namespace]:
         systems,
         given.rows,
         growth,
+        given.restart,
         given.rounds,
         given.warm,
         given.seconds,
