@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -104,6 +105,9 @@ class KafkaStream:
             **security.for_python(),
         )
         self._one_asks = threading.Lock()
+        # Rows do not wait for the answer.
+        self._asker = ThreadPoolExecutor(1, thread_name_prefix="ends")
+        self._answer: Future[tuple[Mapping[PartitionKey, int], float]] | None = None
         # It knows the topics' ids, which kafka-python shows by no method of its consumer.
         self._cluster = self._asking._cluster
         self._keys: dict[TopicPartition, PartitionKey] = {}
@@ -169,6 +173,7 @@ class KafkaStream:
     def close(self) -> None:
         """See `Stream`."""
         self._fetching.close()
+        self._asker.shutdown(wait=False, cancel_futures=True)
         with self._one_asks:
             self._asking.close(autocommit=False)
 
@@ -177,17 +182,21 @@ class KafkaStream:
 
         More may have come since: where rows never stop, no moment would find all of them polled.
         """
-        if time.monotonic() - self._asked > (_ENDS_S if self._is_reached() else _REACHED_S_MAX):
-            self._ask()
+        if self._answer is not None and self._answer.done():
+            (self._ends, self._asked), self._answer = self._answer.result(), None
+        pause_s = _ENDS_S if self._is_reached() else _REACHED_S_MAX
+        if self._answer is None and time.monotonic() - self._asked > pause_s:
+            self._answer = self._asker.submit(self._ask)
         return self._asked if self._is_reached() else None
 
     def _is_reached(self) -> bool:
         heard = len(self._met) == len(self._keys)
         return heard and all(self._positions[key] >= end for key, end in self._ends.items())
 
-    def _ask(self) -> None:
+    def _ask(self) -> tuple[Mapping[PartitionKey, int], float]:
+        """Where it ends, and a moment at which it did not end further."""
         asked = time.monotonic()
-        self._ends, self._asked = self.ends(), asked
+        return self.ends(), asked
 
     def _check_identity(self) -> None:
         """StreamError when a topic is another one of the same name, or has gone."""
@@ -225,4 +234,5 @@ class KafkaStream:
         self._fetching.assign([confluent_kafka.TopicPartition(*place, start) for place, start in starts.items()])
         # So that it keeps asking about the topics; it is never polled.
         self._asking.assign([kafka.TopicPartition(*place) for place in places])
-        self._ask()
+        self._answer = None  # it would be of the partitions before
+        self._ends, self._asked = self._ask()
