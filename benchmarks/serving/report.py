@@ -239,7 +239,7 @@ def _scenes(part: Json) -> list[str]:
 
 def _growth(part: Json) -> list[str]:
     sizes, systems = part["sizes"], part["systems"]
-    text = f"Append, medians of {sizes['rounds']} rounds after {sizes['warm_rounds']}, ms."
+    text = f"Append, medians of {sizes['rounds']} rounds after {sizes['warm_rounds']}, ms; half a minute after loading."
     lines = _heading("Growth", part, text)
     names = [part["versions"][system] for system in systems]
     lines += [f"| statement | rows | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]

@@ -30,6 +30,7 @@ from hybrid.jvm.topics import create_topic
 PARTS = ("latency", "freshness", "scenes", "growth", "restart", "memory")
 _HALF_BUCKETS = 4  # of 6 h: the first day
 _HALF_MS = START_MS + 24 * HOUR_MS
+_SETTLE_S = 30.0  # after millions of rows, until nothing works at them any more
 _SEGMENTS = 6.5  # of a partition: the last one is half full and consuming
 _MODES = {"append": False, "upsert": True}
 
@@ -181,6 +182,7 @@ class Run:
             name = f"growth_{rows}"
             events, table = make_events(Sizes(rows)), self._table(name, name, upsert=False, rows=rows)
             given = self._loaded(system, table, rows, events.before(_HALF_MS), move=system.name == "product")
+            time.sleep(_SETTLE_S)
             result[str(rows)] = given | self._grown(system, Oracle({name: events}), name, rows)
             system.drop(table)
         return result
