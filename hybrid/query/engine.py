@@ -119,9 +119,6 @@ def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection
     spill = options.spill / uuid4().hex if options.spill else None  # two databases may not share one folder
     connection = locked_connection(folders, options.memory_bytes, spill)
     try:
-        for pinned in plan.tables:
-            if pinned.tail_rows is not None:
-                pinned.tail_rows.load(connection, pinned.tail_name)
         yield connection
     finally:
         connection.close()
@@ -132,6 +129,9 @@ def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection
 def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, rows_max: int | None) -> Fetched:
     import duckdb
 
+    for pinned in plan.tables:
+        if pinned.tail_rows is not None:
+            pinned.tail_rows.load(connection, pinned.tail_name)
     try:
         return fetch(connection, parsed(connection, plan.full_sql()), rows_max)
     except duckdb.Error as error:

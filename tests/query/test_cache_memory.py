@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 
 from hybrid.errors import QueryError
 from hybrid.query.engine import QueryOptions, run
-from hybrid.query.tail import NoTail
-from tests.query.halves import Halves, Row, orders_spec
+from hybrid.query.tail import NoTail, TailMessage
+from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
 
 NOW_MS = 1_632_700_000_000
@@ -74,6 +75,15 @@ def test_a_statement_over_files_takes_so_much_memory_and_the_rest_lies_on_disk(h
     more = QueryOptions(tail=NoTail(), now_ms=lambda: NOW_MS, memory_bytes=BOUND, spill=spill)
     assert run(HEAVY, halves, more).rows == run(HEAVY, halves, free).rows
     assert list(spill.iterdir()) == []
+
+
+def test_rows_of_the_stream_that_find_no_room_are_told_like_any_others(tmp_path: Path) -> None:
+    halves = Halves.create(tmp_path, orders_spec())
+    rows = ({"order_id": n, "customer": f"{n:0200}", "amount": 1.0, "ts": n} for n in range(20_000))
+    tail = ListTail([TailMessage(KEY, n, 0, json.dumps(row).encode()) for n, row in enumerate(rows)])
+    options = QueryOptions(tail=tail, now_ms=lambda: NOW_MS, memory_bytes=1_000_000)
+    with pytest.raises(QueryError, match="needs more memory"):
+        run("select count(*) from orders", halves, options)
 
 
 def _sum(cache: SteppedCache, place: int) -> int:
