@@ -301,7 +301,7 @@ class Hybrid:
         from hybrid.query.cache.answers import CachedAnswers
         from hybrid.query.cache.cache import Cache
 
-        cache = Cache(_Source(self), self.settings.warehouse, bytes_max=bytes_max, spill=self.settings.spill / "cache")
+        cache = Cache(_Source(self), self.settings.warehouse, bytes_max=bytes_max, spill=self.settings.spill)
         cache.follow_all()
         self._cached = CachedAnswers(cache)
 

@@ -98,7 +98,7 @@ def markdown(found: Json) -> str:
 def _heading(title: str, part: Json, sizes: str) -> list[str]:
     on = part["machine"]
     where = f"{on['cpu']}, {on['processors']} processors, {on['memory_gib']} GiB, {on['system']}"
-    versions = ", ".join(part["versions"].values())
+    versions = ", ".join(version for name, version in part["versions"].items() if name in part["systems"])
     return [
         f"### {title}",
         f"{versions}; commit {part['commit']}, Python {on['python']}; {where}; {part['at']}.",
@@ -280,7 +280,10 @@ def _memory(part: Json) -> list[str]:
         f"{mib['peak']:,.0f} at most. Medians, ms."
     )
     lines = _heading("A cache with a tenth of its tables' memory", part, text)
-    lines += [f"| statement | {' | '.join(found['one'])} |", "|---|" + "---|" * len(found["one"])]
+    names = [
+        f"{name}, from its {one['from']}" if one["from"] == "files" else name for name, one in found["one"].items()
+    ]
+    lines += [f"| statement | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     for statement in STATEMENTS:
         cells = [_ms(one["ms"][statement.name]["median"]) for one in found["one"].values()]
         lines.append(f"| {statement.name} | {' | '.join(cells)} |")

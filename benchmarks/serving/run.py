@@ -17,9 +17,10 @@ from benchmarks.serving import pinot, report
 from benchmarks.serving.bare import Bare
 from benchmarks.serving.freshness import freshness, sustained
 from benchmarks.serving.measure import Json, Oracle, latency, mixed
+from benchmarks.serving.memory import bounded
 from benchmarks.serving.pinot import Pinot
 from benchmarks.serving.product import Product
-from benchmarks.serving.restart import bounded, restarted
+from benchmarks.serving.restart import restarted
 from benchmarks.serving.scenes import late, moving
 from benchmarks.serving.stream import fill
 from benchmarks.serving.tables import Table

@@ -29,13 +29,12 @@ def locked_connection(
 ) -> DuckDBPyConnection:
     """A fresh in-memory database that takes at most `bytes_max` (None: four fifths of the machine's memory).
 
-    What it has no room for lies in the folder `spill` (None: nowhere, and statements that need more fail).
+    What it has no room for lies in the folder `spill` (None: nowhere, and statements that need more fail). Several may
+    share one: DuckDB tells its files apart, and removes those that a killed process has left.
     `before_lock` are statements of our own that must run while settings can still be made.
     """
     import duckdb
 
-    if spill is not None:
-        spill.parent.mkdir(parents=True, exist_ok=True)  # DuckDB makes the last folder only, when it needs it
     connection = duckdb.connect(":memory:", config=dict(_CONFIG))
     allowed = ", ".join(quoted(f"{folder}/") for folder in folders)
     for setting in (

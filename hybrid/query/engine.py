@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
@@ -40,7 +38,7 @@ _ROWS_ALL = 2**62
 class QueryOptions:
     """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins).
 
-    Over files a statement takes at most `memory_bytes` of memory, and the rest lies below `spill` meanwhile.
+    Over files a statement takes at most `memory_bytes` of memory, and what can lies in the folder `spill` meanwhile.
     A result of more than `rows_max` rows is a QueryError (None: no limit). `whole`: without Pinot's default LIMIT.
     `as_of` is a revision or a time (None: now; a statement's own `SET asOf` wins). `cache` is asked before the files
     are. `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
@@ -85,9 +83,9 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
     if plan.rewritten.statement.explain:
         return _explained(plan)
     with _open(plan, options) as connection:
-        check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
         options.running(connection.interrupt)
         with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.timeout_ms)):
+            check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
             fetched = _fetch(connection, plan, options.rows_max)
     used_ms = round((time.monotonic() - started) * 1000)
     stats = replace(_stats(plan), time_used_ms=used_ms, fresh_ms=_fresh_ms(plan, now_ms))
@@ -116,14 +114,11 @@ def _explained(plan: QueryPlan) -> QueryResult:
 @contextmanager
 def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection]:
     folders = [folder.absolute() for pinned in plan.tables for folder in pinned.folders]
-    spill = options.spill / uuid4().hex if options.spill else None  # two databases may not share one folder
-    connection = locked_connection(folders, options.memory_bytes, spill)
+    connection = locked_connection(folders, options.memory_bytes, options.spill)
     try:
         yield connection
     finally:
         connection.close()
-        if spill is not None:
-            shutil.rmtree(spill, ignore_errors=True)
 
 
 def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, rows_max: int | None) -> Fetched:

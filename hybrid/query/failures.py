@@ -33,7 +33,7 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
         return QueryError(
             "The query needs more memory than there is for it.",
             pinot_code=EXECUTION,
-            hint="Narrow it, or raise a server's query_memory_bytes.",
+            hint="Narrow it, or raise query_memory_bytes of the server that answers it.",
         )
     text = str(error)
     for pattern in _COLUMN:

@@ -37,14 +37,14 @@ class GoesOn(HybridError):
 @dataclass(frozen=True)
 class Limits:
     """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms`, `query_rows` and
-    `query_bytes` a statement's time, its result, and its memory where files answer.
+    `query_memory_bytes` a statement's time, its result, and its memory where files answer.
     """
 
     body_bytes: int = 16 * 1024 * 1024
     upload_bytes: int = 1024 * 1024 * 1024
     query_timeout_ms: int = 60_000
     query_rows: int = 1_000_000
-    query_bytes: int = 1024 * 1024 * 1024
+    query_memory_bytes: int = 1024 * 1024 * 1024
     run_wait_s: float = 600.0
 
 

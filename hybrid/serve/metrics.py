@@ -151,7 +151,7 @@ class _Home:
     def _of_cache(self) -> Metric:
         found = self._home.cached_sizes()
         sizes = [((kind, place), size) for kind, *both in found for place, size in zip(_PLACES, both, strict=True)]
-        text = "Tables that the server keeps, by what DuckDB calls it, and where."
+        text = "Memory and disk of the serving cache, its running statements included, by DuckDB's names."
         return _family("hybrid_cache_bytes", text, ("kind", "place"), sizes)
 
 

@@ -94,7 +94,7 @@ def _answer(context: Context, request: Request, sql: str, options: str | None) -
             allowed = QueryOptions(
                 timeout_ms,
                 context.limits.query_rows,
-                memory_bytes=context.limits.query_bytes,
+                memory_bytes=context.limits.query_memory_bytes or None,
                 spill=context.home.settings.spill,
                 running=running,
                 as_of=asked.get(AS_OF_OPTION),

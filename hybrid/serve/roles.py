@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -44,13 +43,12 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         upload_bytes=settings.upload_bytes_max,
         query_timeout_ms=settings.query_timeout_ms,
         query_rows=settings.query_rows_max,
-        query_bytes=settings.query_memory_bytes,
+        query_memory_bytes=settings.query_memory_bytes,
     )
     _ = home.catalog, home.definitions  # made before there are threads
     # A statement's few Python steps must not wait 5 ms each for a thread that decodes rows of a stream.
     sys.setswitchinterval(_SWITCH_S)
     collect_rarely()
-    shutil.rmtree(settings.spill, ignore_errors=True)  # what a killed process has left
     if settings.cache_bytes:
         home.serve_from_memory(settings.cache_bytes)
     hosts = LOOPBACK if address.is_loopback else None

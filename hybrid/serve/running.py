@@ -26,6 +26,8 @@ class RunningQueries:
         def started(interrupt: Callable[[], None]) -> None:
             with self._lock:
                 self._running[request_id] = interrupt
+                if request_id in self._cancelled:  # while it went from one way to be answered to another
+                    raise QueryError("The query was cancelled.", pinot_code=CANCELLED)
 
         try:
             yield started

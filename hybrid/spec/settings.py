@@ -42,7 +42,7 @@ KEYS = (
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
     Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds"),
     Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement"),
-    Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; more lies on disk"),
+    Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; 0: no bound"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("cache_bytes", 2 * 1024**3, int, "memory in which a server keeps tables, bytes; 0: it reads files each time"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
@@ -108,7 +108,7 @@ class Settings:
 
     @property
     def query_memory_bytes(self) -> int:
-        """Memory of a statement that a server answers from files, bytes."""
+        """Memory of a statement that a server answers from files, bytes; 0: no bound."""
         return int(self._value("query_memory_bytes") or 0)
 
     @property

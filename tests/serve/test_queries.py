@@ -12,11 +12,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from hybrid.api import Hybrid, TableDocuments
+from hybrid.errors import QueryError
 from hybrid.progress import Silent
 from hybrid.serve import queries
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.queries import ARROW
+from hybrid.serve.running import RunningQueries
 from hybrid.spec.settings import load_settings
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
@@ -118,10 +120,20 @@ def test_what_nobody_expected_is_an_answer_too(client: TestClient, monkeypatch: 
     assert answer.status_code == 500 and answer.json()["error"] == "Unexpected ZeroDivisionError."
 
 
+def test_a_cancel_between_two_ways_to_be_answered_holds() -> None:
+    """The cache had no room for it, and the files are about to answer."""
+    queries = RunningQueries()
+    with pytest.raises(QueryError) as raised, queries.running("mine") as running:
+        running(lambda: None)
+        queries.cancel("mine")
+        running(lambda: None)
+    assert raised.value.pinot_code == 503
+
+
 def test_a_statement_over_files_has_so_much_memory(home: Path) -> None:
     """More than it has room for lies on disk; what cannot lie there fails with what to do."""
     hy = Hybrid(load_settings(home=home), Silent())
-    limits = Limits(query_bytes=20_000_000)
+    limits = Limits(query_memory_bytes=20_000_000)
     numbers = "with recursive t(n) as (select 1 union all select n + 1 from t where n < {rows}) "
     with TestClient(build_app(hy, limits, "http://x", hosts=None)) as client:
         few = client.post("/query/sql", json={"sql": numbers.format(rows=1000) + "select listagg(n, ',') from t"})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.cache.cache import Cache, CachedTable
-from hybrid.query.cache.database import Unanswered
+from hybrid.query.cache.database import NoRoom, Unanswered
 from hybrid.query.cache.served import Served
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.connection import identifier, quoted
@@ -105,6 +105,8 @@ class CachedAnswers:
         try:
             with self._cache.database.reader() as reader:
                 fetched = self._run(reader, asked, served)
+        except NoRoom:
+            raise  # there will be none in a transaction either
         except Unanswered:
             return None  # its relation was laid anew
         for table, one in zip(asked.tables, settled, strict=True):
@@ -124,9 +126,10 @@ class CachedAnswers:
     def _run(self, reader: DuckDBPyConnection, asked: _Asked, served: Sequence[Served]) -> Fetched:
         template, rewritten = asked.template, asked.template.rewritten
         known = [(one.relation, one.marks) for one in served]  # a relation's columns and indexes stay as they are
-        if template.over is None or template.over[0] != known:
-            template.over = known, rewritten.over(_relations(rewritten, asked.tables, served))
-        sql, numbers = template.fill(template.over[1], asked.values)
+        over = template.over  # of another thread, at another revision, as soon as one looks away
+        if over is None or over[0] != known:
+            over = template.over = known, rewritten.over(_relations(rewritten, asked.tables, served))
+        sql, numbers = template.fill(over[1], asked.values)
         self._check(reader, template)
         asked.running(reader.interrupt)
         started = time.monotonic()

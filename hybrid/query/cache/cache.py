@@ -77,7 +77,8 @@ class CachedTable(threading.Thread):
                 _LOG.warning("Table '%s' is answered from its files: %s", self.table.spec.name, error)
                 wait_s = self._pause(wait_s)
             except Exception as error:  # whatever it is, the files answer meanwhile
-                if is_out_of_memory(error):
+                # Of a table that was laid a statement has taken the room, for a while.
+                if is_out_of_memory(error) and self.follower.rows.current is None:
                     _LOG.warning("Table '%s' does not fit into cache_bytes: its files answer", self.table.spec.name)
                     wait_s = _NO_ROOM_S
                 else:

@@ -29,7 +29,11 @@ _KEPT, _KEPT_CHARS_MAX = 500, 20_000
 
 
 class Unanswered(Exception):
-    """A reader asked for a relation that is no longer there, or found no room for its work: the files may answer."""
+    """A reader asked for a relation that is no longer there: the files may answer."""
+
+
+class NoRoom(Unanswered):
+    """There is no room for its work, in memory or on disk."""
 
 
 class CacheDatabase:
@@ -64,8 +68,11 @@ class CacheDatabase:
             yield cursor
         except (duckdb.Error, QueryError) as error:
             reason = error.__cause__ if isinstance(error, QueryError) else error
-            if isinstance(reason, duckdb.CatalogException | duckdb.OutOfMemoryException):
+            if isinstance(reason, duckdb.CatalogException):
                 raise Unanswered from error
+            # No file is read here but what was spilled; a fatal error is one that the whole database does not survive.
+            if isinstance(reason, duckdb.OutOfMemoryException | duckdb.IOException | duckdb.FatalException):
+                raise NoRoom from error
             raise
 
     @contextmanager
@@ -95,10 +102,18 @@ class CacheDatabase:
                     self._local.cursor = None
 
     def sizes(self) -> Sequence[tuple[str, int, int]]:
-        """Bytes in memory and on disk, by what DuckDB keeps there (`in_memory_table`, `art_index`, ...)."""
+        """Bytes in memory and on disk, by what DuckDB keeps there (`in_memory_table`, `art_index`, ...).
+
+        Running statements count. Nothing where there is no room to tell.
+        """
+        import duckdb
+
         select = "SELECT lower(tag), memory_usage_bytes, temporary_storage_bytes FROM duckdb_memory()"
-        with self.reader() as reader:
-            return reader.execute(self.parsed(select)).fetchall()
+        try:
+            with self.reader() as reader:
+                return reader.execute(self.parsed(select)).fetchall()
+        except (duckdb.Error, Unanswered):
+            return []
 
     def close(self) -> None:
         """Gives the memory back."""
@@ -107,7 +122,7 @@ class CacheDatabase:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether DuckDB found no room in memory, nor below `spill`."""
+    """Whether DuckDB found no room in memory, for what cannot lie on disk or has no disk to lie on."""
     import duckdb
 
     return isinstance(error, duckdb.OutOfMemoryException)

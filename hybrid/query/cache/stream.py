@@ -186,7 +186,10 @@ class KafkaStream:
             (self._ends, self._asked), self._answer = self._answer.result(), None
         pause_s = _ENDS_S if self._is_reached() else _REACHED_S_MAX
         if self._answer is None and time.monotonic() - self._asked > pause_s:
-            self._answer = self._asker.submit(self._ask)
+            try:
+                self._answer = self._asker.submit(self._ask)
+            except RuntimeError as error:  # executors end before this thread does
+                raise StreamError("The process ends.") from error
         return self._asked if self._is_reached() else None
 
     def _is_reached(self) -> bool:
@@ -216,8 +219,10 @@ class KafkaStream:
         import kafka
 
         self._looked = time.monotonic()
-        with self._one_asks:
-            found = {topic: self._asking.partitions_for_topic(topic) for topic in self._stream.topics}
+        found = {topic: self._cluster.partitions_for_topic(topic) for topic in self._stream.topics}
+        if not all(found.values()):
+            with self._one_asks:
+                found = {topic: self._asking.partitions_for_topic(topic) for topic in self._stream.topics}
         gone = [topic for topic, numbers in found.items() if not numbers]
         needed = next((topic for topic in gone if topic in self._known_ids or len(gone) == len(found)), None)
         if needed is not None:
