@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from benchmarks.serving.http import Client
 from benchmarks.serving.measure import Json, Oracle, latency
 from benchmarks.serving.product import Product
 from benchmarks.serving.tables import Table
@@ -22,17 +20,10 @@ def bounded(system: Product, oracle: Oracle, tables: Sequence[Table], sizes: Siz
     system.start("--cache-bytes", str(bound))
     at_start = system.peak_bytes()
     by_table = {
-        one.name: latency(system.endpoint, oracle, one.name, sizes, _ROUNDS, _WARM) | {"from": _source(system, one)}
+        one.name: latency(system.endpoint, oracle, one.name, sizes, _ROUNDS, _WARM) | {"from": system.source(one)}
         for one in tables
     }
     found = {"taken": taken, "bound": bound, "at_start": at_start, "peak": system.peak_bytes(), "one": by_table}
     system.stop()
     system.start()
     return found
-
-
-def _source(system: Product, table: Table) -> str:
-    client = Client(system.endpoint)
-    answer = client.ask(f"select count(*) from {table.name}")[1]
-    client.close()
-    return str(json.loads(answer)["answeredFrom"])

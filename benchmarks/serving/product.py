@@ -88,11 +88,16 @@ class Product:
     def await_warm(self, table: Table) -> None:
         """Until statements are answered from memory, in which the first one has the table laid."""
         deadline = time.monotonic() + _LOAD_S
-        client = Client(self.endpoint)
-        while json.loads(client.ask(f"select count(*) from {table.name}")[1]).get("answeredFrom") != "cache":
+        while self.source(table) != "cache":
             assert time.monotonic() < deadline, self.server.logged()
             time.sleep(_POLL_S)
+
+    def source(self, table: Table) -> str | None:
+        """Where a statement is answered from, `cache` or `files`; None when it failed."""
+        client = Client(self.endpoint)
+        answer = json.loads(client.ask(f"select count(*) from {table.name}")[1])
         client.close()
+        return answer.get("answeredFrom")
 
     def cached_bytes(self, kind: str = "") -> int:
         """What its tables take in memory, or what that kind of it takes."""

@@ -280,9 +280,7 @@ def _memory(part: Json) -> list[str]:
         f"{mib['peak']:,.0f} at most. Medians, ms."
     )
     lines = _heading("A cache with a tenth of its tables' memory", part, text)
-    names = [
-        f"{name}, from its {one['from']}" if one["from"] == "files" else name for name, one in found["one"].items()
-    ]
+    names = [f"{name}, from its files" if one.get("from") == "files" else name for name, one in found["one"].items()]
     lines += [f"| statement | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     for statement in STATEMENTS:
         cells = [_ms(one["ms"][statement.name]["median"]) for one in found["one"].values()]
