@@ -1,16 +1,13 @@
 """The rows of a tail, as DuckDB takes them: by the one decoder that Spark uses too.
 
-They are bound as lists and unnested, which is the quickest way for a few. Making Arrow of Python values imports pandas,
-which would cost a whole `hybrid query` more than everything else it does; a server takes many rows so, in a tenth of
-the time.
+For a statement over files they are bound as lists and unnested: making Arrow of Python values imports pandas, which
+would cost a whole `hybrid query` more than everything else it does. A server takes them as Arrow, all day.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hybrid.query.connection import identifier
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
-LISTED_MAX = 500
+_ARROW = {"VARCHAR": "string", "INTEGER": "int32", "BIGINT": "int64"}
 # Columns that often have one value in all rows.
 _SHARED = frozenset({columns.SEGMENT, columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION, columns.OP})
 
@@ -46,35 +43,17 @@ class TailRows:
         """Whether delete markers are among them."""
         return columns.OP_DELETE in self.values[columns.OP]
 
-    @cached_property
-    def types(self) -> Mapping[str, str]:
-        """DuckDB's types by stored column name."""
-        return {**{field.name: duckdb_type(field) for field in self.spec.schema.fields}, **HIDDEN_TYPES}
-
-    @contextmanager
-    def offered(self, connection: DuckDBPyConnection, name: str) -> Iterator[tuple[str, Sequence[Any]]]:
-        """A SELECT of the rows on that connection, and its parameters. Many are handed over as Arrow, as `name`."""
-        if self.count <= LISTED_MAX:
-            yield self.sql()
-            return
-        typed = (f"{identifier(column)}::{self.types[column]} AS {identifier(column)}" for column in self.values)
-        connection.register(name, self._arrow())
-        try:
-            yield f"SELECT {', '.join(typed)} FROM {identifier(name)}", ()
-        finally:
-            connection.unregister(name)
-
-    def _arrow(self) -> pa.Table:
+    def arrow(self, schema: pa.Schema) -> pa.Table:
+        """The rows as Arrow; `schema` is the table's `arrow_schema`."""
         import pyarrow as pa
 
-        user = {field.name: pa.array(self.values[field.name], field.arrow_type()) for field in self.spec.schema.fields}
-        return pa.table({**user, **{name: pa.array(self.values[name]) for name in HIDDEN_TYPES}})
+        return pa.table([pa.array(self.values[one.name], one.type) for one in schema], schema)
 
     def sql(self) -> tuple[str, list[Any]]:
         """A SELECT of the rows, and its parameters in order."""
-        select, parameters = [], []
+        select, parameters, types = [], [], types_of(self.spec)
         for column, values in self.values.items():
-            kind, name = self.types[column], identifier(column)
+            kind, name = types[column], identifier(column)
             # A value that all rows share takes DuckDB far less than a list of them does.
             shared = self.count == 1 or (column in _SHARED and all(value == values[0] for value in values))
             select.append(f"?::{kind} AS {name}" if shared else f"unnest(?::{kind}[]) AS {name}")
@@ -85,6 +64,19 @@ class TailRows:
         """Makes a temporary table of them."""
         select, parameters = self.sql()
         connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {select}", parameters)
+
+
+def types_of(spec: TableSpec) -> Mapping[str, str]:
+    """DuckDB's types by stored column name."""
+    return {**{field.name: duckdb_type(field) for field in spec.schema.fields}, **HIDDEN_TYPES}
+
+
+def arrow_schema(spec: TableSpec) -> pa.Schema:
+    """Arrow's types by stored column name, in the order of `types_of`."""
+    import pyarrow as pa
+
+    user = [(field.name, field.arrow_type()) for field in spec.schema.fields]
+    return pa.schema([*user, *((name, pa.type_for_alias(_ARROW[kind])) for name, kind in HIDDEN_TYPES.items())])
 
 
 def tail_rows(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMessage], now_ms: int) -> TailRows | None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from hybrid.query import tailrows
 from hybrid.query.cache import answers, form, rows, served
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.tail import TailMessage
@@ -64,7 +63,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pays on large tables only is done on these small ones too."""
     monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
-    monkeypatch.setattr(tailrows, "LISTED_MAX", 2)
     # Every statement runs by itself: each commit is over when it does.
     monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     monkeypatch.setattr(answers, "_SMALL_S", math.inf)

@@ -20,7 +20,7 @@ whole is built anew; `follow_offline` says so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from hybrid.lake.log import Commit, DataFile
 from hybrid.query.cache.database import CacheDatabase
 from hybrid.query.cache.form import definitions, few_texts, fits_plain, indexed_columns
+from hybrid.query.cache.incoming import Incoming
 from hybrid.query.cache.served import Pace, Served
 from hybrid.query.connection import identifier
 from hybrid.query.failures import is_evolution
@@ -37,7 +38,7 @@ from hybrid.query.prune import choose_offline, choose_realtime
 from hybrid.query.revision import PinnedHalves, TableRevision
 from hybrid.query.scan import FILE, Scan, stored_sql, winners_sql
 from hybrid.query.tailrows import TailRows
-from hybrid.query.types import HIDDEN_TYPES, duckdb_type
+from hybrid.query.types import HIDDEN_TYPES
 from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME, bookkeeping
@@ -68,6 +69,7 @@ class CachedRows:
         self._name = name
         self._database = database
         self._write = database.cursor()
+        self._incoming = Incoming(self._write, f"{name} stream", table.spec)
         self._generation = 0
         self._current: Served | None = None
         self._pace = Pace()
@@ -147,17 +149,13 @@ class CachedRows:
         if rows is None:
             self._publish()
             return
-        with rows.offered(self._write, f"{self._name} stream") as (select, parameters), self._commit():
-            hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
-            source = f"(SELECT {self._columns(OP)}, 0 AS {FILE} FROM ({select}){hidden})"
+        with self._incoming.holding(rows), self._commit():
             if not self._spec.picks_winners:
-                self._insert(source, parameters, marks=self._spec.folds and rows.has_deletes)
+                self._insert(self._come, self._incoming.run, marks=self._spec.folds and rows.has_deletes)
             elif len(self._spec.primary_key) == 1 and rows.count <= _KEYS_MAX:
-                self._merge_few(
-                    source, parameters, list(dict.fromkeys(rows.values[self._spec.primary_key[0]])), rows.has_deletes
-                )
+                self._merge_few(rows.has_deletes)
             else:
-                self._put_aside(_STAGED, f"SELECT * FROM {source}", parameters)
+                self._put_aside(_STAGED, f"SELECT {self._columns(OP, FILE)} FROM {self._come}")
                 self._merge()
 
     def follow_realtime(self, commit: Commit) -> bool:
@@ -224,6 +222,7 @@ class CachedRows:
     def forget(self) -> None:
         """Gives the memory back, until the next build."""
         self._current = None
+        self._incoming.forget()
         self._write.execute(f"DETACH DATABASE IF EXISTS {self._room}")
         for part in _TEMPORARY:
             self._write.execute(f"DROP TABLE IF EXISTS {self._temporary(part)}")
@@ -231,6 +230,7 @@ class CachedRows:
     def close(self) -> None:
         """Drops the relations."""
         self.forget()
+        self._incoming.close()
         self._write.close()
 
     # Parts
@@ -275,15 +275,21 @@ class CachedRows:
         return f"{self._room}.main.marks"
 
     @property
+    def _come(self) -> str:
+        """The rows of the stream that are taken in, but for those that the boundary covers."""
+        hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
+        return f"(SELECT *, 0 AS {FILE} FROM ({self._incoming.select}){hidden})"
+
+    @property
     def _staged(self) -> str:
         return self._temporary(_STAGED)
 
     def _temporary(self, part: str) -> str:
         return f"temp.main.{identifier(f'{self._name} {part}')}"
 
-    def _put_aside(self, part: str, select: str, parameters: Sequence[object] = ()) -> None:
+    def _put_aside(self, part: str, select: str) -> None:
         """Keeps rows in a temporary relation of the writer's."""
-        self._run(f"CREATE OR REPLACE TEMP TABLE {self._temporary(part)} AS {select}", parameters)
+        self._run(f"CREATE OR REPLACE TEMP TABLE {self._temporary(part)} AS {select}")
 
     def _columns(self, *more: str) -> str:
         names = [identifier(field.name) for field in self._spec.schema.fields]
@@ -350,6 +356,7 @@ class CachedRows:
             self._current = served
             self._pace.ended()
         self.shown = self._positions
+        self._incoming.forget()
         self._write.execute(f"DETACH DATABASE IF EXISTS {left}")
         self._write.execute(f"DROP TABLE {source}")
 
@@ -360,14 +367,14 @@ class CachedRows:
         self._enums = few_texts(self._write, self._spec, source, more, plain)
         order = f"{TIME} DESC, {OFFSET} DESC" if self._spec.time_column else f"{PARTITION}, {OFFSET}"
         alive = f"FROM {source} WHERE {OP} <> '{OP_DELETE}'"
-        self._rows = self._count(f"SELECT count(*) {alive}")
+        self._rows = _number(self._run(f"SELECT count(*) {alive}"))
         columns = definitions(self._spec, self._enums, fits_plain(self._spec, self._rows, self._database.bytes_max))
         self._write.execute(f"CREATE TABLE {self._relation} ({columns}, {FILE} BIGINT)")
         self._write.execute(f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} {alive} ORDER BY {order}")
         self._write.execute(
             f"CREATE TABLE {self._marks} AS SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
         )
-        self._marked = self._count(f"SELECT count(*) FROM {self._marks}")
+        self._marked = _number(self._run(f"SELECT count(*) FROM {self._marks}"))
         self._changed = 0
         self._index = indexed_columns(self._write, self._spec, self._relation, self._rows)
         for number, column in enumerate(self._index):
@@ -376,71 +383,57 @@ class CachedRows:
     def _merge(self) -> int:
         """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
         if not self._spec.picks_winners:
-            rows = self._insert(self._staged, marks=self._spec.folds)
+            rows = self._insert(self._staged, self._run, marks=self._spec.folds)
         else:
-            self._find_winners(self._among(self._staged), (), self._staged, ())
-            self._delete(self._among(self._temporary(_WON)))
-            rows = self._insert(self._temporary(_WON))
-            self._write.execute(f"DROP TABLE {self._temporary(_WON)}")
+            won, near = self._temporary(_WON), self._among(self._staged)
+            both = (
+                f"SELECT {self._columns()}, 'row' AS {OP}, {FILE}, 0 AS _hy_fresh FROM {self._relation} WHERE {near} "
+                f"UNION ALL SELECT {self._columns(OP, FILE)}, 0 FROM {self._marks} WHERE {near} "
+                f"UNION ALL SELECT {self._columns(OP, FILE)}, 1 FROM {self._staged}"
+            )
+            best = f"SELECT * FROM ({both}){winners_sql(self._spec, ', _hy_fresh')}"
+            self._put_aside(_WON, f"SELECT * EXCLUDE (_hy_fresh) FROM ({best}) WHERE _hy_fresh = 1")
+            self._delete(self._among(won))
+            rows = self._insert(won, self._run)
+            self._write.execute(f"DROP TABLE {won}")
         self._write.execute(f"DROP TABLE {self._staged}")
         return rows
 
-    def _merge_few(self, source: str, parameters: Sequence[object], keys: Sequence[object], deletes: bool) -> None:
-        """The same for a few rows, whose keys are looked up by the index."""
-        key = next(field for field in self._spec.schema.fields if field.name == self._spec.primary_key[0])
-        # The type is said, or DuckDB converts the column instead, and the index is of no use.
-        near = f"{identifier(key.name)} IN ({', '.join([f'?::{duckdb_type(key)}'] * len(keys))})"
-        self._find_winners(near, keys, source, parameters)
-        self._delete(f"{near} AND {self._among(self._temporary(_WON))}", keys)
-        self._insert(self._temporary(_WON), marks=deletes)
-
-    def _find_winners(self, near: str, keys: Sequence[object], source: str, parameters: Sequence[object]) -> None:
-        """Puts those of `source` aside that beat whatever there is of their keys; `near` finds that."""
-        there = f"SELECT {self._columns()}, 'row' AS {OP}, {FILE}, 0 AS _hy_fresh FROM {self._relation} WHERE {near}"
-        given = list(keys)
-        if self._marked:
-            there += f" UNION ALL SELECT {self._columns(OP, FILE)}, 0 FROM {self._marks} WHERE {near}"
-            given += keys
-        rows = f"{there} UNION ALL SELECT {self._columns(OP, FILE)}, 1 FROM {source}"
-        self._put_aside(
-            _WON,
-            f"SELECT * EXCLUDE (_hy_fresh) FROM (SELECT * FROM ({rows}){winners_sql(self._spec, ', _hy_fresh')}) "
-            "WHERE _hy_fresh = 1",
-            [*given, *parameters],
-        )
+    def _merge_few(self, deletes: bool) -> None:
+        """The same for a few rows of the stream, whose keys are looked up by the index."""
+        relations = [self._relation, self._marks] if self._marked else [self._relation]
+        beaten = self._incoming.contend(self._come, relations, self._run)
+        if beaten:
+            self._delete(self._incoming.near(beaten), beaten)
+        if self._incoming.count:
+            self._insert(self._come, self._incoming.run, marks=deletes)
 
     def _among(self, source: str) -> str:
         key = f"({', '.join(identifier(name) for name in self._spec.primary_key)})"
         return f"{key} IN (SELECT {key} FROM {source})"
 
-    def _insert(self, source: str, parameters: Sequence[object] = (), *, marks: bool = True) -> int:
-        """Adds rows; `marks` False: there are no delete markers among them."""
+    def _insert(self, source: str, run: Callable[[str], DuckDBPyConnection], *, marks: bool = True) -> int:
+        """Adds rows; `marks` False: there are no delete markers among them. `run` runs a statement."""
         kept = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
-        rows = self._count(f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} FROM {source}{kept}", parameters)
+        rows = _number(run(f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} FROM {source}{kept}"))
         self._rows += rows
         self._changed += rows
         if not marks:
             return rows
-        marked = self._count(
-            f"INSERT INTO {self._marks} SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'",
-            parameters,
+        marked = _number(
+            run(f"INSERT INTO {self._marks} SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'")
         )
         self._marked += marked
         return rows + marked
 
     def _delete(self, where: str, parameters: Sequence[object] = ()) -> int:
         """Takes rows out; how many."""
-        rows = self._count(f"DELETE FROM {self._relation} WHERE {where}", parameters)
+        rows = _number(self._run(f"DELETE FROM {self._relation} WHERE {where}", parameters))
         if self._marked:
-            self._marked -= self._count(f"DELETE FROM {self._marks} WHERE {where}", parameters)
+            self._marked -= _number(self._run(f"DELETE FROM {self._marks} WHERE {where}", parameters))
         self._rows -= rows
         self._changed += rows
         return rows
-
-    def _count(self, statement: str, parameters: Sequence[object] = ()) -> int:
-        """Runs it; how many rows it touched, or its one number."""
-        (count,) = self._run(statement, parameters).fetchone() or (0,)
-        return int(count)
 
     def _run(self, statement: str, parameters: Sequence[object] = ()) -> DuckDBPyConnection:
         return self._write.execute(self._database.parsed(statement), list(parameters))
@@ -498,3 +491,9 @@ class CachedRows:
             len(consuming),
             self._docs,
         )
+
+
+def _number(result: DuckDBPyConnection) -> int:
+    """The one number of a result: how many rows a statement touched."""
+    (number,) = result.fetchone() or (0,)
+    return int(number)
