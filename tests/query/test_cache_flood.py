@@ -13,6 +13,7 @@ from hybrid.query.cache import cache as cache_module
 from hybrid.query.cache import follower as follower_module
 from hybrid.query.cache.cache import CachedTable
 from hybrid.query.cache.rows import CachedRows
+from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
 from hybrid.query.tail import TailMessage
 from hybrid.spec.table_config import Half
@@ -80,6 +81,42 @@ def test_what_is_committed_is_awaited(behind: SteppedCache, monkeypatch: pytest.
     assert table.meet() is not None
     stepping.join()
     assert counted(behind) == 5
+
+
+def test_what_the_files_have_shown_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They read the stream to its end, and who asks both sees no rows go away."""
+    halves = Halves.create(tmp_path, orders_spec())
+    cache = SteppedCache(halves, NOW_MS, ListTail([message(0)]))
+    cache.step()
+    cache.step()
+    table = CachedTable(cache.opened, 1, cache.followed.follower)
+    cache.tail.messages = [message(0), message(1)]
+    options = QueryOptions(tail=cache.tail, now_ms=lambda: NOW_MS, cache=cache.answers)
+    assert run("select $segmentName from orders", halves, options).source == "files"
+    monkeypatch.setattr(cache_module, "_MEET_S_MAX", 0.05)
+    assert table.meet() is None
+    cache.step()
+    assert table.meet() is not None and counted(cache) == 2
+    cache.tail.messages = [message(0), message(1), message(2)]
+    assert run("select $segmentName from orders", halves, options).source == "files"
+    monkeypatch.setattr(follower_module, "FRESH_S", 0.0)
+    assert table.meet() is not None, "behind a flood nobody waits for its end"
+
+
+def test_what_was_shown_of_another_time_is_not_awaited(tmp_path: Path) -> None:
+    halves = Halves.create(tmp_path, orders_spec())
+    halves.commit_realtime([stored(0)], offsets={KEY: 1})
+    cache = SteppedCache(halves, NOW_MS)
+    cache.step()
+    cache.step()
+    options = QueryOptions(tail=cache.tail, now_ms=lambda: NOW_MS, cache=cache.answers)
+    then = run("select count(*) from orders", halves, options).revision
+    cache.followed.follower.note({KEY: 1})
+    assert cache.followed.follower._noted
+    assert cache.followed.follower.await_noted(0.0) and not cache.followed.follower._noted
+    assert run("select count(*) from orders", halves, replace(options, as_of=str(then))).rows == [(1,)]
+    assert run(f"SET asOf = '{then}'; select count(*) from orders", halves, options).rows == [(1,)]
+    assert not cache.followed.follower._noted
 
 
 def test_what_the_stream_does_not_bring_is_awaited_by_fresh_readers_too(

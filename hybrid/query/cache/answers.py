@@ -91,6 +91,13 @@ class CachedAnswers:
         revision = Revision(tuple(one.revision for one in served))
         return replace(to_result(rewritten, fetched, revision, (), stats), source="cache")
 
+    def note(self, revision: Revision) -> None:
+        """The files have answered at this revision, for lack of an answer: what follows must not show less."""
+        for one in revision.tables:
+            followed = self._cache.table(one.table)
+            if followed is not None:
+                followed.follower.note(one.tail)
+
     def _at_once(self, asked: _Asked) -> Answered | None:
         """Runs it by itself; None when a commit came between, for then nobody knows of which revision the rows are.
 

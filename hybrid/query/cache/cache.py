@@ -58,7 +58,8 @@ class CachedTable(threading.Thread):
         if quiet_s > _QUIET_S and self.table.spec.stream is not None:
             self.follower.await_end(_MEET_S_MAX)
         self.used_at = time.monotonic()
-        return self.follower.fresh_ms if self.follower.await_commits(_MEET_S_MAX) else None
+        is_there = self.follower.await_noted(_MEET_S_MAX) and self.follower.await_commits(_MEET_S_MAX)
+        return self.follower.fresh_ms if is_there else None
 
     def run(self) -> None:
         """The thread's work: follows, and begins anew when it cannot go on."""

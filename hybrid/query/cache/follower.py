@@ -40,6 +40,7 @@ class Follower:
         self._seen_at, self._seen_ms = 0.0, 0
         self._stepped_at = 0.0
         self._stepped = threading.Condition()
+        self._noted: Mapping[PartitionKey, int] = {}
         self._logs_checked_at = 0.0
 
     # Readers
@@ -56,6 +57,23 @@ class Follower:
         with self._stepped:
             shown = self.rows.table.shown(ends)
             self._stepped.wait_for(lambda: self._is_past(shown), timeout_s)
+
+    def note(self, shown: Mapping[PartitionKey, int]) -> None:
+        """An answer from the files has shown the stream up to these offsets: no later one may show less."""
+        with self._stepped:
+            self._noted = {key: max(end, self._noted.get(key, 0)) for key, end in shown.items()}
+
+    def await_noted(self, timeout_s: float) -> bool:
+        """Waits until the rows hold what was noted; whether they do. Behind a flood nobody waits for it."""
+        noted = self._noted
+        if not noted:  # nearly always: each statement asks
+            return True
+        with self._stepped:
+            self._stepped.wait_for(lambda: not self.is_fresh or self._is_past(noted), timeout_s)
+            is_there = self._is_past(noted)
+            if is_there and self._noted is noted:
+                self._noted = {}
+            return is_there or not self.is_fresh
 
     def _is_past(self, ends: Mapping[PartitionKey, int]) -> bool:
         return all(self.rows.shown.get(key, 0) >= end for key, end in ends.items())
@@ -116,6 +134,7 @@ class Follower:
     def start(self) -> None:
         """Builds the rows from the files and begins to follow."""
         self.lose()
+        self._noted = {}  # they are fresh again when they hold all that the stream does
         halves = pin_halves(self.rows.table.spec, self._layout)
         stream = self.rows.table.spec.stream
         if halves.realtime is not None and stream is not None and halves.realtime.realtime.reads(stream):
