@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from itertools import count
 
 _IDLE_S = 60.0
+# An interrupt is lost on a connection that is between two statements, or has not begun with the first.
+_AGAIN_S = 0.02
 
 
 class _Deadlines:
@@ -22,9 +24,9 @@ class _Deadlines:
         self._numbers = count()
         self._thread: threading.Thread | None = None
 
-    def add(self, seconds: float, interrupt: Callable[[], None]) -> int:
+    def add(self, at: float, interrupt: Callable[[], None]) -> int:
         with self._changed:
-            number, at = next(self._numbers), time.monotonic() + seconds
+            number = next(self._numbers)
             is_first = not self._waiting or at < self._waiting[0][0]
             heapq.heappush(self._waiting, (at, number, interrupt))
             self._running.add(number)
@@ -49,6 +51,7 @@ class _Deadlines:
                     _, number, interrupt = heapq.heappop(self._waiting)
                     if number in self._running:
                         interrupt()
+                        heapq.heappush(self._waiting, (now + _AGAIN_S, number, interrupt))
                 self._changed.wait(max(0.0, self._waiting[0][0] - now) if self._waiting else _IDLE_S)
 
 
@@ -56,12 +59,12 @@ _DEADLINES = _Deadlines()
 
 
 @contextmanager
-def deadline(timeout_ms: int | None, interrupt: Callable[[], None]) -> Iterator[None]:
-    """Calls `interrupt` when the block takes longer than `timeout_ms`; None: it may take as long as it wants."""
-    if timeout_ms is None:
+def deadline(at: float | None, interrupt: Callable[[], None]) -> Iterator[None]:
+    """Calls `interrupt` from the monotonic time `at` on until the block ends; None: it may take as long as it wants."""
+    if at is None:
         yield
         return
-    number = _DEADLINES.add(timeout_ms / 1000, interrupt)
+    number = _DEADLINES.add(at, interrupt)
     try:
         yield
     finally:

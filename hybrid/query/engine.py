@@ -85,7 +85,7 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
         return _explained(plan)
     with _open(plan, options) as connection:
         options.running(connection.interrupt)
-        with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.timeout_ms)):
+        with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.timeout_ms), started):
             check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
             fetched = _fetch(connection, plan, options.rows_max)
     if options.cache is not None and options.as_of is None and AS_OF_OPTION not in statement.options:

@@ -67,11 +67,16 @@ def fetch(
 
 
 class Attempt:
-    """One statement that runs on a connection within its time; DuckDB's errors become ours."""
+    """One statement that runs on a connection within its time; DuckDB's errors become ours.
 
-    def __init__(self, connection: DuckDBPyConnection, rewritten: Rewritten, timeout_ms: int | None) -> None:
+    Its time began at `started` (monotonic): what was tried before takes of it too.
+    """
+
+    def __init__(
+        self, connection: DuckDBPyConnection, rewritten: Rewritten, timeout_ms: int | None, started: float
+    ) -> None:
         self._rewritten, self._timeout_ms = rewritten, timeout_ms
-        self._deadline = deadline(timeout_ms, connection.interrupt)
+        self._deadline = deadline(None if timeout_ms is None else started + timeout_ms / 1000, connection.interrupt)
 
     def __enter__(self) -> None:
         self._deadline.__enter__()

@@ -54,6 +54,7 @@ class _Asked(NamedTuple):
     tables: Sequence[CachedTable]
     limits: Limits
     running: Running
+    started: float
 
 
 class CachedAnswers:
@@ -78,7 +79,7 @@ class CachedAnswers:
         seen = [table.meet() for table in tables]  # before the rows are seen, never after
         if None in seen:
             return None
-        asked = _Asked(template, values, tables, limits, running)
+        asked = _Asked(template, values, tables, limits, running, started)
         try:
             found = self._at_once(asked) or self._pinned(asked)
         except Unanswered:
@@ -140,7 +141,7 @@ class CachedAnswers:
         self._check(reader, template)
         asked.running(reader.interrupt)
         started = time.monotonic()
-        with Attempt(reader, rewritten, timeout_of(rewritten, asked.limits.timeout_ms)):
+        with Attempt(reader, rewritten, timeout_of(rewritten, asked.limits.timeout_ms), asked.started):
             fetched = fetch(reader, self._cache.database.parsed(sql), asked.limits.rows_max, numbers)
         template.took_s = time.monotonic() - started
         return fetched
