@@ -1,45 +1,49 @@
-"""Readers in processes of their own, and a stream of which every prefix is known by arithmetic.
+"""Readers in processes of their own, which hold each answer to all that is known of it.
 
-Event n goes to partition p = n mod PARTITIONS as its number i there. It has an amount of 1, a customer of its own (n),
-and a time that goes on by STEP_MS; events of two of each TURN numbers come late. Even numbers bring new keys, odd ones
-go round KEYS keys of their partition, so slowly that the newest version also has the greatest time. So what a table
-shows at the positions that its answer names is a handful of ranges of numbers, however long the stream has become, and
-each answer is held to all of it: to its own positions, to what the same reader saw before, and to what Kafka had.
+That is: to its own positions, to what has expired, to what the same reader saw before, and to what Kafka had.
 """
 
-import ctypes
 import http.client
 import json
-import multiprocessing
 import os
 import random
 import re
 import time
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
+from itertools import product
 from multiprocessing.connection import Connection
-from multiprocessing.sharedctypes import RawArray
-from multiprocessing.synchronize import Event as Flag
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.soak.events import FIRST_MS, PARTITIONS, Event
+from tests.soak.cold import COLD, COLD_ROWS, EACH, cold_lookup, cold_range
+from tests.soak.events import FIRST_MS, PARTITIONS
+from tests.soak.shared import SPAWN, Shared
+from tests.soak.stream import (
+    APPEND,
+    DAY_MS,
+    HOUR_MS,
+    KEYS,
+    STEP_MS,
+    UPSERT,
+    Positions,
+    Rows,
+    View,
+    count,
+    key,
+    moment,
+    newest,
+    shown,
+    versions,
+)
 
-SPAWN = multiprocessing.get_context("spawn")
-APPEND, UPSERT = "soak_a", "soak_u"
-STATUSES = ("CREATED", "PAID", "PACKED", "SHIPPED", "DELIVERED")
 # What a replacement puts in: its number, and how many rows it gives.
 FIXED = re.compile(r"FIXED_\d+_(\d+)")
-STEP_MS, HOUR_MS, DAY_MS = 3600, 3_600_000, 86_400_000
-TURN, LATE = 20, (7, 12)
-LATE_MS = 3 * HOUR_MS // 2 + STEP_MS // 2  # not a multiple of STEP_MS: no two times are equal
-KEYS = 853  # 5 h between the versions of a key: one that is late is still newer than the one before it
-_NEW_KEY = 1_000_000_000
 STALE_MS_MAX = 5000
 _ROUNDING_MS = 5  # of an instant that comes from two clocks
+_FILES_EACH = 500  # of so many statements one is for files, which takes as long as some dozens
 _EXAMPLES_MAX, _RETRY_S = 10, 0.1
 _NOTE_S, _NOTES_MAX = 0.02, 500
 _NICE = 10  # as the server's pipeline is: whoever only asks must not take the cores from what there is to ask about
@@ -47,73 +51,7 @@ _HEADERS = {"Content-Type": "application/json"}
 _TAIL = re.compile(r"(\w+)\[[^\]]*?tail=\{([^}]*)\}")
 _OFFSET = re.compile(r"/(\d+)@(\d+)")
 
-Rows = list[list[Any]]
-Positions = tuple[int, ...]
-Numbers = ctypes.Array[Any]
-
-
-# The stream
-
-
-def event(n: int) -> Event:
-    """The nth event."""
-    i, p = divmod(n, PARTITIONS)
-    status = STATUSES[n % len(STATUSES)]
-    row = {"order_id": key(p, i), "customer_id": n, "order_status": status, "amount": 1.0, "ts": moment(p, i)}
-    return Event(p, i, json.dumps(row).encode(), row)
-
-
-def ends(sent: int) -> Positions:
-    """Where each partition ends after the first `sent` events."""
-    return tuple((sent - p + PARTITIONS - 1) // PARTITIONS for p in range(PARTITIONS))
-
-
-def key(p: int, i: int) -> int:
-    """An even number's key is a new one, an odd one's one of KEYS."""
-    return _NEW_KEY + i * PARTITIONS + p if i % 2 == 0 else i // 2 % KEYS * PARTITIONS + p
-
-
-def moment(p: int, i: int) -> int:
-    """The time of number `i` of partition `p`, epoch ms."""
-    return FIRST_MS + (i * PARTITIONS + p) * STEP_MS - _lateness(i % TURN)
-
-
-def _lateness(residue: int) -> int:
-    return LATE_MS if residue in LATE else 0
-
-
-def shown(table: str, positions: Positions, low: int = 0, high: int = 1 << 62) -> Iterator[tuple[int, range]]:
-    """The numbers of the visible rows with times in [low, high), by partition, in evenly spaced ranges."""
-    for p, end in enumerate(positions):
-        for residue in range(TURN):
-            # Of the keys that come again, an upsert table shows the last round.
-            first = max(0, 2 * (end // 2 - KEYS)) if table == UPSERT and residue % 2 else 0
-            first, last = max(first, _number(p, residue, low)), min(end, _number(p, residue, high))
-            yield p, range(first + (residue - first) % TURN, last, TURN)
-
-
-def _number(p: int, residue: int, time_ms: int) -> int:
-    """The first number of a partition whose time is not below `time_ms`, if all were as late as this residue."""
-    ahead = time_ms - FIRST_MS + _lateness(residue) - p * STEP_MS
-    return -(-ahead // (PARTITIONS * STEP_MS))
-
-
-def count(table: str, positions: Positions, low: int = 0, high: int = 1 << 62) -> int:
-    """How many rows are visible, of a range of times."""
-    return sum(len(numbers) for _, numbers in shown(table, positions, low, high))
-
-
-def newest(table: str, positions: Positions, before: int, limit: int) -> Rows:
-    """The newest visible rows before a time: key, customer and time."""
-    near = ((p, i) for p, numbers in shown(table, positions, high=before) for i in numbers[-limit:])
-    found = nlargest(limit, near, key=lambda place: moment(*place))
-    return [[key(p, i), i * PARTITIONS + p, moment(p, i)] for p, i in found]
-
-
-def versions(table: str, positions: Positions, p: int, slot: int) -> Rows:
-    """The visible rows of a key that comes again, oldest first."""
-    numbers = range(2 * slot + 1, positions[p], 2 * KEYS)
-    return [[key(p, i), i * PARTITIONS + p, 1.0, moment(p, i)] for i in numbers[-1 if table == UPSERT else 0 :]]
+Views = Mapping[str, View]
 
 
 # Questions
@@ -121,14 +59,14 @@ def versions(table: str, positions: Positions, p: int, slot: int) -> Rows:
 
 @dataclass(frozen=True)
 class Question:
-    """A statement. `wrong` says what its rows contradict at their tables' positions, or nothing."""
+    """A statement. `wrong` says what its rows contradict when its tables show that, or nothing."""
 
     sql: str
-    wrong: Callable[[Rows, Mapping[str, Positions]], str]
+    wrong: Callable[[Rows, Views], str]
 
 
-def _exactly(sql: str, expected: Callable[[Mapping[str, Positions]], Rows]) -> Question:
-    def wrong(rows: Rows, at: Mapping[str, Positions]) -> str:
+def _exactly(sql: str, expected: Callable[[Views], Rows]) -> Question:
+    def wrong(rows: Rows, at: Views) -> str:
         wanted = expected(at)
         return "" if rows == wanted else f"must be {wanted}"
 
@@ -140,7 +78,7 @@ def total(table: str) -> Question:
     own = "order_id" if table == UPSERT else "customer_id"
     sql = f"select count(*), sum(amount), distinctcount({own}) from {table}"
 
-    def expected(at: Mapping[str, Positions]) -> Rows:
+    def expected(at: Views) -> Rows:
         rows = count(table, at[table])
         return [[rows, rows or None, rows]]  # the sum of no rows is null
 
@@ -148,14 +86,14 @@ def total(table: str) -> Question:
 
 
 def by_status(table: str, low: int = 0, high: int = 1 << 62) -> Question:
-    """Rows by status add up to all; a replacement's are all there or none is."""
+    """Rows by status add up to all; a replacement's are all there or none is, for segments expire whole."""
     where = f"where ts >= {low} and ts < {high} " if low else ""
     sql = (
         f"select order_status, count(*), sum(amount), distinctcount(customer_id) from {table} {where}"
         "group by order_status order by order_status limit 10000"
     )
 
-    def wrong(rows: Rows, at: Mapping[str, Positions]) -> str:
+    def wrong(rows: Rows, at: Views) -> str:
         wanted, found = count(table, at[table], low, high), sum(row[1] for row in rows)
         if found != wanted or any(row[1] != row[2] or row[1] != row[3] for row in rows):
             return f"must add up to {wanted}, and adds up to {found}"
@@ -183,7 +121,7 @@ def customer(table: str, n: int) -> Question:
     """The one row of a customer, unless a newer version of its key has taken its place."""
     i, p = divmod(n, PARTITIONS)
 
-    def expected(at: Mapping[str, Positions]) -> Rows:
+    def expected(at: Views) -> Rows:
         is_shown = any(q == p and i in numbers for q, numbers in shown(table, at[table]))
         return [[key(p, i), moment(p, i)]] if is_shown else []
 
@@ -206,7 +144,7 @@ def whole_and_parts(table: str) -> Question:
 
 
 def both_tables() -> Question:
-    """Two tables in one statement, each at its own positions."""
+    """Two tables in one statement, each at its own positions and with its own cut."""
     sql = f"select a.n, u.n from (select count(*) n from {APPEND}) a, (select count(*) n from {UPSERT}) u"
     return _exactly(sql, lambda at: [[count(APPEND, at[APPEND]), count(UPSERT, at[UPSERT])]])
 
@@ -214,26 +152,36 @@ def both_tables() -> Question:
 def by_partition(table: str) -> Question:
     """By a virtual column, which files answer."""
 
-    def wrong(rows: Rows, at: Mapping[str, Positions]) -> str:
+    def wrong(rows: Rows, at: Views) -> str:
         wanted = count(table, at[table])
         return "" if sum(row[1] for row in rows) == wanted else f"must add up to {wanted}"
 
     return Question(f"select $partition, count(*) from {table} group by $partition limit 100", wrong)
 
 
-def draw(chance: random.Random, seen: Positions, number: int) -> Question:
+def cold(chance: random.Random) -> Question:
+    """Of the table that lies on disk most of the time."""
+    sql, rows = cold_range(chance.randrange) if chance.random() < 0.5 else cold_lookup(chance.randrange(COLD_ROWS))
+    return _exactly(sql, lambda at: rows)
+
+
+def draw(chance: random.Random, seen: View, number: int) -> Question:
     """The next statement of a reader that has seen so much; each 20th is of another shape than the common three."""
-    table, sent = chance.choice((APPEND, UPSERT)), sum(seen)
+    if number % EACH == 0:
+        return cold(chance)
+    table, sent = chance.choice((APPEND, UPSERT)), sum(seen.positions)
+    if number % _FILES_EACH == 1:
+        return by_partition(table)
     if number % 20 == 0:
-        low = FIRST_MS + chance.randrange(-HOUR_MS, sent * STEP_MS + HOUR_MS)
+        first = min(sent, max(0, (seen.since_ms - FIRST_MS - HOUR_MS) // STEP_MS))
+        low = FIRST_MS + chance.randrange(first * STEP_MS - HOUR_MS, sent * STEP_MS + HOUR_MS)
         more = (
             lambda: one_hour(table, low),
             lambda: newest_ten(table, low),
             lambda: newest_ten(table, FIRST_MS + sent * STEP_MS + DAY_MS),
-            lambda: customer(table, chance.randrange(sent + 1)),
+            lambda: customer(table, chance.randrange(first, sent + 1)),
             lambda: whole_and_parts(table),
             both_tables,
-            lambda: by_partition(table),
         )
         return chance.choice(more)()
     kind = chance.random()
@@ -242,30 +190,10 @@ def draw(chance: random.Random, seen: Positions, number: int) -> Question:
     if kind < 0.35:
         return by_status(table)
     p = chance.randrange(PARTITIONS)
-    return lookup(table, p, chance.randrange(max(1, min(KEYS, seen[p] // 2))))
+    return lookup(table, p, chance.randrange(max(1, min(KEYS, seen.positions[p] // 2))))
 
 
 # Readers
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What readers and those who write tell each other. By partition: what was given to Kafka, what it acknowledged.
-
-    Each number has one who writes it, so that none needs a lock.
-    """
-
-    offered: Numbers
-    acknowledged: Numbers
-    answers: Numbers
-    wrong: Numbers
-    stopped: Flag
-
-    @classmethod
-    def of(cls, readers: int) -> "Shared":
-        by_partition, by_reader = (PARTITIONS, PARTITIONS), (readers, readers)
-        offered, acknowledged, answers, wrong = (RawArray("q", size) for size in by_partition + by_reader)
-        return cls(offered, acknowledged, answers, wrong, SPAWN.Event())
 
 
 @dataclass
@@ -283,9 +211,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class _Answer:
-    """One answer: `at` are the positions of its tables, `fresh_ms` up to when it says to have everything."""
+    """One answer: `at` are the positions of its tables, `fresh_ms` up to when it says to have everything.
+
+    `cuts` are the numbers of the cuts that were done when it was asked for.
+    """
 
     sql: str
+    cuts: Mapping[str, int]
     asked_ms: int
     source: str
     rows: Rows
@@ -311,6 +243,7 @@ class Reader:
         self._connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=60)
         self._number, self._shared, self._chance = number, shared, random.Random(number)
         self._last: dict[str, _Answer] = {}
+        self._cuts = dict.fromkeys((APPEND, UPSERT), 0)  # the first ones that what it saw allows
         self._acknowledged: deque[tuple[int, Positions]] = deque(maxlen=_NOTES_MAX)
         self._noted_at = 0.0
         self.seen = Seen()
@@ -320,17 +253,22 @@ class Reader:
         asked = 0
         while not self._shared.stopped.is_set():
             asked += 1
-            before = [answer.at[table] for table, answer in self._last.items()]
-            question = draw(self._chance, min(before, key=sum, default=(0,) * PARTITIONS), asked)
+            question = draw(self._chance, self._seen_of_both(), asked)
             self._note_acknowledged()
-            asked_ms = _now_ms()
+            asked_ms, cuts = _now_ms(), {table: self._shared.cuts.done(table) for table in self._cuts}
             try:
-                self._take(question, asked_ms, self._ask(question.sql))
+                self._take(question, asked_ms, cuts, self._ask(question.sql))
             except _Refused:
                 self.seen.found["lost"] += 1
                 time.sleep(_RETRY_S)
         self._connection.close()
         return self.seen
+
+    def _seen_of_both(self) -> View:
+        """What it saw of the table of which it saw less."""
+        before = [answer.at[table] for table, answer in self._last.items()]
+        since = (self._shared.cuts.since(table, number)[0] for table, number in self._cuts.items())
+        return View(min(before, key=sum, default=(0,) * PARTITIONS), min(since))
 
     def _note_acknowledged(self) -> None:
         """Notes what Kafka had acknowledged by now."""
@@ -349,7 +287,7 @@ class Reader:
             raise _Refused from error
         return json.loads(body) if status == 200 else {"exceptions": [status, body.decode(errors="replace")]}
 
-    def _take(self, question: Question, asked_ms: int, given: Any) -> None:
+    def _take(self, question: Question, asked_ms: int, cuts: Mapping[str, int], given: Any) -> None:
         if given["exceptions"]:
             self._complain("failed", f"{question.sql}\n    failed: {given['exceptions']}")
             return
@@ -361,8 +299,9 @@ class Reader:
             return
         source, fresh_ms = given["answeredFrom"], given["minConsumingFreshnessTimeMs"]
         rows, revision = given["resultTable"]["rows"], given["revision"]
-        answer = _Answer(question.sql, asked_ms, source, rows, at, fresh_ms, revision)
+        answer = _Answer(question.sql, cuts, asked_ms, source, rows, at, fresh_ms, revision)
         self.seen.found[source] += 1
+        self.seen.found[f"of {COLD}, from {source}"] += not at
         took_ms = _now_ms() - asked_ms
         self.seen.took_ms[source] += took_ms
         self.seen.longest_ms[source] = max(self.seen.longest_ms[source], took_ms)
@@ -372,9 +311,7 @@ class Reader:
 
     def _hold(self, question: Question, answer: _Answer) -> None:
         """Complains of what the answer contradicts."""
-        contradicted = question.wrong(answer.rows, answer.at)
-        if contradicted:
-            self._complain("wrong", f"{answer}\n    {contradicted}")
+        self._hold_to_its_cuts(question, answer)
         offered = tuple(self._shared.offered[:])
         for table, positions in answer.at.items():
             if not _covers(offered, positions):
@@ -384,7 +321,34 @@ class Reader:
                 self._complain(
                     "less than before", f"{answer}\n    {table} shows less than in the answer before: {last}"
                 )
-        self._hold_to_its_freshness(answer)
+        if answer.at:  # else of a table without a stream
+            self._hold_to_its_freshness(answer)
+
+    def _hold_to_its_cuts(self, question: Question, answer: _Answer) -> None:
+        """It is right at a cut of each of its tables that is not before one that was done, or one that was seen."""
+        firsts = {table: max(answer.cuts[table], self._cuts[table]) for table in answer.at}
+        right, contradicted = self._right_at(question, answer, firsts)
+        if right:
+            self._cuts |= {table: min(found[table] for found in right) for table in answer.at}
+            return
+        before, _ = self._right_at(question, answer, dict.fromkeys(answer.at, 0))
+        cuts = f"from cuts {firsts} on" + (f", but right at {before}: rows came back" if before else "")
+        self._complain("wrong", f"{answer}\n    {contradicted}, {cuts}")
+
+    def _right_at(
+        self, question: Question, answer: _Answer, firsts: Mapping[str, int]
+    ) -> tuple[list[dict[str, int]], str]:
+        """Of all cuts from the `firsts` on those at which an answer is right, and what it contradicts at the others."""
+        times = {table: self._shared.cuts.since(table, first) for table, first in firsts.items()}
+        right, contradicted = [], ""
+        for places in product(*(range(len(cuts)) for cuts in times.values())):
+            at = dict(zip(times, places, strict=True))
+            views = {table: View(answer.at[table], times[table][place]) for table, place in at.items()}
+            if wrong := question.wrong(answer.rows, views):
+                contradicted = contradicted or wrong
+            else:
+                right.append({table: firsts[table] + place for table, place in at.items()})
+        return right, contradicted
 
     def _hold_to_its_freshness(self, answer: _Answer) -> None:
         """All that was acknowledged by the time that an answer tells is in it, and that time is not long ago."""
