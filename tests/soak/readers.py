@@ -46,7 +46,7 @@ _ROUNDING_MS = 5  # of an instant that comes from two clocks
 _FILES_EACH = 500  # of so many statements one is for files, which takes as long as some dozens
 _EXAMPLES_MAX, _RETRY_S = 10, 0.1
 _NOTE_S, _NOTES_MAX = 0.02, 500
-_NICE = 10  # as the server's pipeline is: whoever only asks must not take the cores from what there is to ask about
+_NICE = 5  # as the server's pipeline is: whoever only asks must not take the cores from what there is to ask about
 _HEADERS = {"Content-Type": "application/json"}
 _TAIL = re.compile(r"(\w+)\[[^\]]*?tail=\{([^}]*)\}")
 _OFFSET = re.compile(r"/(\d+)@(\d+)")
@@ -185,9 +185,9 @@ def draw(chance: random.Random, seen: View, number: int) -> Question:
         )
         return chance.choice(more)()
     kind = chance.random()
-    if kind < 0.2:
+    if kind < 0.08:
         return total(table)
-    if kind < 0.35:
+    if kind < 0.15:
         return by_status(table)
     p = chance.randrange(PARTITIONS)
     return lookup(table, p, chance.randrange(max(1, min(KEYS, seen.positions[p] // 2))))

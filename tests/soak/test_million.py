@@ -44,7 +44,7 @@ ANSWERS = int(os.environ.get("HYBRID_MILLION", "500"))
 SECONDS = float(os.environ.get("HYBRID_MILLION_S", "45"))
 _SMALL = ANSWERS <= 500
 # A slow machine may need longer for so many answers, a move, a replacement and what expires.
-SECONDS_MAX = 2 * SECONDS + 120 if _SMALL else 5400.0
+SECONDS_MAX = 2 * SECONDS + 120 if _SMALL else float(os.environ.get("HYBRID_MILLION_S_MAX", "5400"))
 FIRST_KILL_S, KILL_EVERY_S, KILLS_MAX = (20.0, 20.0, 2) if _SMALL else (60.0, 180.0, 100)
 READERS = 4
 ROWS_PER_S, ROWS_AT_ONCE = 200, 10_000 if _SMALL else 50_000
@@ -57,7 +57,7 @@ CACHE_BYTES = 160_000_000
 _REPLACED_MAX, _LEFT_ALONE = 24, 1
 _ONE_EACH = 4
 # Between moves of everything, and between looks for what may expire: readers need the cores too.
-_PAUSE_S = 5.0 if _SMALL else 10.0
+_PAUSE_S = 5.0 if _SMALL else 20.0
 WARNED_MAX, FILES_MAX, FAILED_MAX = 0.05, 0.2, 0.1
 _WRONG_MAX = 20
 _SAMPLE_EACH_S, _TELL_EACH_S = 5.0, 30.0
