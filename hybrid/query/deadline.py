@@ -5,12 +5,14 @@ as a small statement takes.
 from __future__ import annotations
 
 import heapq
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
+_LOG = logging.getLogger(__name__)
 _IDLE_S = 60.0
 # An interrupt is lost on a connection that is between two statements, or has not begun with the first.
 _AGAIN_S = 0.02
@@ -49,10 +51,19 @@ class _Deadlines:
                 now = time.monotonic()
                 while self._waiting and self._waiting[0][0] <= now:
                     _, number, interrupt = heapq.heappop(self._waiting)
-                    if number in self._running:
-                        interrupt()
+                    if number in self._running and _interrupts(interrupt):
                         heapq.heappush(self._waiting, (now + _AGAIN_S, number, interrupt))
                 self._changed.wait(max(0.0, self._waiting[0][0] - now) if self._waiting else _IDLE_S)
+
+
+def _interrupts(interrupt: Callable[[], None]) -> bool:
+    """Interrupts; whether there is something to interrupt: who closes a database does not wait for its statements."""
+    try:
+        interrupt()
+    except Exception:
+        _LOG.warning("A statement that takes too long cannot be interrupted", exc_info=True)
+        return False
+    return True
 
 
 _DEADLINES = _Deadlines()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
 from hybrid.plain import epoch_ms
-from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.connection import load_duckdb, locked_connection
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
@@ -88,8 +87,9 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
         with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.timeout_ms), started):
             check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
             fetched = _fetch(connection, plan, options.rows_max)
-    if options.cache is not None and options.as_of is None and AS_OF_OPTION not in statement.options:
-        options.cache.note(plan.revision)
+    if options.cache is not None and plan.as_of is None:
+        for pinned in plan.tables:
+            options.cache.note(pinned.table, pinned.shown)
     used_ms = round((time.monotonic() - started) * 1000)
     stats = replace(_stats(plan), time_used_ms=used_ms, fresh_ms=_fresh_ms(plan, now_ms))
     return to_result(plan.rewritten, fetched, plan.revision, plan.warnings, stats)

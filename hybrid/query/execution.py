@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.errors import QueryError
 from hybrid.query.deadline import deadline
-from hybrid.query.failures import EXECUTION, query_error
+from hybrid.query.failures import EXECUTION, query_error, stopped
 from hybrid.query.plan import Rewritten
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
@@ -76,9 +77,12 @@ class Attempt:
         self, connection: DuckDBPyConnection, rewritten: Rewritten, timeout_ms: int | None, started: float
     ) -> None:
         self._rewritten, self._timeout_ms = rewritten, timeout_ms
-        self._deadline = deadline(None if timeout_ms is None else started + timeout_ms / 1000, connection.interrupt)
+        self._until = None if timeout_ms is None else started + timeout_ms / 1000
+        self._deadline = deadline(self._until, connection.interrupt)
 
     def __enter__(self) -> None:
+        if self._until is not None and time.monotonic() >= self._until:
+            raise stopped(self._timeout_ms)
         self._deadline.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:

@@ -24,11 +24,7 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
     import duckdb
 
     if isinstance(error, duckdb.InterruptException):
-        return QueryError(
-            f"The query was stopped after {timeout_ms} ms." if timeout_ms else "The query was cancelled.",
-            pinot_code=TIMEOUT,
-            hint="Give it more time with SET timeoutMs = ...; or narrow it.",
-        )
+        return stopped(timeout_ms)
     if isinstance(error, duckdb.OutOfMemoryException):
         return QueryError(
             "The query needs more memory than there is for it.",
@@ -41,6 +37,15 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
         if match:
             return _no_column(match.groupdict(), columns)
     return QueryError(_clean(text), pinot_code=EXECUTION)
+
+
+def stopped(timeout_ms: int | None) -> QueryError:
+    """The error of a statement that took longer than it may; None: of one that somebody cancelled."""
+    return QueryError(
+        f"The query was stopped after {timeout_ms} ms." if timeout_ms else "The query was cancelled.",
+        pinot_code=TIMEOUT,
+        hint="Give it more time with SET timeoutMs = ...; or narrow it.",
+    )
 
 
 def is_evolution(message: str, columns: Collection[str]) -> bool:

@@ -100,6 +100,12 @@ class PinnedTable:
         return self.halves.offline.effective_boundary(self.table.spec.boundary_lag_ms)
 
     @property
+    def shown(self) -> Mapping[PartitionKey, int]:
+        """Up to where it is of the stream, whether the tail could be read or not."""
+        committed = self.halves.realtime.realtime.offsets if self.halves.realtime is not None else {}
+        return {**committed, **self.revision.tail}
+
+    @property
     def grown(self) -> frozenset[str] | None:
         """As `PinnedHalves.grown`, the tail's rows included."""
         return all_grown((self.halves.grown, self.later.grown))

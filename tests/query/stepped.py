@@ -54,7 +54,7 @@ class Followed:
     table: QueryTable
     follower: Follower
 
-    def meet(self) -> int | None:
+    def meet(self, until: float) -> int | None:
         return self.follower.fresh_ms
 
 
@@ -82,6 +82,8 @@ class SteppedCache:
     def table(self, name: str) -> Any:
         assert name == self.source.spec.name
         return self.followed
+
+    if_followed = table
 
     def step(self) -> None:
         if not self.built or not self.followed.follower.step():

@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,9 @@ from hybrid.query.cache import cache as cache_module
 from hybrid.query.cache import follower as follower_module
 from hybrid.query.cache.cache import CachedTable
 from hybrid.query.cache.rows import CachedRows
-from hybrid.query.engine import QueryOptions, run
+from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.execution import Limits
-from hybrid.query.tail import TailMessage
+from hybrid.query.tail import NoTail, TailMessage
 from hybrid.spec.table_config import Half
 from tests.query.halves import KEY, Halves, ListTail, Row, act, orders_spec
 from tests.query.stepped import SteppedCache
@@ -83,24 +84,72 @@ def test_what_is_committed_is_awaited(behind: SteppedCache, monkeypatch: pytest.
     assert counted(behind) == 5
 
 
-def test_what_the_files_have_shown_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They read the stream to its end, and who asks both sees no rows go away."""
-    halves = Halves.create(tmp_path, orders_spec())
-    cache = SteppedCache(halves, NOW_MS, ListTail([message(0)]))
+@pytest.fixture
+def shown_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
+    """A cache that has one row of its stream, of which the files have shown two."""
+    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0)]))
     cache.step()
     cache.step()
-    table = CachedTable(cache.opened, 1, cache.followed.follower)
     cache.tail.messages = [message(0), message(1)]
-    options = QueryOptions(tail=cache.tail, now_ms=lambda: NOW_MS, cache=cache.answers)
-    assert run("select $segmentName from orders", halves, options).source == "files"
     monkeypatch.setattr(cache_module, "_MEET_S_MAX", 0.05)
+    assert from_files(cache, "select $segmentName from orders").source == "files"
+    return cache
+
+
+def from_files(cache: SteppedCache, sql: str, **options: Any) -> QueryResult:
+    given = QueryOptions(tail=cache.tail, now_ms=lambda: NOW_MS, cache=cache.answers)
+    return run(sql, cache.source, replace(given, **options))
+
+
+def test_what_the_files_have_shown_is_awaited(shown_less: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They read the stream to its end, and who asks both sees no rows go away."""
+    table = CachedTable(shown_less.opened, 1, shown_less.followed.follower)
     assert table.meet() is None
-    cache.step()
-    assert table.meet() is not None and counted(cache) == 2
-    cache.tail.messages = [message(0), message(1), message(2)]
-    assert run("select $segmentName from orders", halves, options).source == "files"
+    shown_less.step()
+    assert table.meet() is not None and counted(shown_less) == 2
+    shown_less.tail.messages.append(message(2))
+    from_files(shown_less, "select $segmentName from orders")
+    assert table.meet() is None
     monkeypatch.setattr(follower_module, "FRESH_S", 0.0)
     assert table.meet() is not None, "behind a flood nobody waits for its end"
+
+
+def test_answers_that_show_less_do_not_end_the_wait(shown_less: SteppedCache) -> None:
+    table = CachedTable(shown_less.opened, 1, shown_less.followed.follower)
+    from_files(shown_less, "select count(*) from orders_OFFLINE")
+    from_files(shown_less, "select $segmentName from orders", tail=NoTail())
+    assert table.meet() is None
+
+
+def test_what_was_committed_is_awaited_where_the_tail_cannot_be_read(behind: SteppedCache) -> None:
+    behind.source.commit_realtime([stored(number) for number in range(5)], offsets={KEY: 5})
+    from_files(behind, "select $segmentName from orders", tail=NoTail())
+    assert not behind.followed.follower._has_noted(behind.followed.follower._noted)
+    behind.step()
+    assert behind.followed.follower._has_noted(behind.followed.follower._noted)
+
+
+def test_what_the_stream_does_not_hold_any_more_is_not_awaited_for_ever(
+    shown_less: SteppedCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic that was made anew, or has lost its end."""
+    table = CachedTable(shown_less.opened, 1, shown_less.followed.follower)
+    shown_less.followed.follower.note({KEY: 1000})
+    shown_less.step()
+    assert table.meet() is None
+    monkeypatch.setattr(follower_module, "_KNOWN_S", 0.01)
+    time.sleep(0.02)
+    from_files(shown_less, "select $segmentName from orders")
+    shown_less.step()
+    assert table.meet() is not None
+
+
+def test_a_pause_holds_what_the_files_have_shown_before_it(shown_less: SteppedCache) -> None:
+    table = CachedTable(shown_less.opened, 1, shown_less.followed.follower)
+    shown_less.rows.table = replace(shown_less.opened, stop_at={KEY.place: 1})
+    shown_less.followed.follower._noted = {}
+    shown_less.followed.follower.note({KEY: 2})
+    assert table.meet() is not None
 
 
 def test_what_was_shown_of_another_time_is_not_awaited(tmp_path: Path) -> None:
@@ -109,14 +158,27 @@ def test_what_was_shown_of_another_time_is_not_awaited(tmp_path: Path) -> None:
     cache = SteppedCache(halves, NOW_MS)
     cache.step()
     cache.step()
-    options = QueryOptions(tail=cache.tail, now_ms=lambda: NOW_MS, cache=cache.answers)
-    then = run("select count(*) from orders", halves, options).revision
-    cache.followed.follower.note({KEY: 1})
-    assert cache.followed.follower._noted
-    assert cache.followed.follower.await_noted(0.0) and not cache.followed.follower._noted
-    assert run("select count(*) from orders", halves, replace(options, as_of=str(then))).rows == [(1,)]
-    assert run(f"SET asOf = '{then}'; select count(*) from orders", halves, options).rows == [(1,)]
+    then = from_files(cache, "select count(*) from orders").revision
+    assert from_files(cache, "select count(*) from orders", as_of=str(then)).rows == [(1,)]
+    assert from_files(cache, f"SET asOf = '{then}'; select count(*) from orders").rows == [(1,)]
     assert not cache.followed.follower._noted
+
+
+def test_rows_that_are_lost_after_they_were_met_are_not_there(
+    shown_less: SteppedCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are laid anew between a statement's wait and its read: as the commits have them, without the stream's."""
+    shown_less.step()
+    assert counted(shown_less) == 2
+    follower = shown_less.followed.follower
+
+    def meet(until: float) -> int | None:
+        found = follower.fresh_ms
+        follower.start()
+        return found
+
+    monkeypatch.setattr(shown_less.followed, "meet", meet)
+    assert counted(shown_less) is None
 
 
 def test_what_the_stream_does_not_bring_is_awaited_by_fresh_readers_too(

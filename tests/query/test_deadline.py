@@ -9,8 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pytest
 
+from hybrid.errors import QueryError
 from hybrid.query import execution
 from hybrid.query.deadline import deadline
 from hybrid.query.engine import QueryOptions, run
@@ -29,6 +31,38 @@ def test_an_interrupt_is_said_until_the_block_ends() -> None:
     assert len(said) == ended
 
 
+def test_one_that_cannot_be_interrupted_does_not_keep_the_others_from_it() -> None:
+    """Who closes a database does not wait for its statements."""
+    said: list[None] = []
+
+    def fail() -> None:
+        said.append(None)
+        raise ValueError("closed")
+
+    with deadline(time.monotonic(), fail):
+        while not said:
+            time.sleep(0.005)
+        with deadline(time.monotonic(), lambda: said.append(None)):
+            while len(said) < 3:
+                time.sleep(0.005)
+
+
+def test_duckdb_is_interrupted_late_too() -> None:
+    """A first interrupt comes between two statements and is lost."""
+    slow = "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = b.range"
+    with duckdb.connect() as connection, deadline(time.monotonic(), connection.interrupt):
+        time.sleep(0.05)
+        with pytest.raises(duckdb.InterruptException):
+            connection.execute(slow)
+
+
+def test_a_statement_whose_time_is_over_does_not_begin(tmp_path: Path) -> None:
+    cache: Any = SimpleNamespace(answer=lambda *_: time.sleep(0.01), note=lambda *_: None)
+    halves = Halves.create(tmp_path, orders_spec())
+    with pytest.raises(QueryError, match="stopped after 5 ms"):
+        run("select 1 from orders", halves, QueryOptions(timeout_ms=5, tail=NoTail(), cache=cache))
+
+
 def test_what_the_cache_took_is_of_the_statements_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
@@ -44,7 +78,7 @@ def test_what_the_cache_took_is_of_the_statements_time(tmp_path: Path, monkeypat
         yield
 
     monkeypatch.setattr(execution, "deadline", noted)
-    cache: Any = SimpleNamespace(answer=answer, note=lambda revision: None)
+    cache: Any = SimpleNamespace(answer=answer, note=lambda *_: None)
     halves = Halves.create(tmp_path, orders_spec())
     run("select 1 from orders", halves, QueryOptions(timeout_ms=60_000, tail=NoTail(), cache=cache))
     (at,) = ends

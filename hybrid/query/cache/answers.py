@@ -6,8 +6,9 @@ whose rows are not known to be the newest. So the cache can be slow, late or gon
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +29,7 @@ from hybrid.spec.types import DataType
 from hybrid.sql.predicates import comparisons_on
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.tables import TableRef
+from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import ARRIVAL, OP, OP_ROW
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ class _Asked(NamedTuple):
     template: Template
     values: Sequence[str]
     tables: Sequence[CachedTable]
-    limits: Limits
+    timeout_ms: int | None
+    rows_max: int | None
     running: Running
     started: float
 
@@ -76,15 +79,19 @@ class CachedAnswers:
         tables = self._tables(rewritten)
         if tables is None:
             return None
-        seen = [table.meet() for table in tables]  # before the rows are seen, never after
+        timeout_ms = timeout_of(rewritten, limits.timeout_ms)
+        until = math.inf if timeout_ms is None else started + timeout_ms / 1000
+        losses = [table.follower.losses for table in tables]
+        seen = [table.meet(until) for table in tables]  # before the rows are seen, never after
         if None in seen:
             return None
-        asked = _Asked(template, values, tables, limits, running, started)
+        asked = _Asked(template, values, tables, timeout_ms, limits.rows_max, running, started)
         try:
             found = self._at_once(asked) or self._pinned(asked)
         except Unanswered:
             return None  # or the statement names what there never was: the files know
-        if found is None:
+        # Rows that were lost meanwhile are laid anew as the commits have them, which may be less than was met.
+        if found is None or losses != [table.follower.losses for table in tables]:
             return None
         fetched, served = found
         fresh_ms = min(one for one in seen if one is not None)
@@ -92,12 +99,11 @@ class CachedAnswers:
         revision = Revision(tuple(one.revision for one in served))
         return replace(to_result(rewritten, fetched, revision, (), stats), source="cache")
 
-    def note(self, revision: Revision) -> None:
-        """The files have answered at this revision, for lack of an answer: what follows must not show less."""
-        for one in revision.tables:
-            followed = self._cache.table(one.table)
-            if followed is not None:
-                followed.follower.note(one.tail)
+    def note(self, table: QueryTable, shown: Mapping[PartitionKey, int]) -> None:
+        """The files have answered, for lack of an answer, up to these offsets: what follows must not show less."""
+        followed = self._cache.if_followed(table.spec.name)
+        if followed is not None and followed.table.layout == table.layout:
+            followed.follower.note(shown)
 
     def _at_once(self, asked: _Asked) -> Answered | None:
         """Runs it by itself; None when a commit came between, for then nobody knows of which revision the rows are.
@@ -141,8 +147,8 @@ class CachedAnswers:
         self._check(reader, template)
         asked.running(reader.interrupt)
         started = time.monotonic()
-        with Attempt(reader, rewritten, timeout_of(rewritten, asked.limits.timeout_ms), asked.started):
-            fetched = fetch(reader, self._cache.database.parsed(sql), asked.limits.rows_max, numbers)
+        with Attempt(reader, rewritten, asked.timeout_ms, asked.started):
+            fetched = fetch(reader, self._cache.database.parsed(sql), asked.rows_max, numbers)
         template.took_s = time.monotonic() - started
         return fetched
 

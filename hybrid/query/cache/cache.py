@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Hashable
@@ -46,23 +47,33 @@ class CachedTable(threading.Thread):
         self.stop = threading.Event()
         self.used_at = time.monotonic()
 
-    def meet(self) -> int | None:
-        """Before a statement. One that comes after a pause finds all that was acknowledged before it.
+    def meet(self, until: float = math.inf) -> int | None:
+        """Before a statement, which has time `until` then (monotonic).
 
+        One that comes after a pause finds all that was acknowledged before it.
         People and scripts write and then ask: for them Kafka is asked where it ends, which takes some milliseconds.
         Where statements follow each other, as a dashboard's do, rows are as late as the stream takes to bring them.
         Returns an instant up to which everything is there, epoch ms; None: the files must answer. Behind a flood of
         rows that is long ago, and nobody waits for the end of the stream, but what was committed is there.
         """
         quiet_s = time.monotonic() - self.used_at
+        until = min(until, time.monotonic() + _MEET_S_MAX)
         if quiet_s > _QUIET_S and self.table.spec.stream is not None:
-            self.follower.await_end(_MEET_S_MAX)
+            self.follower.await_end(_left_s(until))
         self.used_at = time.monotonic()
-        is_there = self.follower.await_noted(_MEET_S_MAX) and self.follower.await_commits(_MEET_S_MAX)
+        is_there = self.follower.await_noted(_left_s(until)) and self.follower.await_commits(_left_s(until))
         return self.follower.fresh_ms if is_there else None
 
     def run(self) -> None:
-        """The thread's work: follows, and begins anew when it cannot go on."""
+        """The thread's work. Another one takes it over once it has ended."""
+        try:
+            self._follow()
+        finally:
+            self.stop.set()
+            self.follower.close()
+
+    def _follow(self) -> None:
+        """Follows, and begins anew when it cannot go on."""
         wait_s = _BACKOFF_S[0]
         while not self._is_over():
             try:
@@ -85,8 +96,6 @@ class CachedTable(threading.Thread):
                 else:
                     _LOG.exception("Table '%s' is answered from its files", self.table.spec.name)
                 wait_s = self._pause(wait_s)
-        self.stop.set()
-        self.follower.close()
 
     def _pause(self, wait_s: float) -> float:
         self.follower.lose(forget=True)
@@ -124,6 +133,10 @@ class Cache:
             known = self._follow(name, stamp)
         return known
 
+    def if_followed(self, name: str) -> CachedTable | None:
+        """A table if it is followed."""
+        return self._tables.get(name)
+
     def follow_all(self) -> None:
         """Begins with every table there is, so that the first statements need not wait."""
         for name in self.source.names():
@@ -158,6 +171,10 @@ class Cache:
             self._started = [one for one in self._started if one.is_alive()] + [followed]
             followed.start()
             return followed
+
+
+def _left_s(until: float) -> float:
+    return max(0.0, until - time.monotonic())
 
 
 def _open_stream(table: QueryTable, state: RealtimeState) -> Stream:

@@ -24,6 +24,8 @@ FRESH_S = 3.0
 # A follower that takes its steps comes after the flood; one that has not for so long may never do.
 _STEP_S_MAX = 10.0
 _LOGS_S = 1.0
+# How long a stream may not know of a partition that the files have read.
+_KNOWN_S = 2.0
 # What these commit the stream has brought before.
 _OF_STREAM = frozenset({"ingest", "seal"})
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
@@ -40,7 +42,9 @@ class Follower:
         self._seen_at, self._seen_ms = 0.0, 0
         self._stepped_at = 0.0
         self._stepped = threading.Condition()
-        self._noted: Mapping[PartitionKey, int] = {}
+        self._noted: Mapping[PartitionKey, tuple[int, float]] = {}
+        # How often rows were lost: what was met before is not there any more.
+        self.losses = 0
         self._logs_checked_at = 0.0
 
     # Readers
@@ -60,20 +64,28 @@ class Follower:
 
     def note(self, shown: Mapping[PartitionKey, int]) -> None:
         """An answer from the files has shown the stream up to these offsets: no later one may show less."""
+        now, shown = time.monotonic(), self.rows.table.shown(shown)
         with self._stepped:
-            self._noted = {key: max(end, self._noted.get(key, 0)) for key, end in shown.items()}
+            more = {key: (end, now) for key, end in shown.items() if end > self._noted.get(key, (0, now))[0]}
+            self._noted = {**self._noted, **more}
 
     def await_noted(self, timeout_s: float) -> bool:
-        """Waits until the rows hold what was noted; whether they do. Behind a flood nobody waits for it."""
+        """Waits until the rows hold what was noted; False when they do not. Behind a flood nobody waits for it."""
         noted = self._noted
         if not noted:  # nearly always: each statement asks
             return True
         with self._stepped:
-            self._stepped.wait_for(lambda: not self.is_fresh or self._is_past(noted), timeout_s)
-            is_there = self._is_past(noted)
+            self._stepped.wait_for(lambda: not self.is_fresh or self._has_noted(noted), timeout_s)
+            is_there = self._has_noted(noted)
             if is_there and self._noted is noted:
                 self._noted = {}
             return is_there or not self.is_fresh
+
+    def _has_noted(self, noted: Mapping[PartitionKey, tuple[int, float]]) -> bool:
+        """Whether all of it is in the rows, or was in a stream that does not hold it any more."""
+        return all(
+            self.rows.shown.get(key, 0) >= end or self._seen_at > at + _KNOWN_S for key, (end, at) in noted.items()
+        )
 
     def _is_past(self, ends: Mapping[PartitionKey, int]) -> bool:
         return all(self.rows.shown.get(key, 0) >= end for key, end in ends.items())
@@ -174,6 +186,7 @@ class Follower:
 
     def lose(self, *, forget: bool = False) -> None:
         """Stops to be fresh, until the next start; `forget` gives the rows' memory back too."""
+        self.losses += 1
         self._seen_at = 0.0
         with self._stepped:
             self._stepped.notify_all()

@@ -97,8 +97,8 @@ class Incoming:
 
         Returns the keys of these, or none where they beat nothing that is there.
 
-        For few rows, of a table with a key of one column: the relations' indexes find it. `come` selects from the rows
-        that come, `run` runs a statement with parameters.
+        For few rows, of a table with a key of one column: the relations' indexes find it, and they have one row of a
+        key at most, all together. `come` selects from the rows that come, `run` runs a statement with parameters.
         """
         import pyarrow as pa
 
@@ -141,7 +141,7 @@ class Incoming:
         return self._connection.execute(known[1])
 
     def forget(self) -> None:
-        """Lets go of what was prepared: it holds on to the database of the relation that it names."""
+        """Lets go of what was prepared, before the database of the relation that it names goes."""
         for statement in list(self._prepared):
             self._deallocate(statement)
 

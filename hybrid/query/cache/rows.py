@@ -73,8 +73,7 @@ class CachedRows:
         self._generation = 0
         self._current: Served | None = None
         self._pace = Pace()
-        self._rows, self._marked = 0, 0
-        self._changed = 0
+        self._rows = self._marked = self._changed = self._docs = 0
         self._boundary: Boundary | None = None
         self._effective: EffectiveBoundary | None = None
         self._offline_version: int | None = None
@@ -88,7 +87,6 @@ class CachedRows:
         self._widened: Counter[str] = Counter()
         self._files: dict[str, int] = {}
         self._segments: set[str] = set()
-        self._docs = 0
         self._grown: frozenset[str] | None = None
 
     # Readers
@@ -178,9 +176,9 @@ class CachedRows:
         self._positions = {**self._positions, **missing}
         if not missing:
             self._publish()
-            return True
-        with self._commit():
-            self._docs += self._merge()
+        else:
+            with self._commit():
+                self._docs += self._merge()
         return True
 
     def follow_offline(self, commit: Commit) -> bool:
@@ -418,13 +416,12 @@ class CachedRows:
         rows = _number(run(f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} FROM {source}{kept}"))
         self._rows += rows
         self._changed += rows
-        if not marks:
-            return rows
-        marked = _number(
-            run(f"INSERT INTO {self._marks} SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'")
-        )
-        self._marked += marked
-        return rows + marked
+        if marks:
+            dead = f"SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
+            marked = _number(run(f"INSERT INTO {self._marks} {dead}"))
+            self._marked += marked
+            rows += marked
+        return rows
 
     def _delete(self, where: str, parameters: Sequence[object] = ()) -> int:
         """Takes rows out; how many."""
