@@ -288,7 +288,7 @@ def read_plan(words: Sequence[str] | None) -> tuple[Plan, argparse.Namespace]:
     parser.add_argument("--warm", type=int, default=100, help="rounds before those that count")
     parser.add_argument("--seconds", type=float, default=15, help="of mixed load")
     parser.add_argument("--samples", type=int, default=1000, help="of freshness")
-    parser.add_argument("--scene-seconds", type=float, default=60)
+    parser.add_argument("--scene-seconds", type=float, default=180)
     parser.add_argument("--flood", type=int, default=90_000, help="events a second of sustained freshness")
     parser.add_argument("--flood-seconds", type=float, default=30)
     parser.add_argument("--parts", default=",".join(PARTS))

@@ -21,7 +21,7 @@ from hybrid.query.revision import PinnedHalves, Revision, TableRevision, all_gro
 from hybrid.query.scan import Scan, relation_sql
 from hybrid.query.staged import as_planned, find_staged
 from hybrid.query.tail import Tail, TailSource
-from hybrid.query.tailrows import TailRows, tail_rows
+from hybrid.query.tailrows import TailRows, tail_decoder, tail_rows
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
@@ -456,7 +456,8 @@ class _Pinning:
     def _rows(self) -> TailRows | None:
         if self._state is None or isinstance(self._tail, BaseException) or not self._tail.messages:
             return None
-        return tail_rows(self._table.spec, self._state, self._tail.messages, self._now_ms)
+        spec = self._table.spec
+        return tail_rows(tail_decoder(spec), spec, self._state, self._tail.messages, self._now_ms)
 
 
 def _held(tail: Tail, table: QueryTable) -> Tail:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
+    from hybrid.table.decode import Decoder
+
 _ARROW = {"VARCHAR": "string", "INTEGER": "int32", "BIGINT": "int64"}
 # Columns that often have one value in all rows.
 _SHARED = frozenset({columns.SEGMENT, columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION, columns.OP})
@@ -79,12 +81,19 @@ def arrow_schema(spec: TableSpec) -> pa.Schema:
     return pa.schema([*user, *((name, pa.type_for_alias(_ARROW[kind])) for name, kind in HIDDEN_TYPES.items())])
 
 
-def tail_rows(spec: TableSpec, state: RealtimeState, messages: Sequence[TailMessage], now_ms: int) -> TailRows | None:
-    """The rows among `messages`; what is no row of the table is left for ingestion to reject. None without rows."""
+def tail_decoder(spec: TableSpec) -> Decoder:
+    """What decodes a table's messages. To make one takes as long as decoding a few messages does."""
     from hybrid.table.decode import Decoder
 
+    return Decoder(spec)
+
+
+def tail_rows(
+    decoder: Decoder, spec: TableSpec, state: RealtimeState, messages: Sequence[TailMessage], now_ms: int
+) -> TailRows | None:
+    """The rows among `messages`; what is no row of the table is left for ingestion to reject. None without rows."""
     values, times_ms = [message.value for message in messages], [message.timestamp_ms for message in messages]
-    batch = Decoder(spec).decode_batch(values, times_ms, _whole(spec, messages))
+    batch = decoder.decode_batch(values, times_ms, _whole(spec, messages))
     good = batch.rows
     if not good:
         return None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hybrid.ingest.read import _convert_batch, assigners_for
 from hybrid.query.tail import TailMessage
-from hybrid.query.tailrows import tail_rows
+from hybrid.query.tailrows import tail_decoder, tail_rows
 from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.ingestion import ComplexTypes, IngestionConfig, Transform
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
@@ -68,7 +68,7 @@ def rows_of_worker(made: TableSpec, messages: list[tuple[bytes | None, int]]) ->
 
 def rows_of_tail(made: TableSpec, messages: list[tuple[bytes | None, int]]) -> list[Any]:
     sent = [TailMessage(KEY, n, time, value, value, (("v", value),)) for n, (value, time) in enumerate(messages)]
-    found = tail_rows(made, STATE, sent, 0)
+    found = tail_rows(tail_decoder(made), made, STATE, sent, 0)
     if found is None:
         return []
     names = ["_hy_offset", "_hy_op", "_hy_time", *made.schema.column_names]

@@ -15,7 +15,7 @@ from hybrid.query.cache.incoming import Incoming
 from hybrid.query.connection import locked_connection
 from hybrid.query.scan import winners_sql
 from hybrid.query.tail import TailMessage
-from hybrid.query.tailrows import TailRows, tail_rows, types_of
+from hybrid.query.tailrows import TailRows, tail_decoder, tail_rows, types_of
 from hybrid.spec.schema import FieldKind, FieldSpec, Schema
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.types import DataType
@@ -53,7 +53,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def rows_of(spec: TableSpec, records: Sequence[dict[str, Any]]) -> TailRows:
     sent = [TailMessage(KEY, n, 60_000 + n, json.dumps(one).encode()) for n, one in enumerate(records)]
-    found = tail_rows(spec, STATE, sent, 0)
+    found = tail_rows(tail_decoder(spec), spec, STATE, sent, 0)
     assert found is not None and found.count == len(records)
     return found
 

@@ -13,7 +13,7 @@ from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.plan import QueryTable
 from hybrid.query.revision import pin_halves
-from hybrid.query.tailrows import tail_rows
+from hybrid.query.tailrows import tail_decoder, tail_rows
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import PURGE, RESET, RealtimeState
@@ -39,6 +39,7 @@ class Follower:
         self._layout: TableLayout = rows.table.layout
         self._open_stream, self._now_ms = open_stream, now_ms
         self._stream: Stream | None = None
+        self._decoder = tail_decoder(rows.table.spec)
         self._seen_at, self._seen_ms = 0.0, 0
         self._stepped_at = 0.0
         self._stepped = threading.Condition()
@@ -201,7 +202,8 @@ class Follower:
         # The commits that were just followed may have brought some of these already.
         read = self.rows.table.is_read
         new = [one for one in polled.messages if one.offset >= known.get(one.key, 0) and read(one.key, one.offset)]
-        found = tail_rows(self.rows.table.spec, self.rows.realtime, new, self._now_ms()) if new else None
+        spec, state = self.rows.table.spec, self.rows.realtime
+        found = tail_rows(self._decoder, spec, state, new, self._now_ms()) if new else None
         shown = self.rows.table.shown(polled.positions)
         ahead = {key: at for key, at in shown.items() if at > known.get(key, 0)}
         if found is not None or ahead:

@@ -38,18 +38,16 @@ class _View:
     def __init__(self, connection: DuckDBPyConnection, name: str, schema: pa.Schema) -> None:
         # DuckDB would take an attribute `schema` for that of the rows.
         self.name, self.columns = name, schema
-        self.empty()
+        self._none = self.rows = _numbered(schema.empty_table(), 0)
         connection.register(name, self)
 
     def empty(self) -> None:
         """No rows."""
-        self.fill(self.columns.empty_table())
+        self.rows = self._none
 
     def fill(self, rows: pa.Table, first: int = 0) -> None:
         """These rows, in place of those before, numbered from `first` on."""
-        import pyarrow as pa
-
-        self.rows = rows.append_column(_PLACE, pa.array(range(first, first + len(rows)), pa.int64()))
+        self.rows = _numbered(rows, first)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.rows.__arrow_c_stream__(requested_schema)
@@ -173,6 +171,12 @@ class Incoming:
     def _deallocate(self, statement: str) -> None:
         name, _ = self._prepared.pop(statement)
         self._connection.execute(f"DEALLOCATE {name}")
+
+
+def _numbered(rows: pa.Table, first: int) -> pa.Table:
+    import pyarrow as pa
+
+    return rows.append_column(_PLACE, pa.array(range(first, first + len(rows)), pa.int64()))
 
 
 def _comparable_type(kind: pa.DataType) -> pa.DataType:
