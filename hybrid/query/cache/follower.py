@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hybrid.errors import StreamError
 from hybrid.lake.layout import TableLayout
@@ -17,6 +19,9 @@ from hybrid.query.tailrows import tail_decoder, tail_rows
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import PURGE, RESET, RealtimeState
+
+if TYPE_CHECKING:
+    from hybrid.table.decode import Decoder
 
 # How old the moment is up to which everything is in the rows: milliseconds but under a flood of rows. Then statements
 # say how old, for reading what is missing from Kafka for each of them would only hold the flood up, and last longer.
@@ -39,7 +44,6 @@ class Follower:
         self._layout: TableLayout = rows.table.layout
         self._open_stream, self._now_ms = open_stream, now_ms
         self._stream: Stream | None = None
-        self._decoder = tail_decoder(rows.table.spec)
         self._seen_at, self._seen_ms = 0.0, 0
         self._stepped_at = 0.0
         self._stepped = threading.Condition()
@@ -196,6 +200,10 @@ class Follower:
             self._stream = None
         if forget:
             self.rows.forget()
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        return tail_decoder(self.rows.table.spec)
 
     def _take(self, polled: Polled) -> None:
         known = self.rows.positions
