@@ -1,9 +1,15 @@
-"""The Spark session of this process: local by default, started on first use, shared by everything after."""
+"""The Spark session of this process: local by default, started on first use, shared by everything after.
+
+The JVM is as nice as the process that starts it. Linux counts niceness within a session only, and gives every session
+the same share (autogroup: man 7 sched, kernel/sched/autogroup.c): so a JVM that is to give way to a broker, a client or
+a server of other sessions needs a session of its own and that session's niceness.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +20,13 @@ from hybrid.errors import MachineError
 from hybrid.jvm.log4j import write_log4j
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
+
+_AUTOGROUP = "/proc/{}/autogroup"
+# Who is not root may change one autogroup of the machine per tenth of a second.
+_AUTOGROUP_TRIES, _AUTOGROUP_PAUSE_S = 20, 0.1
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class SparkSettings:
 
 def spark_session(settings: SparkSettings) -> SparkSession:
     """The session of this process; the first call starts a JVM (5 to 10 s), later ones return the same session."""
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -41,15 +54,41 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if settings.java_home is not None:
         os.environ["JAVA_HOME"] = str(settings.java_home)  # Spark's launcher does not look where we look
-    builder = SparkSession.builder.appName("hybrid").master(settings.master)
-    for key, value in _configuration(settings).items():
-        builder = builder.config(key, value)
+    conf = SparkConf().setAppName("hybrid").setMaster(settings.master).setAll(list(_configuration(settings).items()))
     said = settings.log_dir / "spark-stderr.log"
     try:
         with _output_to(said):
-            return builder.getOrCreate()
+            if not is_running():
+                SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf))
+            return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:  # py4j and pyspark have no common error; whatever came, no session did
         raise MachineError(f"Spark did not start: {error}", hint=f"What its JVM said is in {said}") from error
+
+
+def _gateway(conf: SparkConf) -> JavaGateway:
+    """A JVM of this process's niceness, also beside processes of other sessions."""
+    from pyspark.java_gateway import launch_gateway
+
+    niceness = os.nice(0)
+    if niceness <= 0 or not os.access(_AUTOGROUP.format("self"), os.W_OK):
+        return launch_gateway(conf)  # type: ignore[no-untyped-call]
+    gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+    if gateway.proc is not None:
+        _set_autogroup(gateway.proc.pid, niceness)
+    return gateway
+
+
+def _set_autogroup(pid: int, niceness: int) -> None:
+    """Gives the session of a process a niceness; without autogroups, or when it is refused, nothing happens."""
+    for _ in range(_AUTOGROUP_TRIES):
+        try:
+            with open(_AUTOGROUP.format(pid), "w", encoding="ascii") as file:
+                file.write(str(niceness))
+            return
+        except BlockingIOError:
+            time.sleep(_AUTOGROUP_PAUSE_S)
+        except OSError:
+            return
 
 
 @contextmanager

@@ -18,7 +18,10 @@ READY_S = 60.0
 
 
 class Server:
-    """`hybrid serve` in a process group of its own. `env` are further variables of its processes, `options` its own."""
+    """`hybrid serve` in a process group of its own, but for its JVM, whose session is its own.
+
+    `env` are further variables of its processes, `options` its own.
+    """
 
     def __init__(
         self, home: Path, broker: str | None = None, env: Mapping[str, str] | None = None, options: Sequence[str] = ()
@@ -77,11 +80,17 @@ class Server:
         return found
 
     def _group(self) -> list[str]:
+        """What runs of it. Its JVM is known by its log's configuration: it may outlive the process that started it."""
         listed = subprocess.run(
             ["ps", "-Aww", "-o", "pgid=", "-o", "stat=", "-o", "pid=", "-o", "args="], capture_output=True, text=True
         ).stdout
         rows = (line.split(None, 2) for line in listed.splitlines())
-        return [rest for group, stat, rest in rows if int(group) == self.process.pid and not stat.startswith("Z")]
+        jvm = str(self.home / "logs" / "spark-log4j2.properties")
+        return [
+            rest
+            for group, stat, rest in rows
+            if (int(group) == self.process.pid or jvm in rest) and not stat.startswith("Z")
+        ]
 
     def is_ready(self) -> bool:
         try:

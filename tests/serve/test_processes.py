@@ -50,6 +50,8 @@ def test_life_of_a_server(home: Path, broker: str, topic: str, capsys: pytest.Ca
         if Path("/proc/self/maps").exists():
             assert "libjvm" not in Path(f"/proc/{server.pids('query')[0]}/maps").read_text()
 
+        _check_who_gives_way(server)
+
         # A second one on the same home is refused; the first goes on.
         second = subprocess.run(
             [sys.executable, "-m", "hybrid.cli", "--home", str(home), "serve", "--port", "0"],
@@ -89,6 +91,19 @@ def test_life_of_a_server(home: Path, broker: str, topic: str, capsys: pytest.Ca
         assert server.terminate() < 10
     assert not (home / "server.json").exists()
     assert run(["--home", str(home), "query", "select count(*) from orders"]) == 0
+
+
+def _check_who_gives_way(server: Server) -> None:
+    """Spark is behind those who ask, and also behind what runs in other sessions, where niceness alone says nothing."""
+    (query,), (pipeline,), (jvm,) = (server.pids(role) for role in ("query", "pipeline", "java"))
+    niceness = [os.getpriority(os.PRIO_PROCESS, pid) for pid in (query, pipeline, jvm)]
+    assert niceness == [niceness[0], niceness[0] + 10, niceness[0] + 10]
+    autogroup = Path(f"/proc/{jvm}/autogroup")
+    if not autogroup.exists():
+        return
+    assert os.getsid(jvm) == jvm and os.getsid(query) == os.getsid(pipeline) == server.process.pid
+    assert autogroup.read_text().split()[-1] == str(niceness[-1])
+    assert Path(f"/proc/{query}/autogroup").read_text().split()[-1] == "0"
 
 
 def test_a_task_whose_process_fell_is_taken_up_and_not_done_twice(home: Path, broker: str, topic: str) -> None:

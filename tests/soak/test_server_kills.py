@@ -123,18 +123,20 @@ def _succeeded(server: Server, before: dict[str, set[int]]) -> bool:
 
 
 def _processes(server: Server) -> dict[str, set[int]]:
-    """The processes of the server's session by role, whatever group they made for themselves.
+    """The processes of the server by role: its session, and its JVM, which has its own and is known by its log.
 
     By /proc: starting `ps` so often would take the cores from what has to start.
     """
     found: dict[str, set[int]] = defaultdict(set)
+    jvm = str(server.home / "logs" / "spark-log4j2.properties")
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
             words = (folder / "cmdline").read_text().split("\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if int(session) == server.process.pid and state not in "ZX":
+        is_ours = int(session) == server.process.pid or any(jvm in word for word in words)
+        if is_ours and state not in "ZX":
             found[_role(words)].add(int(folder.name))
     return found
 
