@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from hybrid.query.cache.answers import CachedAnswers
 from hybrid.query.cache.database import CacheDatabase
+from hybrid.query.cache.fold import Fold
 from hybrid.query.cache.follower import Follower
 from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.stream import Polled
@@ -45,6 +47,25 @@ class ListStream:
 
     def close(self) -> None:
         return None
+
+
+class PacedFold(Fold):
+    """A fold that reads when it is looked at, and no sooner: each look lets it go on to its next reading."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._looks = threading.Semaphore(0)
+
+    def is_alive(self) -> bool:
+        if super().is_alive():
+            self._looks.release()
+            self.join(0.005)
+        return super().is_alive()
+
+    def _run(self, statement: str) -> Any:
+        if statement.startswith("CREATE TEMP TABLE") and threading.current_thread() is self:
+            self._looks.acquire()
+        return super()._run(statement)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import TopicPartition
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
-from tests.query.stepped import SteppedCache
+from tests.query.stepped import PacedFold, SteppedCache
 from tests.query.test_simulation import KINDS, live
 
 NOW_MS = 1_632_700_000_000
@@ -63,6 +63,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pays on large tables only is done on these small ones too."""
     monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
+    monkeypatch.setattr(rows, "Fold", PacedFold)
     # Every statement runs by itself: each commit is over when it does.
     monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     monkeypatch.setattr(answers, "_SMALL_S", math.inf)

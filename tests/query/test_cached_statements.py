@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.query.cache import answers, form, served
+from hybrid.query.cache import answers, form, rows, served
 from hybrid.query.cache.database import CacheDatabase
+from hybrid.query.cache.generation import Generation
 from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.template import cut
 from hybrid.query.engine import QueryOptions, run
@@ -241,15 +242,16 @@ def _rooms(cache: SteppedCache) -> list[str]:
 def test_rows_are_laid_anew_beside_those_that_are_read(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing many rows down takes seconds: whoever asks meanwhile is answered from those that were there."""
     cache.step()
-    count, real, seen = "select count(*) from orders", CachedRows._fill, []
+    count, real, seen = "select count(*) from orders", rows.lay, []
 
-    def fill(self: CachedRows, *given: Any) -> None:
-        real(self, *given)
+    def lay(*given: Any, **more: Any) -> Generation:
+        laid = real(*given, **more)
         with ThreadPoolExecutor(1) as other:
             seen.append(other.submit(cache.answers.answer, count, NOW_MS, Limits(), lambda interrupt: None).result())
         seen.append(_rooms(cache))
+        return laid
 
-    monkeypatch.setattr(CachedRows, "_fill", fill)
+    monkeypatch.setattr(rows, "lay", lay)
     pinned = cache.database.pinned_reader(lambda: [cache.rows.current])
     with pinned as (reader, (before,)):
         assert before is not None
@@ -271,7 +273,7 @@ def test_rows_that_cannot_be_laid_anew_stay(cache: SteppedCache, monkeypatch: py
     assert _rooms(cache) == ["cache 0 1"]
     assert cache.ask("select count(*) from orders").rows == [(len(NAMES),)]  # type: ignore[union-attr]
     cache.rows._relay({})
-    assert _rooms(cache) == ["cache 0 2"]
+    assert _rooms(cache) == ["cache 0 3"]
     cache.rows.close()
     assert _rooms(cache) == []
 

@@ -28,6 +28,7 @@ from hybrid.table.replays import FIRST_EPOCH
 from tests.folding import folded, folding_spec, some_values
 from tests.oracle import Event, Oracle
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
+from tests.query.stepped import PacedFold
 from tests.query.test_cached import BothWays
 from tests.query.test_simulation import BUCKET, PARTITIONS, Life
 
@@ -43,6 +44,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pays on large tables only is done on these small ones too."""
     monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
+    monkeypatch.setattr(rows, "Fold", PacedFold)
     monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     monkeypatch.setattr(answers, "_SMALL_S", math.inf)
 

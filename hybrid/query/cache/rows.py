@@ -4,7 +4,8 @@ One relation holds what `FROM table` shows: on an append table every visible row
 key; keys whose winner is a delete marker stand in a second relation, so that an older row that comes late stays dead.
 Of a table that folds both hold all visible rows, which every statement folds anew.
 Rows lie newest first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index.
-Both relations stand in a database of their own, which is left for another one where all rows are laid anew.
+Both relations are one generation, which is left for another one where all rows are laid anew (`generation.py`,
+`fold.py`).
 
 What moves it on, each in one transaction:
 
@@ -23,12 +24,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
 from hybrid.query.cache.database import CacheDatabase
-from hybrid.query.cache.form import definitions, few_texts, fits_plain, indexed_columns
+from hybrid.query.cache.fold import Fold
+from hybrid.query.cache.generation import Generation, among, columns, lay, number_of
 from hybrid.query.cache.incoming import Incoming
 from hybrid.query.cache.served import Pace, Served
 from hybrid.query.connection import identifier
@@ -38,10 +41,9 @@ from hybrid.query.prune import choose_offline, choose_realtime
 from hybrid.query.revision import PinnedHalves, TableRevision
 from hybrid.query.scan import FILE, Scan, stored_sql, winners_sql
 from hybrid.query.tailrows import TailRows
-from hybrid.query.types import HIDDEN_TYPES
 from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary, PartitionKey
-from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME, bookkeeping
+from hybrid.table.columns import OFFSET, OP, OP_DELETE, bookkeeping
 from hybrid.table.coverage_sql import frontier_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import OfflineState, RealtimeState
@@ -49,7 +51,6 @@ from hybrid.table.state import OfflineState, RealtimeState
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 # How many keys are looked up by the index; more are found by reading the key column once.
 _KEYS_MAX = 1000
 # The writer's temporary relations: rows that come, those of them that win, rows that are laid anew.
@@ -58,6 +59,8 @@ _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
 _WIDENED_MAX = 3
 # Rows come and go at the end of the relation; when as many have as this share of it, it is laid anew.
 _FOLD_SHARE, _FOLD_ROWS_MIN = 0.5, 200_000
+# So many folds in a row that came to nothing: then the stream waits for one.
+_FOLDS_LOST_MAX = 3
 
 
 class CachedRows:
@@ -66,14 +69,16 @@ class CachedRows:
     def __init__(self, database: CacheDatabase, table: QueryTable, name: str) -> None:
         self.table = table
         self._spec = table.spec
-        self._name = name
+        self._name, self._rooms = name, count(1)
         self._database = database
         self._write = database.cursor()
         self._incoming = Incoming(self._write, f"{name} stream", table.spec)
-        self._generation = 0
+        self._laid = Generation(identifier(f"cache {name} 0"))
+        self._fold: Fold | None = None
+        self._folds_lost = 0
         self._current: Served | None = None
         self._pace = Pace()
-        self._rows = self._marked = self._changed = self._docs = 0
+        self._docs = 0
         self._boundary: Boundary | None = None
         self._effective: EffectiveBoundary | None = None
         self._offline_version: int | None = None
@@ -82,8 +87,6 @@ class CachedRows:
         self._positions: Mapping[PartitionKey, int] = {}
         # Up to where readers see the stream.
         self.shown: Mapping[PartitionKey, int] = {}
-        self._index: Sequence[str] = ()
-        self._enums: dict[str, frozenset[str]] = {}
         self._widened: Counter[str] = Counter()
         self._files: dict[str, int] = {}
         self._segments: set[str] = set()
@@ -125,6 +128,7 @@ class CachedRows:
 
     def build(self, halves: PinnedHalves) -> None:
         """Reads everything from the files of a pinned pair of halves."""
+        self._abandon_fold()
         self._pin(halves)
         offline = list(halves.offline.files) if halves.offline else []
         realtime = [file for file in halves.realtime.files if self._is_data(file)] if halves.realtime else []
@@ -132,7 +136,7 @@ class CachedRows:
         known = sorted({*self._positions, *halves.boundary.frontier})
         beyond = choose_realtime(self._spec, realtime, self._effective, known, ()).read
         self._files = {file.path: number for number, file in enumerate(shown, start=1)}
-        self._enums = {}
+        self._laid = replace(self._laid, enums={})
         self._segments = {file.segment for file in (*offline, *realtime)}
         self._docs = sum(file.rows for file in (*offline, *realtime))
         self._stage(shown, beyond)
@@ -141,7 +145,9 @@ class CachedRows:
     def take(self, rows: TailRows | None, positions: Mapping[PartitionKey, int]) -> None:
         """Adds rows of the stream, which follow those at `self.positions`."""
         if rows is not None:
-            self._widen({name: {value for value in rows.values[name] if value is not None} for name in self._enums})
+            self._widen(
+                {name: {value for value in rows.values[name] if value is not None} for name in self._laid.enums}
+            )
             self._docs += rows.count
         self._positions = {**self._positions, **positions}
         if rows is None:
@@ -153,7 +159,7 @@ class CachedRows:
             elif len(self._spec.primary_key) == 1 and rows.count <= _KEYS_MAX:
                 self._merge_few(rows.has_deletes)
             else:
-                self._put_aside(_STAGED, f"SELECT {self._columns(OP, FILE)} FROM {self._come}")
+                self._put_aside(_STAGED, f"SELECT {columns(self._spec, OP, FILE)} FROM {self._come}")
                 self._merge()
 
     def follow_realtime(self, commit: Commit) -> bool:
@@ -183,6 +189,7 @@ class CachedRows:
 
     def follow_offline(self, commit: Commit) -> bool:
         """Takes over an OFFLINE commit. False: the difference does not tell what is visible now."""
+        self._abandon_fold()
         if not commit.is_plain or not self._is_onward(commit):
             return False
         first = max(self._files.values(), default=0) + 1
@@ -211,17 +218,26 @@ class CachedRows:
         return True
 
     def fold(self) -> bool:
-        """Lays the rows anew when many have come and gone; whether it did."""
-        if self._changed < max(_FOLD_ROWS_MIN, _FOLD_SHARE * self._rows):
+        """Has the rows laid anew when many have come and gone, beside other work; whether newly laid ones are there."""
+        if self._fold is not None:
+            return not self._fold.is_alive() and self._turn_to_fold(self._fold)
+        if self._laid.changed < max(_FOLD_ROWS_MIN, _FOLD_SHARE * self._laid.rows):
             return False
-        self._relay({})
-        return True
+        if self._folds_lost >= _FOLDS_LOST_MAX:
+            self._relay({})
+            self._folds_lost = 0
+            return True
+        plain = self._plain()
+        self._fold = Fold(self._database, self._spec, self._laid, self._next_room(), plain, lambda: self.shown)
+        self._fold.start()
+        return False
 
     def forget(self) -> None:
         """Gives the memory back, until the next build."""
+        self._abandon_fold()
         self._current = None
         self._incoming.forget()
-        self._write.execute(f"DETACH DATABASE IF EXISTS {self._room}")
+        self._write.execute(f"DETACH DATABASE IF EXISTS {self._laid.room}")
         for part in _TEMPORARY:
             self._write.execute(f"DROP TABLE IF EXISTS {self._temporary(part)}")
 
@@ -260,19 +276,6 @@ class CachedRows:
         return plain and before.override_ms is None and after.override_ms is None
 
     @property
-    def _room(self) -> str:
-        """The database of this generation; no user's statement can name it."""
-        return identifier(f"cache {self._name} {self._generation}")
-
-    @property
-    def _relation(self) -> str:
-        return f"{self._room}.main.live"
-
-    @property
-    def _marks(self) -> str:
-        return f"{self._room}.main.marks"
-
-    @property
     def _come(self) -> str:
         """The rows of the stream that are taken in, but for those that the boundary covers."""
         hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
@@ -289,10 +292,6 @@ class CachedRows:
         """Keeps rows in a temporary relation of the writer's."""
         self._run(f"CREATE OR REPLACE TEMP TABLE {self._temporary(part)} AS {select}")
 
-    def _columns(self, *more: str) -> str:
-        names = [identifier(field.name) for field in self._spec.schema.fields]
-        return ", ".join([*names, *_HIDDEN, *more])
-
     def _stage(
         self, offline: Sequence[DataFile], realtime: Sequence[DataFile], where: str = "", first: int = 1
     ) -> None:
@@ -305,7 +304,7 @@ class CachedRows:
         number = f"CASE WHEN {FILE} = 0 THEN 0 ELSE {FILE} + {first - 1} END AS {FILE}"
 
         def staged(scan: Scan) -> str:
-            return f"SELECT {self._columns(OP)}, {number} FROM ({stored_sql(scan)}){where}"
+            return f"SELECT {columns(self._spec, OP)}, {number} FROM ({stored_sql(scan)}){where}"
 
         try:
             self._put_aside(_STAGED, staged(scan))
@@ -313,85 +312,88 @@ class CachedRows:
             if not is_evolution(str(error), self._spec.schema.column_names):
                 raise
             self._put_aside(_STAGED, staged(replace(scan, evolved=True)))
-        if self._enums:
-            names = ", ".join(f"list(DISTINCT {identifier(name)})" for name in self._enums)
+        if enums := self._laid.enums:
+            names = ", ".join(f"list(DISTINCT {identifier(name)})" for name in enums)
             found = self._write.execute(f"SELECT {names} FROM {self._staged}").fetchone() or ()
-            self._widen({name: set(one or ()) - {None} for name, one in zip(self._enums, found, strict=True)})
+            self._widen({name: set(one or ()) - {None} for name, one in zip(enums, found, strict=True)})
 
     def _relay(self, more: Mapping[str, Collection[str]]) -> None:
         """Lays the rows that are there anew; ENUMs take `more` texts too."""
-        self._put_aside(
-            _LAID,
-            f"SELECT {self._columns()}, 'row' AS {OP}, {FILE} FROM {self._relation} "
-            f"UNION ALL SELECT {self._columns(OP)}, {FILE} FROM {self._marks}",
-        )
+        self._put_aside(_LAID, self._laid.select(self._spec))
         self._lay(self._temporary(_LAID), more)
 
     def _widen(self, texts: Mapping[str, Collection[str]]) -> None:
         """Sees to it that the ENUMs hold these texts. A column that keeps bringing new ones stays text."""
-        new = {name: set(found) - self._enums[name] for name, found in texts.items()}
+        new = {name: set(found) - self._laid.enums[name] for name, found in texts.items()}
         if any(new.values()):
             self._widened.update(name for name, found in new.items() if found)
             self._relay(new)
 
     def _lay(self, source: str, more: Mapping[str, Collection[str]] | None = None) -> None:
-        """A new generation of the relation from staged rows; ENUMs take `more` texts too.
+        """A new generation of the rows from staged ones; ENUMs take `more` texts too."""
+        self._abandon_fold()
+        plain = self._plain()
+        if more:  # of what is about to come only the texts of these columns are known
+            plain |= set(self._spec.schema.column_names) - self._laid.enums.keys()
+        room, bytes_max = self._next_room(), self._database.bytes_max
+        self._turn_to(lay(self._write, self._spec, room, source, bytes_max, more=more, plain=plain))
+        self._write.execute(f"DROP TABLE {source}")
 
-        Its database is its own: writing many rows down takes seconds, in which one that it shared would answer nobody.
-        """
-        left = self._room
-        with self._or_as_before():
-            self._generation += 1
-            self._write.execute(f"ATTACH ':memory:' AS {self._room} (COMPRESS)")
-            try:
-                self._fill(source, more or {})
-                served = self._served()
-            except BaseException:
-                self._write.execute(f"DETACH {self._room}")
-                raise
+    def _turn_to_fold(self, fold: Fold) -> bool:
+        self._fold = None
+        laid = fold.finish()
+        if laid is None:
+            self._folds_lost = _FOLDS_LOST_MAX
+            return False
+        self._folds_lost = 0
+        self._turn_to(laid)
+        return True
+
+    def _turn_to(self, laid: Generation) -> None:
+        """Lets readers see another generation, and the one before go."""
+        left, self._laid = self._laid, laid
+        try:
+            served = self._served()
+        except BaseException:
+            self._laid = left
+            self._write.execute(f"DETACH {laid.room}")
+            raise
         with self._database.commits:
             self._pace.begins()
             self._current = served
             self._pace.ended()
         self.shown = self._positions
         self._incoming.forget()
-        self._write.execute(f"DETACH DATABASE IF EXISTS {left}")
-        self._write.execute(f"DROP TABLE {source}")
+        self._write.execute(f"DETACH DATABASE IF EXISTS {left.room}")
 
-    def _fill(self, source: str, more: Mapping[str, Collection[str]]) -> None:
-        plain = {name for name, times in self._widened.items() if times > _WIDENED_MAX}
-        if more:  # of what is about to come only the texts of these columns are known
-            plain |= set(self._spec.schema.column_names) - self._enums.keys()
-        self._enums = few_texts(self._write, self._spec, source, more, plain)
-        order = f"{TIME} DESC, {OFFSET} DESC" if self._spec.time_column else f"{PARTITION}, {OFFSET}"
-        alive = f"FROM {source} WHERE {OP} <> '{OP_DELETE}'"
-        self._rows = _number(self._run(f"SELECT count(*) {alive}"))
-        columns = definitions(self._spec, self._enums, fits_plain(self._spec, self._rows, self._database.bytes_max))
-        self._write.execute(f"CREATE TABLE {self._relation} ({columns}, {FILE} BIGINT)")
-        self._write.execute(f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} {alive} ORDER BY {order}")
-        self._write.execute(
-            f"CREATE TABLE {self._marks} AS SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
-        )
-        self._marked = _number(self._run(f"SELECT count(*) FROM {self._marks}"))
-        self._changed = 0
-        self._index = indexed_columns(self._write, self._spec, self._relation, self._rows)
-        for number, column in enumerate(self._index):
-            self._write.execute(f'CREATE INDEX "index {number}" ON {self._relation} ({identifier(column)})')
+    def _abandon_fold(self) -> None:
+        """Before rows change otherwise than by the stream."""
+        if self._fold is not None:
+            self._fold.abandon()
+            self._fold = None
+            self._folds_lost += 1
+
+    def _next_room(self) -> str:
+        return identifier(f"cache {self._name} {next(self._rooms)}")
+
+    def _plain(self) -> set[str]:
+        """The text columns that are not laid as ENUMs any more."""
+        return {name for name, times in self._widened.items() if times > _WIDENED_MAX}
 
     def _merge(self) -> int:
         """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
         if not self._spec.picks_winners:
             rows = self._insert(self._staged, self._run, marks=self._spec.folds)
         else:
-            won, near = self._temporary(_WON), self._among(self._staged)
+            won = self._temporary(_WON)
+            there = self._laid.select(self._spec, among(self._spec, self._staged))
             both = (
-                f"SELECT {self._columns()}, 'row' AS {OP}, {FILE}, 0 AS _hy_fresh FROM {self._relation} WHERE {near} "
-                f"UNION ALL SELECT {self._columns(OP, FILE)}, 0 FROM {self._marks} WHERE {near} "
-                f"UNION ALL SELECT {self._columns(OP, FILE)}, 1 FROM {self._staged}"
+                f"SELECT *, 0 AS _hy_fresh FROM ({there}) "
+                f"UNION ALL SELECT {columns(self._spec, OP, FILE)}, 1 FROM {self._staged}"
             )
             best = f"SELECT * FROM ({both}){winners_sql(self._spec, ', _hy_fresh')}"
             self._put_aside(_WON, f"SELECT * EXCLUDE (_hy_fresh) FROM ({best}) WHERE _hy_fresh = 1")
-            self._delete(self._among(won))
+            self._delete(among(self._spec, won))
             rows = self._insert(won, self._run)
             self._write.execute(f"DROP TABLE {won}")
         self._write.execute(f"DROP TABLE {self._staged}")
@@ -399,37 +401,32 @@ class CachedRows:
 
     def _merge_few(self, deletes: bool) -> None:
         """The same for a few rows of the stream, whose keys are looked up by the index."""
-        relations = [self._relation, self._marks] if self._marked else [self._relation]
+        relations = [self._laid.relation, self._laid.marks] if self._laid.marked else [self._laid.relation]
         beaten = self._incoming.contend(self._come, relations, self._run)
         if beaten:
             self._delete(self._incoming.near(beaten), beaten)
         if self._incoming.count:
             self._insert(self._come, self._incoming.run, marks=deletes)
 
-    def _among(self, source: str) -> str:
-        key = f"({', '.join(identifier(name) for name in self._spec.primary_key)})"
-        return f"{key} IN (SELECT {key} FROM {source})"
-
     def _insert(self, source: str, run: Callable[[str], DuckDBPyConnection], *, marks: bool = True) -> int:
         """Adds rows; `marks` False: there are no delete markers among them. `run` runs a statement."""
         kept = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
-        rows = _number(run(f"INSERT INTO {self._relation} SELECT {self._columns(FILE)} FROM {source}{kept}"))
-        self._rows += rows
-        self._changed += rows
+        into = self._laid
+        rows = number_of(run(f"INSERT INTO {into.relation} SELECT {columns(self._spec, FILE)} FROM {source}{kept}"))
+        marked = 0
         if marks:
-            dead = f"SELECT {self._columns(OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
-            marked = _number(run(f"INSERT INTO {self._marks} {dead}"))
-            self._marked += marked
-            rows += marked
-        return rows
+            dead = f"SELECT {columns(self._spec, OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
+            marked = number_of(run(f"INSERT INTO {into.marks} {dead}"))
+        self._laid = into.with_change(rows, marked)
+        return rows + marked
 
     def _delete(self, where: str, parameters: Sequence[object] = ()) -> int:
         """Takes rows out; how many."""
-        rows = _number(self._run(f"DELETE FROM {self._relation} WHERE {where}", parameters))
-        if self._marked:
-            self._marked -= _number(self._run(f"DELETE FROM {self._marks} WHERE {where}", parameters))
-        self._rows -= rows
-        self._changed += rows
+        laid, marked = self._laid, 0
+        rows = number_of(self._run(f"DELETE FROM {laid.relation} WHERE {where}", parameters))
+        if laid.marked:
+            marked = number_of(self._run(f"DELETE FROM {laid.marks} WHERE {where}", parameters))
+        self._laid = laid.with_change(-rows, -marked)
         return rows
 
     def _run(self, statement: str, parameters: Sequence[object] = ()) -> DuckDBPyConnection:
@@ -437,31 +434,22 @@ class CachedRows:
 
     @contextmanager
     def _commit(self) -> Iterator[None]:
-        with self._or_as_before():
-            self._run("BEGIN TRANSACTION")
-            try:
-                yield
-                served = self._served()
-                with self._database.commits:
-                    self._pace.begins()
-                    self._run("COMMIT")
-                    self._current = served
-                    self._pace.ended()
-            except BaseException:
-                self._pace.failed()
-                self._write.execute("ROLLBACK")
-                raise
-        self.shown = self._positions
-
-    @contextmanager
-    def _or_as_before(self) -> Iterator[None]:
-        """When this fails, what is known of the relation is what was known before."""
-        before = (self._generation, self._enums, self._index, self._rows, self._marked, self._changed)
+        before = self._laid
+        self._run("BEGIN TRANSACTION")
         try:
             yield
+            served = self._served()
+            with self._database.commits:
+                self._pace.begins()
+                self._run("COMMIT")
+                self._current = served
+                self._pace.ended()
         except BaseException:
-            (self._generation, self._enums, self._index, self._rows, self._marked, self._changed) = before
+            self._laid = before
+            self._pace.failed()
+            self._write.execute("ROLLBACK")
             raise
+        self.shown = self._positions
 
     def _publish(self) -> None:
         """Lets readers know of a newer revision with the same rows."""
@@ -469,13 +457,13 @@ class CachedRows:
         self.shown = self._positions
 
     def _served(self) -> Served:
-        state, effective = self._realtime, self._effective
+        state, effective, laid = self._realtime, self._effective, self._laid
         consuming = state.consuming_names() if state is not None else frozenset()
         return Served(
-            self._relation,
-            self._marks if self._spec.folds and self._marked else None,
-            self._index,
-            tuple(self._enums),
+            laid.relation,
+            laid.marks if self._spec.folds and laid.marked else None,
+            laid.index,
+            tuple(laid.enums),
             TableRevision(
                 self._spec.name,
                 self._offline_version,
@@ -488,9 +476,3 @@ class CachedRows:
             len(consuming),
             self._docs,
         )
-
-
-def _number(result: DuckDBPyConnection) -> int:
-    """The one number of a result: how many rows a statement touched."""
-    (number,) = result.fetchone() or (0,)
-    return int(number)

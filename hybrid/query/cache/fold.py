@@ -1,0 +1,140 @@
+"""Lays a table's rows anew beside the work of their writer, so that rows of the stream are seen meanwhile.
+
+    writer   takes rows into the generation that readers see                     last round, readers see the new one
+    fold     what lay below the offsets F0 -> new generation -> rows in [F0, F1) -> [F1, F2) -> ended
+
+Why the new generation ends as the old one: meanwhile rows come by the stream only, at offsets beyond F0, or of REALTIME
+files that the stream did not bring, which lie beyond F0 too. So what differs from F0 on is told by the rows beyond it
+that are in the old generation now: on an append table they are what came; on an upsert table the winners of all keys
+that changed, of which a round removes what the new generation had. A row in [F0, F1) that was beaten before the round
+has its winner beyond F1, and a later round brings that. The round up to what readers see, in which nothing comes, is
+the last. Whatever changes rows otherwise abandons the fold.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from hybrid.query.cache.database import CacheDatabase
+from hybrid.query.cache.generation import Generation, among, columns, lay, number_of
+from hybrid.query.scan import FILE
+from hybrid.spec.table_config import TableSpec
+from hybrid.table.boundary import PartitionKey
+from hybrid.table.columns import OP, OP_DELETE
+from hybrid.table.coverage_sql import below_sql
+
+_LOG = logging.getLogger(__name__)
+# Rounds go on until so few rows are left, which the writer brings over in some milliseconds.
+_FEW_ROWS, _ROUNDS_MAX = 5_000, 8
+_INTERRUPT_S = 0.02
+_STAGED = "temp.main.folded"
+Ends = Mapping[PartitionKey, int]
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+class Fold(threading.Thread):
+    """One laying of the rows of `left` in `room`. `shown` tells up to which offsets readers see the stream.
+
+    Made, started, and ended by `finish` or `abandon`, by the writer of the rows.
+    """
+
+    def __init__(
+        self,
+        database: CacheDatabase,
+        spec: TableSpec,
+        left: Generation,
+        room: str,
+        plain: Collection[str],
+        shown: Callable[[], Ends],
+    ) -> None:
+        super().__init__(name=f"fold-{spec.name}", daemon=True)
+        self._spec, self._left, self._room, self._plain, self._shown = spec, left, room, plain, shown
+        self._bytes_max = database.bytes_max
+        self._ends = shown()
+        self._connection: DuckDBPyConnection = database.cursor()
+        self._laid: Generation | None = None
+        self._abandoned = False
+
+    def run(self) -> None:
+        """The thread's work: all but the last round."""
+        try:
+            self._work()
+        except Exception:  # of any kind: the writer lays the rows itself
+            self._laid = None
+            if not self._abandoned:
+                _LOG.warning("Table '%s' is not laid anew beside its work", self._spec.name, exc_info=True)
+
+    def finish(self) -> Generation | None:
+        """After the thread's end: the new generation, which holds all that the old one does. None: there is none."""
+        try:
+            if self._laid is not None:
+                self._catch_up()
+        except Exception:
+            _LOG.warning("Table '%s' is not laid anew beside its work", self._spec.name, exc_info=True)
+            self._laid = None
+        self._clear()
+        return self._laid
+
+    def abandon(self) -> None:
+        """Ends it, whatever it does; nothing of it is left."""
+        self._abandoned = True
+        while self.is_alive():
+            self._connection.interrupt()
+            self.join(_INTERRUPT_S)
+        self._laid = None
+        self._clear()
+
+    def _work(self) -> None:
+        new = f"{FILE} = 0 AND coalesce(NOT {below_sql(self._ends)}, FALSE)"
+        self._run(f"CREATE TEMP TABLE {_STAGED} AS {self._left.select(self._spec, f'NOT ({new})')}")
+        laid = lay(self._connection, self._spec, self._room, _STAGED, self._bytes_max, plain=self._plain)
+        self._run(f"DROP TABLE {_STAGED}")
+        self._laid = laid
+        for _ in range(_ROUNDS_MAX):
+            if self._catch_up() <= _FEW_ROWS:
+                return
+
+    def _catch_up(self) -> int:
+        """Brings over what the writer took in since the last round; how many rows."""
+        assert self._laid is not None
+        ends = self._shown()
+        between = f"{FILE} = 0 AND NOT {below_sql(self._ends)} AND {below_sql(ends)}"
+        self._run(f"CREATE TEMP TABLE {_STAGED} AS {self._left.select(self._spec, between)}")
+        self._run("BEGIN TRANSACTION")
+        laid = self._laid
+        if self._spec.picks_winners:
+            stale = among(self._spec, _STAGED)
+            rows, marked = (
+                number_of(self._run(f"DELETE FROM {relation} WHERE {stale}"))
+                for relation in (laid.relation, laid.marks)
+            )
+            laid = laid.with_change(-rows, -marked)
+        alive = f"SELECT {columns(self._spec, FILE)} FROM {_STAGED} WHERE {OP} <> '{OP_DELETE}'"
+        dead = f"SELECT {columns(self._spec, OP, FILE)} FROM {_STAGED} WHERE {OP} = '{OP_DELETE}'"
+        rows = number_of(self._run(f"INSERT INTO {laid.relation} {alive}"))
+        marked = number_of(self._run(f"INSERT INTO {laid.marks} {dead}"))
+        self._run("COMMIT")
+        self._run(f"DROP TABLE {_STAGED}")
+        self._laid, self._ends = laid.with_change(rows, marked), ends
+        return rows + marked
+
+    def _run(self, statement: str) -> DuckDBPyConnection:
+        if self._abandoned:
+            raise InterruptedError
+        return self._connection.execute(statement)
+
+    def _clear(self) -> None:
+        """Leaves nothing but a generation that is whole."""
+        import duckdb
+
+        with suppress(duckdb.Error):  # there may be no transaction
+            self._connection.execute("ROLLBACK")
+        if self._laid is None:
+            self._connection.execute(f"DETACH DATABASE IF EXISTS {self._room}")
+        self._connection.close()

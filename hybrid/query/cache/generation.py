@@ -1,0 +1,124 @@
+"""One laying of a table's visible rows: two relations in a database of their own, and what is known of them.
+
+Its database is its own: writing many rows down takes seconds, in which one that it shared would answer nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from hybrid.query.cache.form import Texts, definitions, few_texts, fits_plain, indexed_columns
+from hybrid.query.connection import identifier
+from hybrid.query.scan import FILE
+from hybrid.query.types import HIDDEN_TYPES
+from hybrid.spec.table_config import TableSpec
+from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
+
+
+@dataclass(frozen=True)
+class Generation:
+    """`room` is its database, which no user's statement can name.
+
+    `rows` and `marked` are how many rows and delete markers there are, `changed` how many came or went since it was
+    laid; `enums` the text columns of few values, and which these are; `index` the columns that have one.
+    """
+
+    room: str
+    enums: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    index: Sequence[str] = ()
+    rows: int = 0
+    marked: int = 0
+    changed: int = 0
+
+    @property
+    def relation(self) -> str:
+        """The rows."""
+        return f"{self.room}.main.live"
+
+    @property
+    def marks(self) -> str:
+        """The delete markers."""
+        return f"{self.room}.main.marks"
+
+    def with_change(self, rows: int = 0, marked: int = 0) -> Generation:
+        """The same after rows and markers came, or went: then the numbers are negative."""
+        return replace(
+            self, rows=self.rows + rows, marked=self.marked + marked, changed=self.changed + abs(rows) + abs(marked)
+        )
+
+    def select(self, spec: TableSpec, where: str = "TRUE") -> str:
+        """Its rows and markers with the columns that `lay` takes."""
+        return (
+            f"SELECT {columns(spec)}, 'row' AS {OP}, {FILE} FROM {self.relation} WHERE {where} "
+            f"UNION ALL SELECT {columns(spec, OP, FILE)} FROM {self.marks} WHERE {where}"
+        )
+
+
+def columns(spec: TableSpec, *more: str) -> str:
+    """The user's columns, the hidden ones that both relations have, and `more`."""
+    return ", ".join([*(identifier(one.name) for one in spec.schema.fields), *_HIDDEN, *more])
+
+
+def among(spec: TableSpec, source: str) -> str:
+    """A condition that finds the rows whose key `source` has."""
+    key = f"({', '.join(identifier(name) for name in spec.primary_key)})"
+    return f"{key} IN (SELECT {key} FROM {source})"
+
+
+def lay(
+    connection: DuckDBPyConnection,
+    spec: TableSpec,
+    room: str,
+    source: str,
+    bytes_max: int | None,
+    *,
+    more: Texts | None = None,
+    plain: Collection[str] = (),
+) -> Generation:
+    """A new generation of staged rows, newest first. Its ENUMs take `more` texts too; columns in `plain` stay text."""
+    connection.execute(f"ATTACH ':memory:' AS {room} (COMPRESS)")
+    try:
+        return _fill(connection, spec, Generation(room), source, bytes_max, more or {}, plain)
+    except BaseException:
+        connection.execute(f"DETACH {room}")
+        raise
+
+
+def _fill(
+    connection: DuckDBPyConnection,
+    spec: TableSpec,
+    new: Generation,
+    source: str,
+    bytes_max: int | None,
+    more: Texts,
+    plain: Collection[str],
+) -> Generation:
+    enums = few_texts(connection, spec, source, more, plain)
+    order = f"{TIME} DESC, {OFFSET} DESC" if spec.time_column else f"{PARTITION}, {OFFSET}"
+    alive = f"FROM {source} WHERE {OP} <> '{OP_DELETE}'"
+    rows = number_of(connection.execute(f"SELECT count(*) {alive}"))
+    typed = definitions(spec, enums, fits_plain(spec, rows, bytes_max))
+    connection.execute(f"CREATE TABLE {new.relation} ({typed}, {FILE} BIGINT)")
+    connection.execute(f"INSERT INTO {new.relation} SELECT {columns(spec, FILE)} {alive} ORDER BY {order}")
+    dead = f"SELECT {columns(spec, OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
+    connection.execute(f"CREATE TABLE {new.marks} AS {dead}")
+    marked = number_of(connection.execute(f"SELECT count(*) FROM {new.marks}"))
+    index = indexed_columns(connection, spec, new.relation, rows)
+    for number, column in enumerate(index):
+        connection.execute(f'CREATE INDEX "index {number}" ON {new.relation} ({identifier(column)})')
+    # Or the first rows that come would have to wait for it.
+    connection.execute(f"CHECKPOINT {new.room}")
+    return Generation(new.room, enums, index, rows, marked)
+
+
+def number_of(result: DuckDBPyConnection) -> int:
+    """The one number of a result: how many rows a statement touched."""
+    (number,) = result.fetchone() or (0,)
+    return int(number)
