@@ -64,7 +64,7 @@ class PacedFold(Fold):
 
     def _run(self, statement: str) -> Any:
         if statement.startswith("CREATE TEMP TABLE") and threading.current_thread() is self:
-            self._looks.acquire()
+            self._looks.acquire(timeout=5)
         return super()._run(statement)
 
 

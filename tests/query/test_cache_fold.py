@@ -36,8 +36,13 @@ class Table:
         self.tail = ListTail()
         self.cache = SteppedCache(self.halves, NOW_MS, self.tail)
         self._ends = {KEY: 0}
+        self._others = set(threading.enumerate())
         self.halves.commit_realtime([], offsets={KEY: 0})
         self.cache.step()
+
+    @property
+    def threads(self) -> set[threading.Thread]:
+        return set(threading.enumerate()) - self._others
 
     def send(self, *of: int, key: TopicPartition = KEY, customer: str = "a", **more: Any) -> None:
         """Events of these orders, each a millisecond later than the one before; `more` are values of all of them."""
@@ -153,7 +158,7 @@ def test_an_offline_commit_ends_it(tmp_path: Path) -> None:
         assert table.cache.followed.follower._follow()
         assert not table.folding and table.cache.rows._folds_lost == lost
         assert _rooms(table.cache) == [table.room.strip('"')]
-        assert not [one for one in threading.enumerate() if one.name.startswith("fold-")]
+        assert not table.threads
     before = table.room
     table.cache.step()  # now the stream waits for one, so that a table of many commits is folded too
     assert table.room != before and not table.folding and table.cache.rows._folds_lost == 0
@@ -172,7 +177,7 @@ def test_nothing_of_it_is_left(tmp_path: Path, end: str) -> None:
     else:
         getattr(table.cache.rows, end)()
         assert _rooms(table.cache) == []
-    assert not table.folding and not [one for one in threading.enumerate() if one.name.startswith("fold-")]
+    assert not table.folding and not table.threads
 
 
 def test_texts_that_it_does_not_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

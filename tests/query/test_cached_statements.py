@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -346,20 +346,45 @@ def test_a_commit_that_comes_between_has_the_statement_run_again(
     assert found.rows == [(count + 1,)] and found.revision.tables[0].tail == {KEY: count + 1}
 
 
+@pytest.mark.parametrize("upsert", [False, True])
+@pytest.mark.parametrize("part", ["_served", "_insert"])
 def test_a_commit_that_fails_leaves_rows_and_label_as_they_were(
-    cache: SteppedCache, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert: bool, part: str
 ) -> None:
     monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
+    halves = Halves.create(tmp_path, orders_spec(upsert=upsert))
+    halves.commit_realtime([Row({"order_id": 1, "customer": "ada", "amount": 1.0, "ts": 1}, 1, 0)], offsets={KEY: 1})
+    cache = SteppedCache(halves, NOW_MS)
     cache.step()
     before = cache.rows.settled(0.0)
-    monkeypatch.setattr(CachedRows, "_served", lambda self: 1 / 0)
-    row = {"order_id": 77, "customer": "eve", "amount": 1.0, "ts": 7, "at": 7}
-    cache.tail.messages = [TailMessage(KEY, len(NAMES), 7, json.dumps(row).encode())]
+    monkeypatch.setattr(CachedRows, part, lambda *_, **__: 1 / 0)
+    row = {"order_id": 77, "customer": "eve", "amount": 1.0, "ts": 7}
+    cache.tail.messages = [TailMessage(KEY, 1, 7, json.dumps(row).encode())]
     with pytest.raises(ZeroDivisionError):
         cache.followed.follower.step()
     monkeypatch.undo()
-    assert cache.rows.settled(0.0) is None or cache.rows.settled(0.0) == before
+    after = cache.rows.settled(0.0)
+    assert cache.rows._laid.rows == 1 and before is not None
+    assert after is None or after[1] == before[1]
     found = cache.answers.answer("select count(*) from orders", NOW_MS, Limits(), lambda interrupt: None)
+    assert found is not None and found.rows == [(1,)]
+
+
+def test_a_statement_waits_for_the_commit_that_goes_on(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction of its own would take longer."""
+    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
+    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
+    sql = "select count(*) from orders"
+    cache.ask(sql)
+    monkeypatch.setattr(CacheDatabase, "pinned_reader", lambda *_: 1 / 0)
+    pace = cache.rows._pace
+    with ThreadPoolExecutor(1) as other:
+        with cache.database.commits:
+            pace.begins()
+            asked = other.submit(cache.answers.answer, sql, NOW_MS, Limits(), lambda interrupt: None)
+            assert not wait([asked], 0.2).done
+            pace.ended()
+        found = asked.result()
     assert found is not None and found.rows == [(len(NAMES),)]
 
 

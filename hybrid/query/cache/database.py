@@ -56,6 +56,11 @@ class CacheDatabase:
         """One statement as the parser leaves it, which takes as long as a small one runs. Any thread may run it."""
         return self._kept(sql) if len(sql) <= _KEPT_CHARS_MAX else parsed(self._connection, sql)
 
+    def await_commit(self) -> None:
+        """Waits for the commit that goes on, if there is one."""
+        with self.commits:
+            pass
+
     @contextmanager
     def reader(self) -> Iterator[DuckDBPyConnection]:
         """This thread's cursor. Each statement on it sees all tables at one moment of its own."""

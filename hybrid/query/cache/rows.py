@@ -51,8 +51,8 @@ from hybrid.table.state import OfflineState, RealtimeState
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# How many keys are looked up by the index; more are found by reading the key column once.
-_KEYS_MAX = 1000
+# So many rows of the stream are few: readers may wait for them, and an index finds their keys and not a scan.
+_FEW = 1000
 # The writer's temporary relations: rows that come, those of them that win, rows that are laid anew.
 _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
 # A text column whose ENUM was widened so often stays text.
@@ -101,6 +101,8 @@ class CachedRows:
 
     def settled(self, takes_s: float) -> tuple[int, Served] | None:
         """What a statement sees that runs now, if `is_at` says so afterwards; None when it takes too long for that."""
+        if self._pace.number % 2:  # a commit goes on: a transaction of one's own takes longer
+            self._database.await_commit()
         number, served = self._pace.number, self._current
         return None if served is None or number % 2 or not self._pace.leaves(takes_s) else (number, served)
 
@@ -153,10 +155,15 @@ class CachedRows:
         if rows is None:
             self._publish()
             return
+        marks = self._spec.folds and rows.has_deletes
+        if not self._spec.picks_winners and not marks and rows.count <= _FEW:
+            with self._incoming.holding(rows):
+                self._append()
+            return
         with self._incoming.holding(rows), self._commit():
             if not self._spec.picks_winners:
-                self._insert(self._come, self._incoming.run, marks=self._spec.folds and rows.has_deletes)
-            elif len(self._spec.primary_key) == 1 and rows.count <= _KEYS_MAX:
+                self._insert(self._come, self._incoming.run, marks=marks)
+            elif len(self._spec.primary_key) == 1 and rows.count <= _FEW:
                 self._merge_few(rows.has_deletes)
             else:
                 self._put_aside(_STAGED, f"SELECT {columns(self._spec, OP, FILE)} FROM {self._come}")
@@ -379,6 +386,21 @@ class CachedRows:
     def _plain(self) -> set[str]:
         """The text columns that are not laid as ENUMs any more."""
         return {name for name, times in self._widened.items() if times > _WIDENED_MAX}
+
+    def _append(self) -> None:
+        """Adds a few rows that come by one statement, a transaction of its own: after each one waits for Python."""
+        before, served = self._laid, self._served()
+        with self._database.commits:
+            self._pace.begins()
+            try:
+                self._insert(self._come, self._incoming.run, marks=False)
+            except BaseException:
+                self._laid = before
+                self._pace.failed()
+                raise
+            self._current = served
+            self._pace.ended()
+        self.shown = self._positions
 
     def _merge(self) -> int:
         """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
