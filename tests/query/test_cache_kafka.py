@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hybrid.query.cache import answers, rows, served
 from hybrid.query.cache.answers import CachedAnswers
 from hybrid.query.cache.cache import Cache
 from hybrid.query.engine import QueryOptions, QueryResult, run
@@ -125,6 +128,62 @@ def test_rows_of_open_and_aborted_transactions_are_not_shown(
     waiting.commit_transaction()
     waiting.close()
     awaited(lambda: shown(cache), [3, 4])
+
+
+@pytest.mark.parametrize("upsert", [False, True])
+def test_rows_are_laid_anew_again_and_again_while_they_come(
+    tmp_path: Path, broker: str, topic: str, upsert: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every answer meanwhile is that of some moment of the stream, and no later one is of an earlier moment."""
+    monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 50)
+    monkeypatch.setattr(rows, "_FOLD_SHARE", 0.0)
+    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
+    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
+    keys, count = 100, 12_000
+    spec = replace(orders_spec(upsert=upsert), stream=StreamConfig((topic,), "127.0.0.1:1"))
+    table = Source.create(tmp_path, spec)
+    table.brokers = broker
+    cache = Cache(table, tmp_path)
+
+    def send() -> None:
+        from kafka import KafkaProducer
+
+        producer = KafkaProducer(bootstrap_servers=broker)
+        for n in range(count):
+            values = {"order_id": n % keys if upsert else n, "customer": "k", "amount": 1.0, "ts": n}
+            producer.send(topic, json.dumps(values).encode(), partition=0)
+            if n % 20 == 0:
+                time.sleep(0.005)
+        producer.close()
+
+    def expected(newest: int) -> list[Any]:
+        live = range(max(0, newest - keys + 1) if upsert else 0, newest + 1)
+        return [len(live), newest, sum(live)]
+
+    def read() -> int:
+        found, newest = 0, -1
+        deadline = time.monotonic() + 6 * WAIT_S
+        while newest < count - 1:
+            assert time.monotonic() < deadline, newest
+            result = answer(cache, "select count(*), max(ts), sum(ts) from orders")
+            if result is None or result.rows[0][0] == 0:
+                continue
+            shown = [int(one) for one in result.rows[0]]
+            assert shown == expected(shown[1]) and shown[1] >= newest, newest
+            found, newest = found + 1, shown[1]
+        return found
+
+    try:
+        awaited(lambda: shown(cache), [])
+        with ThreadPoolExecutor(3) as pool:
+            sent, *readers = pool.submit(send), pool.submit(read), pool.submit(read)
+            assert min(one.result() for one in readers) > 20
+            sent.result()
+        followed = cache.table("orders")
+        assert followed is not None
+        assert next(followed.follower.rows._rooms) > 5
+    finally:
+        cache.close()
 
 
 def test_new_partitions_are_followed(table: Source, cache: Cache, broker: str, topic: str) -> None:
