@@ -32,6 +32,9 @@ except MachineError:  # most tests need no Java
     _FAST = ()
 os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_FAST, os.environ.get("JAVA_TOOL_OPTIONS", "")])
 
+# Beside the tests of another process a server's Spark would get a tenth of a processor.
+os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
+
 # A plan of a test runs once, over a few rows: compiling and adapting it takes longer than interpreting it. So it is for
 # whoever starts this process's session; the processes of the product that tests start have its own settings.
 _INTERPRETED = {

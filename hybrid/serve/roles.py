@@ -31,9 +31,6 @@ from hybrid.serve.supervisor import (
 _LOG = logging.getLogger(__name__)
 _GRACE_S = {"query": 1.0, "pipeline": 4.0}
 _SWITCH_S = 0.0005
-# People wait for answers, nobody for a batch: while both want the processors, the pipeline gets about a tenth. It
-# commits nearly as often as with nice 5, and rows are seen in two thirds of the time (docs/adr/0007-serving-cache.md).
-_PIPELINE_NICE = 10
 
 
 def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
@@ -65,7 +62,8 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     """The pipeline role: ingestion, tasks and jobs on a warm Spark session until SIGTERM."""
     from hybrid.serve.pipeline import Pipeline
 
-    os.nice(_PIPELINE_NICE)
+    # People wait for answers, nobody for a batch (docs/adr/0007-serving-cache.md, Processors).
+    os.nice(home.settings.pipeline_niceness)
     stop, fallen, terminated = threading.Event(), threading.Event(), threading.Event()
 
     def terminate(*_: object) -> None:

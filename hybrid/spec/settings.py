@@ -45,6 +45,7 @@ KEYS = (
     Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; 0: no bound"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("cache_bytes", 2 * 1024**3, int, "memory in which a server keeps tables, bytes; 0: it reads files each time"),
+    Key("pipeline_niceness", 10, int, "how far a server's Spark gives way to whatever else runs, 0 (not) to 19"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
     Key("spark.driver_memory", "2g", str, "heap of Spark's driver"),
 )
@@ -120,6 +121,11 @@ class Settings:
     def cache_bytes(self) -> int:
         """Memory in which a server keeps tables, bytes; 0: none."""
         return int(self._value("cache_bytes") or 0)
+
+    @property
+    def pipeline_niceness(self) -> int:
+        """What a server's pipeline adds to its niceness; beyond 19 nothing is added."""
+        return max(0, int(self._value("pipeline_niceness") or 0))
 
     @property
     def spark_master(self) -> str:
