@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from hybrid.query.cache import fold, form, generation, rows
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import TailMessage
+from hybrid.spec.table_config import Half
 from hybrid.table.boundary import TopicPartition
+from tests.query import halves
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
-from tests.query.stepped import PacedFold, SteppedCache
+from tests.query.stepped import ListStream, PacedFold, SteppedCache
 from tests.query.test_cached_statements import _rooms
 
 NOW_MS = 1_632_700_000_000
@@ -210,6 +214,63 @@ def test_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert:
     table.check()
     assert table.room != before
     table.check()
+
+
+def test_one_that_finds_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows that are there go on, and it is tried again when as many have come."""
+    table = Table(tmp_path)
+    table.begin_to_fold()
+    before = table.room
+
+    def no_room(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("no room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(generation, "indexed_columns", no_room)
+        table.fold()
+    table.check()
+    assert table.room == before and not table.folding and _rooms(table.cache) == [before.strip('"')]
+    table.send(*range(6))
+    table.cache.step()
+    table.fold()
+    assert table.room != before
+    table.check()
+
+
+@pytest.mark.parametrize("upsert", [False, True])
+@pytest.mark.parametrize("place", [(KEY._replace(connector="spark"), 3), (KEY, 10**9), (None, None)])
+def test_rows_that_somebody_else_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert: bool, place: tuple[TopicPartition | None, int | None]
+) -> None:
+    """They lie where no offset that was read says: the numbers differ, and the stream waits for a fold."""
+    table = Table(tmp_path, upsert=upsert)
+    key, offset = place
+    values = {"order_id": 500, "customer": "f", "amount": 1.0, "ts": 1}
+    with monkeypatch.context() as foreign:
+        foreign.setattr(halves, "to_user_metadata", lambda state: "{}")
+        table.halves._append(Half.REALTIME, [Row(values, 1, offset, key=key)])
+    table.cache.step()
+    table.begin_to_fold()
+    before = table.room
+    table.send(1)
+    table.fold()
+    table.check()
+    table.check()
+    assert table.room != before
+
+
+def test_it_ends_behind_a_flood_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or what is left for the stream to wait for would be as long as the flood."""
+    table = Table(tmp_path)
+    table.begin_to_fold()
+    before, real = table.room, ListStream.poll
+    monkeypatch.setattr(ListStream, "poll", lambda self: replace(real(self), complete_at=None))
+    table.send(1)
+    table.fold()
+    assert table.room != before
+    table.send(*range(30))
+    table.cache.step()
+    assert not table.folding, "and none begins"
 
 
 def test_many_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

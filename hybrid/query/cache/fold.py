@@ -8,7 +8,8 @@ files that the stream did not bring, which lie beyond F0 too. So what differs fr
 that are in the old generation now: on an append table they are what came; on an upsert table the winners of all keys
 that changed, of which a round removes what the new generation had. A row in [F0, F1) that was beaten before the round
 has its winner beyond F1, and a later round brings that. The round up to what readers see, in which nothing comes, is
-the last. Whatever changes rows otherwise abandons the fold.
+the last. Whatever changes rows otherwise abandons the fold. Rows that somebody else wrote into the REALTIME half may
+lie beyond the offsets that were read: then the numbers of rows differ in the end, and the new generation is not taken.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from hybrid.query.cache.database import CacheDatabase
+from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
 from hybrid.query.cache.generation import Generation, among, columns, lay, number_of
 from hybrid.query.scan import FILE
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.columns import OP, OP_DELETE
+from hybrid.table.columns import OFFSET, OP, OP_DELETE
 from hybrid.table.coverage_sql import below_sql
 
 _LOG = logging.getLogger(__name__)
@@ -60,23 +61,24 @@ class Fold(threading.Thread):
         self._connection: DuckDBPyConnection = database.cursor()
         self._laid: Generation | None = None
         self._abandoned = False
+        # Whether there was no room in memory for both generations.
+        self.found_no_room = False
 
     def run(self) -> None:
         """The thread's work: all but the last round."""
         try:
             self._work()
-        except Exception:  # of any kind: the writer lays the rows itself
-            self._laid = None
-            if not self._abandoned:
-                _LOG.warning("Table '%s' is not laid anew beside its work", self._spec.name, exc_info=True)
+        except Exception as error:  # of any kind: the writer lays the rows itself
+            self._fail(error)
 
-    def finish(self) -> Generation | None:
-        """After the thread's end: the new generation, which holds all that the old one does. None: there is none."""
+    def finish(self, left: Generation) -> Generation | None:
+        """After the thread's end: the new generation, which holds all that `left` does now. None: there is none."""
         try:
             if self._laid is not None:
                 self._catch_up()
-        except Exception:
-            _LOG.warning("Table '%s' is not laid anew beside its work", self._spec.name, exc_info=True)
+        except Exception as error:
+            self._fail(error)
+        if self._laid is not None and (self._laid.rows, self._laid.marked) != (left.rows, left.marked):
             self._laid = None
         self._clear()
         return self._laid
@@ -93,7 +95,9 @@ class Fold(threading.Thread):
     def _work(self) -> None:
         new = f"{FILE} = 0 AND coalesce(NOT {below_sql(self._ends)}, FALSE)"
         self._run(f"CREATE TEMP TABLE {_STAGED} AS {self._left.select(self._spec, f'NOT ({new})')}")
-        laid = lay(self._connection, self._spec, self._room, _STAGED, self._bytes_max, plain=self._plain)
+        laid = lay(
+            self._connection, self._spec, self._room, _STAGED, self._bytes_max, more=self._left.enums, plain=self._plain
+        )
         self._run(f"DROP TABLE {_STAGED}")
         self._laid = laid
         for _ in range(_ROUNDS_MAX):
@@ -104,7 +108,12 @@ class Fold(threading.Thread):
         """Brings over what the writer took in since the last round; how many rows."""
         assert self._laid is not None
         ends = self._shown()
-        between = f"{FILE} = 0 AND NOT {below_sql(self._ends)} AND {below_sql(ends)}"
+        grown = {key: end for key, end in ends.items() if end > self._ends.get(key, 0)}
+        if not grown:
+            return 0
+        since = {key: self._ends.get(key, 0) for key in grown}
+        # The least of them, bare, so that rows which have long been there are not looked at.
+        between = f"{FILE} = 0 AND {OFFSET} >= {min(since.values())} AND NOT {below_sql(since)} AND {below_sql(grown)}"
         self._run(f"CREATE TEMP TABLE {_STAGED} AS {self._left.select(self._spec, between)}")
         self._run("BEGIN TRANSACTION")
         laid = self._laid
@@ -123,6 +132,12 @@ class Fold(threading.Thread):
         self._run(f"DROP TABLE {_STAGED}")
         self._laid, self._ends = laid.with_change(rows, marked), ends
         return rows + marked
+
+    def _fail(self, error: Exception) -> None:
+        self._laid = None
+        self.found_no_room = is_out_of_memory(error)
+        if not self._abandoned:
+            _LOG.warning("Table '%s' is not laid anew beside its work", self._spec.name, exc_info=error)
 
     def _run(self, statement: str) -> DuckDBPyConnection:
         if self._abandoned:

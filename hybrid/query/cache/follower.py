@@ -173,8 +173,7 @@ class Follower:
         self._stepped_at = time.monotonic()
         with self._stepped:
             self._stepped.notify_all()
-        if polled.complete_at is not None:  # behind a flood there is no time for it
-            self.rows.fold()
+        self.rows.fold(may_begin=polled.complete_at is not None)  # not behind a flood
         return True
 
     def _has_its_stream(self) -> bool:

@@ -224,18 +224,17 @@ class CachedRows:
                 self._merge()
         return True
 
-    def fold(self) -> bool:
+    def fold(self, *, may_begin: bool = True) -> bool:
         """Has the rows laid anew when many have come and gone, beside other work; whether newly laid ones are there."""
         if self._fold is not None:
             return not self._fold.is_alive() and self._turn_to_fold(self._fold)
-        if self._laid.changed < max(_FOLD_ROWS_MIN, _FOLD_SHARE * self._laid.rows):
+        if not may_begin or self._laid.changed < max(_FOLD_ROWS_MIN, _FOLD_SHARE * self._laid.rows):
             return False
         if self._folds_lost >= _FOLDS_LOST_MAX:
             self._relay({})
-            self._folds_lost = 0
             return True
-        plain = self._plain()
-        self._fold = Fold(self._database, self._spec, self._laid, self._next_room(), plain, lambda: self.shown)
+        room, plain = self._next_room(), self._plain()
+        self._fold = Fold(self._database, self._spec, self._laid, room, plain, lambda: self.shown)
         self._fold.start()
         return False
 
@@ -347,14 +346,14 @@ class CachedRows:
         self._write.execute(f"DROP TABLE {source}")
 
     def _turn_to_fold(self, fold: Fold) -> bool:
-        self._fold = None
-        laid = fold.finish()
-        if laid is None:
+        self._fold, laid = None, fold.finish(self._laid)
+        if laid is not None:
+            self._turn_to(laid)
+        elif fold.found_no_room:
+            self._laid = replace(self._laid, changed=0)  # they stay, until as many have come again
+        else:
             self._folds_lost = _FOLDS_LOST_MAX
-            return False
-        self._folds_lost = 0
-        self._turn_to(laid)
-        return True
+        return laid is not None
 
     def _turn_to(self, laid: Generation) -> None:
         """Lets readers see another generation, and the one before go."""
@@ -370,6 +369,7 @@ class CachedRows:
             self._current = served
             self._pace.ended()
         self.shown = self._positions
+        self._folds_lost = 0
         self._incoming.forget()
         self._write.execute(f"DETACH DATABASE IF EXISTS {left.room}")
 
