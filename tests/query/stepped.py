@@ -106,6 +106,12 @@ class SteppedCache:
 
     if_followed = table
 
+    @property
+    def rooms(self) -> list[str]:
+        """The databases that generations of rows lie in."""
+        select = "select database_name from duckdb_databases() where database_name like 'cache%'"
+        return sorted(name for (name,) in self.database.cursor().execute(select).fetchall())
+
     def step(self) -> None:
         if not self.built or not self.followed.follower.step():
             self.built += 1

@@ -19,7 +19,6 @@ from hybrid.table.boundary import TopicPartition
 from tests.query import halves
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import ListStream, PacedFold, SteppedCache
-from tests.query.test_cached_statements import _rooms
 
 NOW_MS = 1_632_700_000_000
 ALL = "select order_id, customer, amount, ts from orders order by order_id, ts limit 1000"
@@ -97,7 +96,7 @@ def test_rows_that_come_while_it_goes_on(tmp_path: Path, upsert: bool) -> None:
         table.send(20 + number, key=NEXT)  # of a partition that the fold has not met
         table.check()
     table.fold()
-    assert table.room != before and _rooms(table.cache) == [table.room.strip('"')]
+    assert table.room != before and table.cache.rooms == [table.room.strip('"')]
     table.check()
     table.send(3, 30)
     table.check()
@@ -161,7 +160,7 @@ def test_an_offline_commit_ends_it(tmp_path: Path) -> None:
         table.halves.commit_offline([Row(values, lost, lost, segment=f"orders_{lost}")])
         assert table.cache.followed.follower._follow()
         assert not table.folding and table.cache.rows._folds_lost == lost
-        assert _rooms(table.cache) == [table.room.strip('"')]
+        assert table.cache.rooms == [table.room.strip('"')]
         assert not table.threads
     before = table.room
     table.cache.step()  # now the stream waits for one, so that a table of many commits is folded too
@@ -177,10 +176,10 @@ def test_nothing_of_it_is_left(tmp_path: Path, end: str) -> None:
     table.cache.step()  # it has begun to read
     if end == "build":
         table.cache.followed.follower.start()
-        assert len(_rooms(table.cache)) == 1
+        assert len(table.cache.rooms) == 1
     else:
         getattr(table.cache.rows, end)()
-        assert _rooms(table.cache) == []
+        assert table.cache.rooms == []
     assert not table.folding and not table.threads
 
 
@@ -210,7 +209,7 @@ def test_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert:
         broken.setattr(generation, "indexed_columns", lambda *_: 1 / 0)
         table.send(80)
         table.fold()
-    assert table.room == before and _rooms(table.cache) == [before.strip('"')]
+    assert table.room == before and table.cache.rooms == [before.strip('"')]
     table.check()
     assert table.room != before
     table.check()
@@ -229,7 +228,7 @@ def test_one_that_finds_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         broken.setattr(generation, "indexed_columns", no_room)
         table.fold()
     table.check()
-    assert table.room == before and not table.folding and _rooms(table.cache) == [before.strip('"')]
+    assert table.room == before and not table.folding and table.cache.rooms == [before.strip('"')]
     table.send(*range(6))
     table.cache.step()
     table.fold()

@@ -67,6 +67,11 @@ class Server:
     def url(self) -> str:
         return self.address["url"]
 
+    @property
+    def jvm_mark(self) -> str:
+        """What its JVM is known by among all processes: it has a session of its own, and may outlive who started it."""
+        return str(self.home / "logs" / "spark-log4j2.properties")
+
     def pids(self, role: str) -> list[int]:
         """The processes of this server: `serve`, `query`, `pipeline`, `java`."""
         found = []
@@ -80,16 +85,15 @@ class Server:
         return found
 
     def _group(self) -> list[str]:
-        """What runs of it. Its JVM is known by its log's configuration: it may outlive the process that started it."""
+        """What runs of it."""
         listed = subprocess.run(
             ["ps", "-Aww", "-o", "pgid=", "-o", "stat=", "-o", "pid=", "-o", "args="], capture_output=True, text=True
         ).stdout
         rows = (line.split(None, 2) for line in listed.splitlines())
-        jvm = str(self.home / "logs" / "spark-log4j2.properties")
         return [
             rest
             for group, stat, rest in rows
-            if (int(group) == self.process.pid or jvm in rest) and not stat.startswith("Z")
+            if (int(group) == self.process.pid or self.jvm_mark in rest) and not stat.startswith("Z")
         ]
 
     def is_ready(self) -> bool:

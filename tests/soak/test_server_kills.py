@@ -128,14 +128,13 @@ def _processes(server: Server) -> dict[str, set[int]]:
     By /proc: starting `ps` so often would take the cores from what has to start.
     """
     found: dict[str, set[int]] = defaultdict(set)
-    jvm = str(server.home / "logs" / "spark-log4j2.properties")
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
             words = (folder / "cmdline").read_text().split("\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
-        is_ours = int(session) == server.process.pid or any(jvm in word for word in words)
+        is_ours = int(session) == server.process.pid or any(server.jvm_mark in word for word in words)
         if is_ours and state not in "ZX":
             found[_role(words)].add(int(folder.name))
     return found

@@ -21,11 +21,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
-from hybrid.query.cache.generation import Generation, among, columns, lay, number_of
+from hybrid.query.cache.generation import Generation, among, lay
 from hybrid.query.scan import FILE
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.columns import OFFSET, OP, OP_DELETE
+from hybrid.table.columns import OFFSET
 from hybrid.table.coverage_sql import below_sql
 
 _LOG = logging.getLogger(__name__)
@@ -118,20 +118,12 @@ class Fold(threading.Thread):
         self._run("BEGIN TRANSACTION")
         laid = self._laid
         if self._spec.picks_winners:
-            stale = among(self._spec, _STAGED)
-            rows, marked = (
-                number_of(self._run(f"DELETE FROM {relation} WHERE {stale}"))
-                for relation in (laid.relation, laid.marks)
-            )
-            laid = laid.with_change(-rows, -marked)
-        alive = f"SELECT {columns(self._spec, FILE)} FROM {_STAGED} WHERE {OP} <> '{OP_DELETE}'"
-        dead = f"SELECT {columns(self._spec, OP, FILE)} FROM {_STAGED} WHERE {OP} = '{OP_DELETE}'"
-        rows = number_of(self._run(f"INSERT INTO {laid.relation} {alive}"))
-        marked = number_of(self._run(f"INSERT INTO {laid.marks} {dead}"))
+            laid = laid.delete(among(self._spec, _STAGED), self._run)
+        before, laid = laid, laid.insert(self._spec, _STAGED, self._run)
         self._run("COMMIT")
         self._run(f"DROP TABLE {_STAGED}")
-        self._laid, self._ends = laid.with_change(rows, marked), ends
-        return rows + marked
+        self._laid, self._ends = laid, ends
+        return laid.changed - before.changed
 
     def _fail(self, error: Exception) -> None:
         self._laid = None

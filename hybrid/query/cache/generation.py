@@ -5,7 +5,7 @@ Its database is its own: writing many rows down takes seconds, in which one that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    Run = Callable[[str], DuckDBPyConnection]
 
 _HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 
@@ -47,8 +49,23 @@ class Generation:
         """The delete markers."""
         return f"{self.room}.main.marks"
 
-    def with_change(self, rows: int = 0, marked: int = 0) -> Generation:
-        """The same after rows and markers came, or went: then the numbers are negative."""
+    def insert(self, spec: TableSpec, source: str, run: Run, *, marks: bool = True) -> Generation:
+        """The same after `source`'s rows came; `marks` False: there are no delete markers among them."""
+        kept = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
+        rows = _number_of(run(f"INSERT INTO {self.relation} SELECT {columns(spec, FILE)} FROM {source}{kept}"))
+        marked = 0
+        if marks:
+            dead = f"SELECT {columns(spec, OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
+            marked = _number_of(run(f"INSERT INTO {self.marks} {dead}"))
+        return self._with_change(rows, marked)
+
+    def delete(self, where: str, run: Run) -> Generation:
+        """The same after these rows and markers went."""
+        rows = _number_of(run(f"DELETE FROM {self.relation} WHERE {where}"))
+        marked = _number_of(run(f"DELETE FROM {self.marks} WHERE {where}")) if self.marked else 0
+        return self._with_change(-rows, -marked)
+
+    def _with_change(self, rows: int, marked: int) -> Generation:
         return replace(
             self, rows=self.rows + rows, marked=self.marked + marked, changed=self.changed + abs(rows) + abs(marked)
         )
@@ -103,13 +120,13 @@ def _fill(
     enums = few_texts(connection, spec, source, more, plain)
     order = f"{TIME} DESC, {OFFSET} DESC" if spec.time_column else f"{PARTITION}, {OFFSET}"
     alive = f"FROM {source} WHERE {OP} <> '{OP_DELETE}'"
-    rows = number_of(connection.execute(f"SELECT count(*) {alive}"))
+    rows = _number_of(connection.execute(f"SELECT count(*) {alive}"))
     typed = definitions(spec, enums, fits_plain(spec, rows, bytes_max))
     connection.execute(f"CREATE TABLE {new.relation} ({typed}, {FILE} BIGINT)")
     connection.execute(f"INSERT INTO {new.relation} SELECT {columns(spec, FILE)} {alive} ORDER BY {order}")
     dead = f"SELECT {columns(spec, OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
     connection.execute(f"CREATE TABLE {new.marks} AS {dead}")
-    marked = number_of(connection.execute(f"SELECT count(*) FROM {new.marks}"))
+    marked = _number_of(connection.execute(f"SELECT count(*) FROM {new.marks}"))
     index = indexed_columns(connection, spec, new.relation, rows)
     for number, column in enumerate(index):
         connection.execute(f'CREATE INDEX "index {number}" ON {new.relation} ({identifier(column)})')
@@ -118,7 +135,7 @@ def _fill(
     return Generation(new.room, enums, index, rows, marked)
 
 
-def number_of(result: DuckDBPyConnection) -> int:
+def _number_of(result: DuckDBPyConnection) -> int:
     """The one number of a result: how many rows a statement touched."""
     (number,) = result.fetchone() or (0,)
     return int(number)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from hybrid.lake.log import Commit, DataFile
 from hybrid.query.cache.database import CacheDatabase
 from hybrid.query.cache.fold import Fold
-from hybrid.query.cache.generation import Generation, among, columns, lay, number_of
+from hybrid.query.cache.generation import Generation, among, columns, lay
 from hybrid.query.cache.incoming import Incoming
 from hybrid.query.cache.served import Pace, Served
 from hybrid.query.connection import identifier
@@ -43,7 +43,7 @@ from hybrid.query.scan import FILE, Scan, stored_sql, winners_sql
 from hybrid.query.tailrows import TailRows
 from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary, PartitionKey
-from hybrid.table.columns import OFFSET, OP, OP_DELETE, bookkeeping
+from hybrid.table.columns import OFFSET, OP, bookkeeping
 from hybrid.table.coverage_sql import frontier_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import OfflineState, RealtimeState
@@ -364,11 +364,8 @@ class CachedRows:
             self._laid = left
             self._write.execute(f"DETACH {laid.room}")
             raise
-        with self._database.commits:
-            self._pace.begins()
-            self._current = served
-            self._pace.ended()
-        self.shown = self._positions
+        with self._showing(served):
+            pass
         self._folds_lost = 0
         self._incoming.forget()
         self._write.execute(f"DETACH DATABASE IF EXISTS {left.room}")
@@ -389,18 +386,8 @@ class CachedRows:
 
     def _append(self) -> None:
         """Adds a few rows that come by one statement, a transaction of its own: after each one waits for Python."""
-        before, served = self._laid, self._served()
-        with self._database.commits:
-            self._pace.begins()
-            try:
-                self._insert(self._come, self._incoming.run, marks=False)
-            except BaseException:
-                self._laid = before
-                self._pace.failed()
-                raise
-            self._current = served
-            self._pace.ended()
-        self.shown = self._positions
+        with self._showing(self._served()):
+            self._insert(self._come, self._incoming.run, marks=False)
 
     def _merge(self) -> int:
         """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
@@ -431,25 +418,14 @@ class CachedRows:
             self._insert(self._come, self._incoming.run, marks=deletes)
 
     def _insert(self, source: str, run: Callable[[str], DuckDBPyConnection], *, marks: bool = True) -> int:
-        """Adds rows; `marks` False: there are no delete markers among them. `run` runs a statement."""
-        kept = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
-        into = self._laid
-        rows = number_of(run(f"INSERT INTO {into.relation} SELECT {columns(self._spec, FILE)} FROM {source}{kept}"))
-        marked = 0
-        if marks:
-            dead = f"SELECT {columns(self._spec, OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
-            marked = number_of(run(f"INSERT INTO {into.marks} {dead}"))
-        self._laid = into.with_change(rows, marked)
-        return rows + marked
+        """Adds rows; how many, with delete markers. `marks` and `run` as a generation takes them."""
+        before, self._laid = self._laid, self._laid.insert(self._spec, source, run, marks=marks)
+        return self._laid.changed - before.changed
 
     def _delete(self, where: str, parameters: Sequence[object] = ()) -> int:
-        """Takes rows out; how many."""
-        laid, marked = self._laid, 0
-        rows = number_of(self._run(f"DELETE FROM {laid.relation} WHERE {where}", parameters))
-        if laid.marked:
-            marked = number_of(self._run(f"DELETE FROM {laid.marks} WHERE {where}", parameters))
-        self._laid = laid.with_change(-rows, -marked)
-        return rows
+        """Takes rows out; how many, without delete markers."""
+        before, self._laid = self._laid, self._laid.delete(where, lambda statement: self._run(statement, parameters))
+        return before.rows - self._laid.rows
 
     def _run(self, statement: str, parameters: Sequence[object] = ()) -> DuckDBPyConnection:
         return self._write.execute(self._database.parsed(statement), list(parameters))
@@ -460,17 +436,25 @@ class CachedRows:
         self._run("BEGIN TRANSACTION")
         try:
             yield
-            served = self._served()
-            with self._database.commits:
-                self._pace.begins()
+            with self._showing(self._served()):
                 self._run("COMMIT")
-                self._current = served
-                self._pace.ended()
         except BaseException:
             self._laid = before
-            self._pace.failed()
             self._write.execute("ROLLBACK")
             raise
+
+    @contextmanager
+    def _showing(self, served: Served) -> Iterator[None]:
+        """What is committed inside of it readers see as `served`, when it has ended and not before."""
+        with self._database.commits:
+            self._pace.begins()
+            try:
+                yield
+            except BaseException:
+                self._pace.failed()
+                raise
+            self._current = served
+            self._pace.ended()
         self.shown = self._positions
 
     def _publish(self) -> None:
