@@ -25,17 +25,18 @@ class _Deadlines:
         self._running: set[int] = set()
         self._numbers = count()
         self._thread: threading.Thread | None = None
+        # When it looks by itself: statements that end before then never cost it a turn.
+        self._looks_at = 0.0
 
     def add(self, at: float, interrupt: Callable[[], None]) -> int:
         with self._changed:
             number = next(self._numbers)
-            is_first = not self._waiting or at < self._waiting[0][0]
             heapq.heappush(self._waiting, (at, number, interrupt))
             self._running.add(number)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="deadlines", daemon=True)
                 self._thread.start()
-            elif is_first:
+            elif at < self._looks_at:
                 self._changed.notify()
         return number
 
@@ -53,7 +54,8 @@ class _Deadlines:
                     _, number, interrupt = heapq.heappop(self._waiting)
                     if number in self._running and _interrupts(interrupt):
                         heapq.heappush(self._waiting, (now + _AGAIN_S, number, interrupt))
-                self._changed.wait(max(0.0, self._waiting[0][0] - now) if self._waiting else _IDLE_S)
+                self._looks_at = self._waiting[0][0] if self._waiting else now + _IDLE_S
+                self._changed.wait(max(0.0, self._looks_at - now))
 
 
 def _interrupts(interrupt: Callable[[], None]) -> bool:

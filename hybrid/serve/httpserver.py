@@ -32,15 +32,21 @@ def http_server(app: ASGIApp) -> uvicorn.Server:
 
 
 class OneWrite(HttpToolsProtocol):
-    """uvicorn's protocol over a transport that writes together what is written in one turn of the event loop."""
+    """uvicorn's protocol over a transport that writes the pieces of an answer together."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
         super().connection_made(Together(transport))
 
+    def on_response_complete(self) -> None:
+        """See `HttpToolsProtocol`: the answer leaves before it is counted and logged."""
+        if isinstance(self.transport, Together):
+            self.transport.flush()
+        super().on_response_complete()
+
 
 class Together(asyncio.Transport):
-    """A transport that waits for the end of the event loop's turn, or for as many bytes as are worth a write.
+    """A transport that waits for a flush, the end of the event loop's turn, or as many bytes as are worth a write.
 
     More than that it never holds back, so that the transport beneath still says when a reader is slow.
     """
@@ -54,15 +60,15 @@ class Together(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """See `asyncio.WriteTransport`."""
         if not self._held:
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
         self._held.append(bytes(data))
         self._bytes += len(data)
         if self._bytes >= _TOGETHER_MAX:
-            self._flush()
+            self.flush()
 
     def close(self) -> None:
         """See `asyncio.BaseTransport`: what is held is written before."""
-        self._flush()
+        self.flush()
         self._beneath.close()
 
     def abort(self) -> None:
@@ -90,7 +96,8 @@ class Together(asyncio.Transport):
         """See `asyncio.ReadTransport`."""
         self._beneath.resume_reading()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Writes what is held."""
         if self._held:
             held, self._held, self._bytes = b"".join(self._held), [], 0
             self._beneath.write(held)

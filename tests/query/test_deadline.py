@@ -14,7 +14,7 @@ import pytest
 
 from hybrid.errors import QueryError
 from hybrid.query import execution
-from hybrid.query.deadline import deadline
+from hybrid.query.deadline import _Deadlines, deadline
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from tests.query.halves import Halves, orders_spec
@@ -29,6 +29,26 @@ def test_an_interrupt_is_said_until_the_block_ends() -> None:
     with deadline(time.monotonic() + 3600, lambda: None), deadline(None, lambda: said.clear()):
         time.sleep(0.1)
     assert len(said) == ended
+
+
+def test_a_sooner_deadline_is_met_behind_a_later_one() -> None:
+    said: list[None] = []
+    with deadline(time.monotonic() + 3600, lambda: None):
+        time.sleep(0.05)  # the watcher sleeps until then
+        with deadline(time.monotonic() + 0.01, lambda: said.append(None)):
+            while not said:
+                time.sleep(0.005)
+
+
+def test_statements_that_end_in_time_cost_the_watcher_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn of another thread takes as long as a part of a small statement."""
+    deadlines, turns = _Deadlines(), list[None]()
+    notify = deadlines._changed.notify
+    monkeypatch.setattr(deadlines._changed, "notify", lambda: (turns.append(None), notify()))
+    for _ in range(100):
+        deadlines.remove(deadlines.add(time.monotonic() + 3600, lambda: None))
+        time.sleep(0.001)
+    assert len(turns) <= 1  # from the long sleep of one that knew of none
 
 
 def test_one_that_cannot_be_interrupted_does_not_keep_the_others_from_it() -> None:

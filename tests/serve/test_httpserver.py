@@ -45,6 +45,19 @@ def test_what_is_written_in_one_turn_leaves_together() -> None:
     assert done(act) == [b"head body"]
 
 
+def test_a_flush_waits_for_nothing() -> None:
+    seen: list[object] = []
+
+    def act(transport: Together) -> None:
+        transport.write(b"answer")
+        transport.flush()
+        beneath = transport._beneath
+        assert isinstance(beneath, Beneath)
+        seen.extend(beneath.done)
+
+    assert done(act) == seen == [b"answer"]
+
+
 def test_what_is_held_leaves_before_the_end() -> None:
     def act(transport: Together) -> None:
         transport.write(b"last")
