@@ -42,6 +42,7 @@ class QueryOptions:
     A result of more than `rows_max` rows is a QueryError (None: no limit). `whole`: without Pinot's default LIMIT.
     `as_of` is a revision or a time (None: now; a statement's own `SET asOf` wins). `cache` is asked before the files
     are. `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
+    Its time began at `began` (monotonic; None: when it is run).
     """
 
     timeout_ms: int | None = None
@@ -54,14 +55,27 @@ class QueryOptions:
     running: Callable[[Callable[[], None]], None] = lambda interrupt: None
     cache: CachedAnswers | None = None
     as_of: str | None = None
+    began: float | None = None
+
+    @property
+    def asked_cache(self) -> CachedAnswers | None:
+        """The cache, if it is asked: it knows the newest revision only, with Pinot's limits."""
+        return None if self.whole or self.as_of is not None else self.cache
+
+    @property
+    def limits(self) -> Limits:
+        """What the statement may take."""
+        return Limits(self.timeout_ms, self.rows_max, self.began)
 
 
 def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> QueryResult:
     """The answer to a statement. QueryError (with Pinot's code) when there is none."""
     options = options or QueryOptions()
-    started, now_ms = time.monotonic(), options.now_ms()
-    if options.cache is not None and not options.whole and options.as_of is None:
-        cached = options.cache.answer(sql, now_ms, Limits(options.timeout_ms, options.rows_max), options.running)
+    started = time.monotonic() if options.began is None else options.began
+    now_ms = options.now_ms()
+    cache = options.asked_cache
+    if cache is not None:
+        cached = cache.answer(sql, now_ms, options.limits, options.running)
         if cached is not None:
             return cached
     try:
@@ -93,6 +107,12 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
     used_ms = round((time.monotonic() - started) * 1000)
     stats = replace(_stats(plan), time_used_ms=used_ms, fresh_ms=_fresh_ms(plan, now_ms))
     return to_result(plan.rewritten, fetched, plan.revision, plan.warnings, stats)
+
+
+def run_at_once(sql: str, options: QueryOptions) -> QueryResult | None:
+    """The answer to a statement if the cache has it in a moment, without waiting for anything; None: ask `run`."""
+    cache = options.asked_cache
+    return None if cache is None else cache.at_once(sql, options.limits)
 
 
 def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Explanation:

@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 
 
 class Limits(NamedTuple):
-    """What a statement may take: milliseconds, unless it says so itself, and rows of its result. None: no limit."""
+    """What a statement may take: milliseconds, unless it says so itself, and rows of its result. None: no limit.
+
+    Its time began at `began` (monotonic; None: now).
+    """
 
     timeout_ms: int | None = None
     rows_max: int | None = None
+    began: float | None = None
 
 
 class Fetched(NamedTuple):

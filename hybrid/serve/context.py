@@ -18,7 +18,7 @@ from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.handle import Table
 from hybrid.serve.door import who_asks
 from hybrid.serve.metrics import Metrics
-from hybrid.serve.running import RunningQueries
+from hybrid.serve.running import Callers, RunningQueries
 from hybrid.verbs import VERBS
 from hybrid.workqueue import enqueue
 
@@ -57,6 +57,7 @@ class Context:
     metrics: Metrics
     url: str
     queries: RunningQueries = field(default_factory=RunningQueries)
+    callers: Callers = field(default_factory=Callers)
 
     def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:
         """Queues heavy work; ConflictError when one of its kind waits or goes on already.

@@ -7,7 +7,7 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -18,7 +18,7 @@ from starlette.responses import Response
 from hybrid.errors import HybridError
 from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.engine import QueryOptions, QueryResult
-from hybrid.serve.context import Context, context_of
+from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.wire import failed_answer, query_answer, requested_options, requested_timeout
 
@@ -56,6 +56,8 @@ _DESCRIBED: dict[str, Any] = {
 }
 # Threads of their own, each with its connection: no query waits for a slow path, and none takes a new connection.
 _WORKERS = ThreadPoolExecutor(16, thread_name_prefix="query")
+# More rows take a moment to be written down.
+_ROWS_AT_ONCE = 100
 
 
 @router.post("/query/sql", summary="Answer a statement", **_DESCRIBED)
@@ -64,8 +66,11 @@ _WORKERS = ThreadPoolExecutor(16, thread_name_prefix="query")
 async def post_sql(request: Request) -> Response:
     """Pinot's broker response, with `revision`; a failed query is HTTP 200 with `exceptions`."""
     statement = _read(await request.body())
-    work = partial(_answer, context_of(request), request, statement.sql, statement.query_options)
-    return await asyncio.get_running_loop().run_in_executor(_WORKERS, copy_context().run, work)
+    asked = _Asked(request, statement)
+    result = asked.at_once()  # or it would take as long again to go to a thread and back
+    if result is not None and len(result.rows) <= _ROWS_AT_ONCE:
+        return asked.answer(result)
+    return await asyncio.get_running_loop().run_in_executor(_WORKERS, copy_context().run, asked.answer, result)
 
 
 def _read(body: bytes) -> Statement:
@@ -84,31 +89,51 @@ def cancel(request_id: str, request: Request) -> dict[str, str]:
     return {"status": f"Cancelled query {request_id}."}
 
 
-def _answer(context: Context, request: Request, sql: str, options: str | None) -> Response:
-    request_id, started = request.state.request_id, time.monotonic()
-    as_arrow = ARROW in request.headers.get("accept", "")
-    try:
-        asked = requested_options(options)
-        timeout_ms = requested_timeout(asked) or context.limits.query_timeout_ms
-        with context.queries.running(request_id) as running:
-            allowed = QueryOptions(
-                timeout_ms,
-                context.limits.query_rows,
-                memory_bytes=context.limits.query_memory_bytes or None,
-                spill=context.home.settings.spill,
-                running=running,
-                as_of=asked.get(AS_OF_OPTION),
-            )
-            result = context.home.query(sql, allowed)
-    except HybridError as error:
-        context.metrics.query_failed(error.pinot_code)
-        return _json(failed_answer(error, request_id))
-    took_s = time.monotonic() - started
-    tables = [one.table for one in result.revision.tables]
-    context.metrics.query(tables, request.scope["path"], result.source, took_s)
-    if as_arrow:
-        return Response(_arrow(result), media_type=ARROW)
-    return _json(query_answer(result, request_id))
+class _Asked:
+    """A statement that was asked, and its answer."""
+
+    def __init__(self, request: Request, statement: Statement) -> None:
+        self._context, self._request, self._sql = context_of(request), request, statement.sql
+        self._asked_for = requested_options(statement.query_options)
+        self._as_arrow = ARROW in request.headers.get("accept", "")
+        self._began = time.monotonic()
+
+    def at_once(self) -> QueryResult | None:
+        """The result where it takes the event loop no more than a moment to find it and to write it down."""
+        if self._as_arrow or not self._context.callers.is_alone(self._request.scope.get("client")):
+            return None
+        try:
+            return self._context.home.query_at_once(self._sql, self._options())
+        except HybridError:
+            return None  # which `answer` tells
+
+    def answer(self, result: QueryResult | None = None) -> Response:
+        """The response, from a result if there is one."""
+        request_id, metrics = self._request.state.request_id, self._context.metrics
+        if result is None:
+            try:
+                options = self._options()
+                with self._context.queries.running(request_id) as running:
+                    result = self._context.home.query(self._sql, replace(options, running=running))
+            except HybridError as error:
+                metrics.query_failed(error.pinot_code)
+                return _json(failed_answer(error, request_id))
+        tables = [one.table for one in result.revision.tables]
+        metrics.query(tables, self._request.scope["path"], result.source, time.monotonic() - self._began)
+        if self._as_arrow:
+            return Response(_arrow(result), media_type=ARROW)
+        return _json(query_answer(result, request_id))
+
+    def _options(self) -> QueryOptions:
+        limits, settings = self._context.limits, self._context.home.settings
+        return QueryOptions(
+            requested_timeout(self._asked_for) or limits.query_timeout_ms,
+            limits.query_rows,
+            memory_bytes=limits.query_memory_bytes or None,
+            spill=settings.spill,
+            as_of=self._asked_for.get(AS_OF_OPTION),
+            began=self._began,
+        )
 
 
 def _json(document: dict[str, Any]) -> Response:

@@ -1,13 +1,15 @@
-"""The statements that run now, by request id, so that `DELETE /query/{requestId}` can stop one."""
+"""The statements that run now, by request id, so that `DELETE /query/{requestId}` can stop one; and who asks them."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hybrid.errors import NotFoundError, QueryError
 
+_ALONE_S = 0.1
 CANCELLED = 503  # Pinot's QUERY_CANCELLATION
 
 
@@ -48,3 +50,21 @@ class RunningQueries:
                 raise NotFoundError(f"No query with request id '{request_id}' runs now.")
             self._cancelled.add(request_id)
             interrupt()  # inside: when the lock is free, the connection may run another statement
+
+
+class Callers:
+    """Over which connections statements come. For the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._last: object = None
+        self._others_at = 0.0
+
+    def is_alone(self, connection: object) -> bool:
+        """Whether nobody else asks these days: then nobody waits while the event loop answers by itself.
+
+        Where several ask at once, threads answer them, for these use all processors.
+        """
+        now = time.monotonic()
+        if connection != self._last:
+            self._last, self._others_at = connection, now
+        return now - self._others_at > _ALONE_S

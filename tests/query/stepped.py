@@ -78,6 +78,9 @@ class Followed:
     def meet(self, until: float) -> int | None:
         return self.follower.fresh_ms
 
+    def met(self) -> int | None:
+        return self.follower.fresh_ms if self.follower.is_met else None
+
 
 @dataclass
 class SteppedCache:
@@ -104,7 +107,7 @@ class SteppedCache:
         assert name == self.source.spec.name
         return self.followed
 
-    if_followed = table
+    if_followed = current = table
 
     @property
     def rooms(self) -> list[str]:

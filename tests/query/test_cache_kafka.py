@@ -245,3 +245,26 @@ def test_a_changed_definition_is_taken_up_and_a_dropped_table_is_gone(
     assert cache.table("orders") is not before
     table.stamped = None
     assert shown(cache) is None
+
+
+def test_after_a_pause_nothing_is_answered_at_once(cache: Cache, table: Source, broker: str, topic: str) -> None:
+    """Kafka has to be asked then, which takes a while."""
+    answers_of = CachedAnswers(cache)
+
+    def at_once() -> list[Any] | None:
+        found = answers_of.at_once(SHOW, Limits())
+        return None if found is None else [row[0] for row in found.rows]
+
+    def answered() -> list[Any] | None:
+        found = answers_of.answer(SHOW, 0, Limits(), lambda interrupt: None)
+        return None if found is None else [row[0] for row in found.rows]
+
+    produce(broker, topic, value(1))
+    awaited(answered, [1])
+    awaited(lambda: answered() and at_once(), [1])
+    time.sleep(0.15)
+    assert at_once() is None
+    produce(broker, topic, value(2))
+    assert answered() == [1, 2]
+    table.stamped = 2
+    assert at_once() is None

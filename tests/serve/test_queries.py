@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api import Hybrid, TableDocuments, _definition
 from hybrid.errors import QueryError
 from hybrid.progress import Silent
+from hybrid.query.cache.template import cut
 from hybrid.serve import queries
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.queries import ARROW
-from hybrid.serve.running import RunningQueries
+from hybrid.serve.running import Callers, RunningQueries
 from hybrid.spec.settings import load_settings
+from tests.query.halves import Halves
+from tests.serve.app import OFFLINE, SCHEMA, App, row
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 SLOW = "with recursive t(n) as (select 1 union all select n + 1 from t where n < 100000000) select max(n) from t"
@@ -115,7 +121,7 @@ def test_arrow(client: TestClient) -> None:
 
 def test_what_nobody_expected_is_an_answer_too(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Statements pass by the layers that make one of it elsewhere."""
-    monkeypatch.setattr(queries, "_answer", lambda *given: 1 / 0)
+    monkeypatch.setattr(queries._Asked, "answer", lambda *given: 1 / 0)
     answer = client.post("/query/sql", json={"sql": "select 1"})
     assert answer.status_code == 500 and answer.json()["error"] == "Unexpected ZeroDivisionError."
 
@@ -159,6 +165,139 @@ def test_what_tables_take_in_memory_is_told(home: Path, client: TestClient) -> N
     hy.close()
     assert 'hybrid_cache_bytes{kind="in_memory_table",place="memory"}' in told
     assert 'hybrid_cache_bytes{kind="in_memory_table",place="disk"} 0.0' in told
+
+
+@pytest.fixture
+def remembered(home: Path) -> Iterator[App]:
+    """200 rows of history, which statements read from memory."""
+    hy = Hybrid(load_settings(home=home), Silent())
+    spec = hy.validate(TableDocuments((SCHEMA, "schema"), [(OFFLINE, "offline")]))
+    halves = Halves.create(hy.settings.warehouse, spec)
+    halves.commit_offline([row(number, number, number, "all") for number in range(200)])
+    hy.definitions.add(_definition(spec))
+    hy.close()
+    app = App(home)
+    app.home.serve_from_memory(2**26)
+    yield app
+    app.close()
+
+
+class Caller:
+    """One connection that is kept; how each of its statements was answered is told."""
+
+    def __init__(self, app: App) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=60)
+
+    def ask(self, sql: str, request_id: str = "", options: str = "") -> dict[str, Any]:
+        body = json.dumps({"sql": sql, "queryOptions": options})
+        headers = {"Content-Type": "application/json", **({"X-Request-Id": request_id} if request_id else {})}
+        self._connection.request("POST", "/query/sql", body, headers)
+        return json.loads(self._connection.getresponse().read())
+
+    def ask_till_it_is_known(self, sql: str) -> None:
+        deadline = time.monotonic() + 20
+        while self.ask(sql)["answeredFrom"] != "cache":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def caller(remembered: App) -> Iterator[Caller]:
+    made = Caller(remembered)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Who writes each answer down."""
+    seen: list[str] = []
+    real = queries._Asked.answer
+
+    def answer(*given: Any) -> Any:
+        seen.append("a thread" if threading.current_thread().name.startswith("query") else "the loop")
+        return real(*given)
+
+    monkeypatch.setattr(queries._Asked, "answer", answer)
+    return seen
+
+
+def brief(app: App, sql: str) -> None:
+    """As if the statement's last run had taken a moment: machines differ."""
+    cached = app.home._cached
+    assert cached is not None
+    template = cached._templates._known[cut(sql)[0]]
+    assert template is not None
+    template.took_s = 0.001
+
+
+def test_a_lone_caller_is_answered_without_a_thread(remembered: App, caller: Caller, threads: list[str]) -> None:
+    sql = "select sum(order_id) from orders where order_id < 20"
+    caller.ask_till_it_is_known(sql)
+    time.sleep(0.12)
+    brief(remembered, sql)
+    threads.clear()
+    found = caller.ask(sql, "mine")
+    assert threads == ["the loop"]
+    assert found["resultTable"]["rows"] == [[190]] and found["answeredFrom"] == "cache" and found["requestId"] == "mine"
+    (failure,) = caller.ask(sql, options="timeoutMs=soon")["exceptions"]
+    assert failure["errorCode"] == 700
+    (failure,) = caller.ask("select nope from orders")["exceptions"]
+    assert failure["errorCode"] == 710
+    assert threads == ["the loop", "a thread", "a thread"]
+
+
+def test_many_rows_are_written_down_by_a_thread(remembered: App, caller: Caller, threads: list[str]) -> None:
+    sql = "select order_id from orders where order_id < 150 order by order_id limit 1000"
+    caller.ask_till_it_is_known(sql)
+    time.sleep(0.12)
+    brief(remembered, sql)
+    threads.clear()
+    assert caller.ask(sql)["resultTable"]["rows"] == [[number] for number in range(150)]
+    assert threads == ["a thread"]
+
+
+def test_several_callers_are_answered_by_threads(remembered: App, caller: Caller, threads: list[str]) -> None:
+    sql, other = "select count(*) from orders where order_id < 20", Caller(remembered)
+    caller.ask_till_it_is_known(sql)
+    time.sleep(0.12)
+    threads.clear()
+    for number in range(10):
+        brief(remembered, sql)
+        assert (caller, other)[number % 2].ask(sql)["resultTable"]["rows"] == [[20]]
+    other.close()
+    assert "the loop" not in threads[1:]
+
+
+def test_what_takes_longer_than_before_goes_on_in_a_thread(remembered: App, caller: Caller, threads: list[str]) -> None:
+    """Others are served meanwhile, and it can be cancelled."""
+    sql = "select max(a.order_id + b.order_id * c.order_id + d.order_id) from orders a, orders b, orders c, orders d"
+    sql += " where a.order_id < 3"
+    caller.ask_till_it_is_known(sql)
+    time.sleep(0.12)
+    brief(remembered, sql.replace("< 3", "< 200"))
+    found: list[dict[str, Any]] = []
+    asking = threading.Thread(target=lambda: found.append(caller.ask(sql.replace("< 3", "< 200"), "slow-one")))
+    asking.start()
+    deadline = time.monotonic() + 10
+    while remembered.call("DELETE", "/query/slow-one")[0] != 200:
+        assert time.monotonic() < deadline and asking.is_alive()
+        time.sleep(0.02)
+    asking.join(timeout=10)
+    assert found[0]["exceptions"] == [{"errorCode": 503, "message": "The query was cancelled."}]
+
+
+def test_who_asks_alone() -> None:
+    callers = Callers()
+    assert not callers.is_alone("a")
+    time.sleep(0.11)
+    assert callers.is_alone("a") and callers.is_alone("a")
+    assert not callers.is_alone("b") and not callers.is_alone("b") and not callers.is_alone("a")
+    time.sleep(0.11)
+    assert callers.is_alone("a") and not callers.is_alone("b")
 
 
 def test_other_ways_to_ask(client: TestClient) -> None:

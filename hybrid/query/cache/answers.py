@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from hybrid.errors import QueryError
 from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.cache.cache import Cache, CachedTable
 from hybrid.query.cache.database import NoRoom, Unanswered
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 # Values of an IN list that are looked up by an index; with more DuckDB scans.
 _LOOKED_UP_MAX = 100
 _SMALL_S = 0.02
+# What takes no longer may be asked for `at_once`, and what it takes at most then, ms.
+_BRIEF_S, _BRIEF_MS_MAX = 0.01, 20
 # Options that ask for other rows than those of the newest revision.
 _ELSEWHERE = frozenset({PLAN_OPTION, AS_OF_OPTION})
 # Columns are looked up by values of their own kind only: others are converted, one way or the other.
@@ -73,32 +76,69 @@ class CachedAnswers:
 
     def answer(self, sql: str, now_ms: int, limits: Limits, running: Running) -> QueryResult | None:
         """The answer to a statement, or None. QueryError when the statement is wrong or fails."""
-        started = time.monotonic()
+        started = time.monotonic() if limits.began is None else limits.began
         template, values = self._templates.find(sql, now_ms, self._is_current)
-        rewritten = template.rewritten
-        tables = self._tables(rewritten)
+        tables = self._tables(template.rewritten, self._cache.table)
         if tables is None:
             return None
-        timeout_ms = timeout_of(rewritten, limits.timeout_ms)
+        timeout_ms = timeout_of(template.rewritten, limits.timeout_ms)
         until = math.inf if timeout_ms is None else started + timeout_ms / 1000
-        losses = [table.follower.losses for table in tables]
-        seen = [table.meet(until) for table in tables]  # before the rows are seen, never after
+        asked = _Asked(template, values, tables, timeout_ms, limits.rows_max, running, started)
+
+        def found() -> Answered | None:
+            # The commit that came between has a while until the next one.
+            return self._by_itself(asked) or self._by_itself(asked) or self._pinned(asked)
+
+        return self._told(asked, lambda table: table.meet(until), found, started)
+
+    def at_once(self, sql: str, limits: Limits) -> QueryResult | None:
+        """The same for a statement that is over in a moment and waits for nothing, or None: `answer` may have it.
+
+        It has run before, in so little time, and is interrupted when it takes longer now. Any thread may ask that has
+        nothing better to do for that while.
+        """
+        known = self._templates.known(sql)
+        if known is None or known[0].took_s > _BRIEF_S or (limits.timeout_ms or math.inf) <= _BRIEF_MS_MAX:
+            return None
+        template, values = known
+        if any(table.spec.connectors for table in template.rewritten.tables.values()):
+            return None  # whose definition the catalog is asked for
+        tables = self._tables(template.rewritten, self._cache.current)
+        if tables is None:
+            return None
+        started = time.monotonic()
+        asked = _Asked(template, values, tables, _BRIEF_MS_MAX, limits.rows_max, lambda interrupt: None, started)
+        try:
+            began = started if limits.began is None else limits.began
+            return self._told(asked, lambda table: table.met(), lambda: self._by_itself(asked, may_wait=False), began)
+        except QueryError:  # it takes too long, or fails, which `answer` tells
+            template.took_s = math.inf  # until it has run to its end
+            return None
+
+    def _told(
+        self,
+        asked: _Asked,
+        meet: Callable[[CachedTable], int | None],
+        find: Callable[[], Answered | None],
+        began: float,
+    ) -> QueryResult | None:
+        """What is found after the tables were met, as a result."""
+        losses = [table.follower.losses for table in asked.tables]
+        seen = [meet(table) for table in asked.tables]  # before the rows are seen, never after
         if None in seen:
             return None
-        asked = _Asked(template, values, tables, timeout_ms, limits.rows_max, running, started)
         try:
-            # The commit that came between has a while until the next one.
-            found = self._at_once(asked) or self._at_once(asked) or self._pinned(asked)
+            found = find()
         except Unanswered:
             return None  # or the statement names what there never was: the files know
         # Rows that were lost meanwhile are laid anew as the commits have them, which may be less than was met.
-        if found is None or losses != [table.follower.losses for table in tables]:
+        if found is None or losses != [table.follower.losses for table in asked.tables]:
             return None
         fetched, served = found
         fresh_ms = min(one for one in seen if one is not None)
-        stats = _stats(served, round((time.monotonic() - started) * 1000), fresh_ms)
+        stats = _stats(served, round((time.monotonic() - began) * 1000), fresh_ms)
         revision = Revision(tuple(one.revision for one in served))
-        return replace(to_result(rewritten, fetched, revision, (), stats), source="cache")
+        return replace(to_result(asked.template.rewritten, fetched, revision, (), stats), source="cache")
 
     def note(self, table: QueryTable, shown: Mapping[PartitionKey, int]) -> None:
         """The files have answered, for lack of an answer, up to these offsets: what follows must not show less."""
@@ -106,14 +146,15 @@ class CachedAnswers:
         if followed is not None and followed.table.layout == table.layout:
             followed.follower.note(shown)
 
-    def _at_once(self, asked: _Asked) -> Answered | None:
+    def _by_itself(self, asked: _Asked, *, may_wait: bool = True) -> Answered | None:
         """Runs it by itself; None when a commit came between, for then nobody knows of which revision the rows are.
 
         A transaction that tells takes as long as a small statement, so it is left out for those where commits are rare.
         """
         if asked.template.took_s > _SMALL_S:
             return None
-        settled = [table.follower.rows.settled(asked.template.took_s) for table in asked.tables]
+        takes_s = asked.template.took_s
+        settled = [table.follower.rows.settled(takes_s, may_wait=may_wait) for table in asked.tables]
         served = [one[1] for one in settled if one is not None]
         if len(served) < len(settled) or not _are_newest(asked.tables, served):
             return None
@@ -163,15 +204,15 @@ class CachedAnswers:
                 return False
         return True
 
-    def _tables(self, rewritten: Rewritten) -> list[CachedTable] | None:
-        """The statement's tables; None when it asks for more than their visible rows."""
+    def _tables(self, rewritten: Rewritten, find: Callable[[str], CachedTable | None]) -> list[CachedTable] | None:
+        """The statement's tables, if they are what they were; None when it asks for more than their visible rows."""
         if rewritten.statement.explain or not rewritten.refs or rewritten.statement.options.keys() & _ELSEWHERE:
             return None
         if any(ref.half is not None or ref.virtual for ref in rewritten.refs):
             return None
         found = []
         for name, table in rewritten.tables.items():
-            followed = self._cache.table(name)
+            followed = find(name)
             if followed is None or followed.table is not table:
                 return None
             found.append(followed)

@@ -56,13 +56,25 @@ class CachedTable(threading.Thread):
         Returns an instant up to which everything is there, epoch ms; None: the files must answer. Behind a flood of
         rows that is long ago, and nobody waits for the end of the stream, but what was committed is there.
         """
-        quiet_s = time.monotonic() - self.used_at
+        is_quiet = self._is_quiet
         until = min(until, time.monotonic() + _MEET_S_MAX)
-        if quiet_s > _QUIET_S and self.table.spec.stream is not None:
+        if is_quiet:
             self.follower.await_end(_left_s(until))
         self.used_at = time.monotonic()
         is_there = self.follower.await_noted(_left_s(until)) and self.follower.await_commits(_left_s(until))
         return self.follower.fresh_ms if is_there else None
+
+    def met(self) -> int | None:
+        """The same where nothing has to be waited for, or None."""
+        if self._is_quiet or not self.follower.is_met:
+            return None
+        self.used_at = time.monotonic()
+        return self.follower.fresh_ms
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether there was a pause, so that Kafka has to be asked."""
+        return self.table.spec.stream is not None and time.monotonic() - self.used_at > _QUIET_S
 
     def run(self) -> None:
         """The thread's work. Another one takes it over once it has ended."""
@@ -128,10 +140,12 @@ class Cache:
 
     def table(self, name: str) -> CachedTable | None:
         """A table that is followed, from now on if it was not; None when there is none, or when it is not for this."""
-        stamp, known = self.source.stamp(name), self._tables.get(name)
-        if known is None or known.stamp != stamp or known.stop.is_set():
-            known = self._follow(name, stamp)
-        return known
+        stamp = self.source.stamp(name)
+        return self._as_of(name, stamp) or self._follow(name, stamp)
+
+    def current(self, name: str) -> CachedTable | None:
+        """A table if it is followed as it is defined now: nothing has to be opened for it."""
+        return self._as_of(name, self.source.stamp(name))
 
     def if_followed(self, name: str) -> CachedTable | None:
         """A table if it is followed."""
@@ -153,12 +167,15 @@ class Cache:
             one.join()
         self.database.close()
 
+    def _as_of(self, name: str, stamp: Hashable | None) -> CachedTable | None:
+        known = self._tables.get(name)
+        return None if known is None or known.stamp != stamp or known.stop.is_set() else known
+
     def _follow(self, name: str, stamp: Hashable | None) -> CachedTable | None:
         with self._lock:
-            known = self._tables.get(name)
-            if known is not None and known.stamp == stamp and not known.stop.is_set():
+            if (known := self._as_of(name, stamp)) is not None:
                 return known
-            if known is not None:
+            if name in self._tables:
                 self._tables.pop(name).stop.set()
             if stamp is None:
                 return None

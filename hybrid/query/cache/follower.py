@@ -107,6 +107,11 @@ class Follower:
             self._stepped.wait_for(lambda: self.fresh_ms is None or self._has_commits(), timeout_s)
         return self._has_commits()
 
+    @property
+    def is_met(self) -> bool:
+        """Whether nothing has to be waited for: the rows hold what was noted, and readers see what is committed."""
+        return not self._noted and self._has_commits()
+
     def _has_commits(self) -> bool:
         served = self.rows.current  # what readers see, which a commit that is being taken in is not yet
         if served is None:

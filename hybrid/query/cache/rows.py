@@ -99,9 +99,9 @@ class CachedRows:
         """What the last commit left; None before the first build. Who pins a reader looks at it meanwhile."""
         return self._current
 
-    def settled(self, takes_s: float) -> tuple[int, Served] | None:
+    def settled(self, takes_s: float, *, may_wait: bool = True) -> tuple[int, Served] | None:
         """What a statement sees that runs now, if `is_at` says so afterwards; None when it takes too long for that."""
-        if self._pace.number % 2:  # a commit goes on: a transaction of one's own takes longer
+        if self._pace.number % 2 and may_wait:  # a commit goes on: a transaction of one's own takes longer
             self._database.await_commit()
         number, served = self._pace.number, self._current
         return None if served is None or number % 2 or not self._pace.leaves(takes_s) else (number, served)

@@ -80,7 +80,7 @@ class Template:
 
 
 class Templates:
-    """The templates of a server's statements; the least recently used go first."""
+    """The templates of a server's statements; the oldest go first."""
 
     def __init__(self, rewrite: Rewriter) -> None:
         self._rewrite = rewrite
@@ -91,7 +91,7 @@ class Templates:
 
         `is_current` says whether a template's tables are still what they were.
         """
-        if len(sql) > _TEXT_MAX or "\0" in sql or _OPTIONS.search(sql):
+        if not _may_have(sql):
             return Template(self._rewrite(sql, now_ms), ()), ()
         name, values, kinds = cut(sql)
         template = self._known.get(name)
@@ -102,6 +102,14 @@ class Templates:
         if template is None:
             return Template(self._rewrite(sql, now_ms), ()), ()
         return template, values
+
+    def known(self, sql: str) -> tuple[Template, Sequence[str]] | None:
+        """The same for a statement whose template is there; whether its tables are what they were is not asked."""
+        if not _may_have(sql):
+            return None
+        name, values, _ = cut(sql)
+        template = self._known.get(name)
+        return None if template is None else (template, values)
 
     def _make(self, name: str, kinds: Sequence[str], now_ms: int) -> Template | None:
         marks = [[look[kind].format(place) for place, kind in enumerate(kinds)] for look in _LOOKS]
@@ -117,6 +125,11 @@ class Templates:
         if any(one.rows_max != first.rows_max for one in made):
             return None
         return Template(first, marks[0], _compared(first.statement.tree) & frozenset(marks[0]))
+
+
+def _may_have(sql: str) -> bool:
+    """Whether a statement may have a template: options are of its text."""
+    return len(sql) <= _TEXT_MAX and "\0" not in sql and _OPTIONS.search(sql) is None
 
 
 def cut(sql: str) -> tuple[str, list[str], list[str]]:
