@@ -41,6 +41,7 @@ fetch)
   mkdir -p "$2.part"
   mvn -B -q -f "$here/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
     -DoutputDirectory="$(cd "$2.part" && pwd)" -DincludeScope=runtime
+  [ ! -d "$2" ] || rmdir "$2" # an empty one would take the jars in a folder of its own
   mv "$2.part" "$2"
   ;;
 start)
