@@ -41,6 +41,9 @@ _STEADY_S = 20.0
 _END_S = 8.0
 _TAKE_OVER_S = 12.0
 _BACKLOG = 256
+# DuckDB plans a small statement by some thousands of small objects, more than the 7 of a size that glibc keeps at hand
+# for a thread: with 200 it takes a tenth less (docs/adr/0007-serving-cache.md). Other C libraries do not read it.
+_QUICK = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=200"}
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,10 @@ class _Supervisor:
         known = {LIFELINE: str(lifeline), SOCKETS: ",".join(str(number) for number in numbers)}
         command = [sys.executable, "-m", "hybrid.cli", *self._options, "serve", "--role", role, *self._where]
         return subprocess.Popen(
-            command, env={**os.environ, **known}, pass_fds=[lifeline, *numbers], stdin=subprocess.DEVNULL
+            command,
+            env={**(_QUICK if role == "query" else {}), **os.environ, **known},
+            pass_fds=[lifeline, *numbers],
+            stdin=subprocess.DEVNULL,
         )
 
     def _end(self) -> None:
