@@ -53,8 +53,15 @@ def comparisons_on(ref: TableRef, columns: Sequence[str]) -> list[Comparison]:
 
 
 def _direct(ref: TableRef, select: exp.Select) -> bool:
-    """Whether the reference stands plainly in this SELECT's FROM, and no join looks for the *nearest* of its rows."""
+    """Whether the reference stands plainly in this SELECT's FROM, and no join looks for the *nearest* of its rows.
+
+    Not one whose columns are named anew, nor one that WHERE does not see: there a name means another column.
+    """
     joins = [join for join in select.args.get("joins") or ()]
+    if ref.node.alias_column_names:
+        return False
+    if isinstance(ref.node.parent, exp.Join) and (ref.node.parent.args.get("kind") or "").upper() in {"ANTI", "SEMI"}:
+        return False
     if any((join.args.get("method") or "").upper() in {"ASOF", "POSITIONAL"} for join in joins):
         return False
     if ref.node.args.get("sample") or select.args.get("sample") or ref.node.args.get("joins"):
@@ -115,7 +122,7 @@ def constant(node: exp.Expr) -> Constant | None:
     if value is None:
         return None
     sign, literal = (-1, node.this.unnest()) if isinstance(node, exp.Neg) else (1, node)
-    return sign * int(literal.name) if literal.name.isdigit() else value
+    return sign * int(literal.name) if isinstance(literal, exp.Literal) and literal.name.isdigit() else value
 
 
 def _possible(op: str, value: Constant, low: object, high: object) -> bool:
