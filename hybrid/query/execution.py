@@ -57,7 +57,7 @@ def parsed(connection: DuckDBPyConnection, sql: str) -> Statement:
 
 
 def fetch(
-    connection: DuckDBPyConnection, statement: Statement, rows_max: int | None, parameters: Sequence[int] = ()
+    connection: DuckDBPyConnection, statement: Statement, rows_max: int | None, parameters: Sequence[object] = ()
 ) -> Fetched:
     """All rows of a SELECT. duckdb.Error when it fails, QueryError when they are more than `rows_max`."""
     found = connection.execute(statement, list(parameters))

@@ -45,6 +45,15 @@ class TailRows:
         """Whether delete markers are among them."""
         return columns.OP_DELETE in self.values[columns.OP]
 
+    def texts(self, name: str) -> set[str]:
+        """The texts in a column."""
+        return {value for value in self.values[name] if value is not None}
+
+    def joined(self, later: TailRows) -> TailRows:
+        """These rows and later ones of the same table."""
+        values = {name: [*found, *later.values[name]] for name, found in self.values.items()}
+        return TailRows(self.spec, values, self.segments | later.segments, self.count + later.count)
+
     def arrow(self, schema: pa.Schema) -> pa.Table:
         """The rows as Arrow; `schema` is the table's `arrow_schema`."""
         import pyarrow as pa

@@ -52,6 +52,12 @@ class EffectiveBoundary:
         """Whether the realtime or tail row at these coordinates is hidden: the offline half answers for it."""
         return self.covers_time(time_ms) and (self.time_alone or offset < self.frontier.get(key, 0))
 
+    def covers_none_from(self, positions: Offsets) -> bool:
+        """Whether every realtime row from these offsets on is visible, whatever its time; absent means 0."""
+        if self.limit_ms is None:
+            return True
+        return not self.time_alone and all(positions.get(key, 0) >= end for key, end in self.frontier.items())
+
     def covers_time(self, time_ms: int | None) -> bool:
         """Whether a time lies before the limit; None, of a table without a time column, lies before an infinite one."""
         if self.limit_ms is None:

@@ -86,7 +86,7 @@ def test_every_client_gets_through(secured, workbench, tmp_path, listener):
     try:
         deadline, found = time.monotonic() + 20, []
         while not found and time.monotonic() < deadline:
-            found += stream.poll().messages
+            found += stream.poll(0.1).messages
         assert [one.offset for one in found] == [2], "the tail of a server"
     finally:
         stream.close()

@@ -188,7 +188,7 @@ def polled(stream: KafkaStream, count: int) -> set[tuple[str, int]]:
     """Topic and offset of the next messages."""
     deadline, found = time.monotonic() + WAIT_S, set()
     while len(found) < count and time.monotonic() < deadline:
-        found |= {(one.key.topic, one.offset) for one in stream.poll().messages}
+        found |= {(one.key.topic, one.offset) for one in stream.poll(0.1).messages}
     return found
 
 

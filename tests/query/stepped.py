@@ -30,7 +30,7 @@ class ListStream:
         self.tail = tail
         self.positions: dict[PartitionKey, int] = dict(state.offsets)
 
-    def poll(self) -> Polled:
+    def poll(self, wait_s: float) -> Polled:
         new: list[TailMessage] = []
         for message in sorted(self.tail.messages, key=lambda one: (one.key, one.offset)):
             if message.offset >= self.positions.get(message.key, 0):
@@ -84,7 +84,7 @@ class Followed:
 
 @dataclass
 class SteppedCache:
-    """One table's cache. `built` counts how often it was built from the files."""
+    """One table's cache. `built` counts how often it was built from the files. `waits`: few rows wait to be laid."""
 
     source: Halves
     now_ms: int
@@ -92,12 +92,17 @@ class SteppedCache:
     built: int = 0
     bytes_max: int | None = None
     spill: Path | None = None
+    waits: bool = True
 
     def __post_init__(self) -> None:
         self.opened = self.source.open(self.source.spec.name)
         self.database = CacheDatabase(self.source.layout.root.parent, self.bytes_max, self.spill)
         self.rows = CachedRows(self.database, self.opened, "0")
         self.followed = Followed(self.opened, Follower(self.rows, self._open, lambda: self.now_ms))
+        # A statement that needs all rows laid waits for the writer, which is its own thread here.
+        self.followed.follower.await_laid = lambda timeout_s: self.rows.lay_waiting()  # type: ignore[method-assign]
+        if not self.waits:
+            self.rows.waiting.has_room = lambda rows: False  # type: ignore[method-assign]
         self.answers = CachedAnswers(self)  # type: ignore[arg-type]
 
     def _open(self, table: QueryTable, state: RealtimeState) -> ListStream:

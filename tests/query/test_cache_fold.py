@@ -37,7 +37,7 @@ class Table:
     def __init__(self, folder: Path, **spec: Any) -> None:
         self.halves = Halves.create(folder, orders_spec(**spec))
         self.tail = ListTail()
-        self.cache = SteppedCache(self.halves, NOW_MS, self.tail)
+        self.cache = SteppedCache(self.halves, NOW_MS, self.tail, waits=False)
         self._ends = {KEY: 0}
         self._others = set(threading.enumerate())
         self.halves.commit_realtime([], offsets={KEY: 0})
@@ -263,7 +263,7 @@ def test_it_ends_behind_a_flood_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     table = Table(tmp_path)
     table.begin_to_fold()
     before, real = table.room, ListStream.poll
-    monkeypatch.setattr(ListStream, "poll", lambda self: replace(real(self), complete_at=None))
+    monkeypatch.setattr(ListStream, "poll", lambda self, wait_s: replace(real(self, wait_s), complete_at=None))
     table.send(1)
     table.fold()
     assert table.room != before

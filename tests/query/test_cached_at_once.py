@@ -38,7 +38,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
         Row({"order_id": n, "customer": "ada", "amount": n * 1.5, "ts": n * 100}, n * 100, n) for n in range(COUNT)
     ]
     halves.commit_realtime(found, offsets={KEY: COUNT})
-    stepped = SteppedCache(halves, NOW_MS)
+    stepped = SteppedCache(halves, NOW_MS, waits=False)
     ran_before(stepped, SQL)
     return stepped
 

@@ -347,7 +347,7 @@ def test_a_commit_that_fails_leaves_rows_and_label_as_they_were(
     monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     halves = Halves.create(tmp_path, orders_spec(upsert=upsert))
     halves.commit_realtime([Row({"order_id": 1, "customer": "ada", "amount": 1.0, "ts": 1}, 1, 0)], offsets={KEY: 1})
-    cache = SteppedCache(halves, NOW_MS)
+    cache = SteppedCache(halves, NOW_MS, waits=False)
     cache.step()
     before = cache.rows.settled(0.0)
     monkeypatch.setattr(CachedRows, part, lambda *_, **__: 1 / 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,35 +16,27 @@ from hybrid.errors import QueryError
 from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.cache.cache import Cache, CachedTable
 from hybrid.query.cache.database import NoRoom, Unanswered
+from hybrid.query.cache.relations import Over, Unlaid
 from hybrid.query.cache.served import Served
 from hybrid.query.cache.template import Template, Templates
-from hybrid.query.connection import identifier, quoted
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
-from hybrid.query.fold import folded_sql
 from hybrid.query.guard import check_statement
-from hybrid.query.plan import PLAN_OPTION, QueryTable, Relation, Rewritten, resolve, rewrite
+from hybrid.query.plan import PLAN_OPTION, QueryTable, Rewritten, resolve, rewrite
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.types import DataType
-from hybrid.sql.predicates import comparisons_on
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.tables import TableRef
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.columns import ARRIVAL, OP, OP_ROW
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# Values of an IN list that are looked up by an index; with more DuckDB scans.
-_LOOKED_UP_MAX = 100
 _SMALL_S = 0.02
 # What takes no longer may be asked for `at_once`, and what it takes at most then, ms.
 _BRIEF_S, _BRIEF_MS_MAX = 0.01, 20
 # Options that ask for other rows than those of the newest revision.
 _ELSEWHERE = frozenset({PLAN_OPTION, AS_OF_OPTION})
-# Columns are looked up by values of their own kind only: others are converted, one way or the other.
-_LOOKED_UP = {DataType.INT: int, DataType.LONG: int, DataType.STRING: str}
+# How long a statement waits for rows to be laid: their writer does it within some milliseconds.
+_LAID_S_MAX = 2.0
 Running = Callable[[Callable[[], None]], None]
 
 
@@ -86,8 +78,13 @@ class CachedAnswers:
         asked = _Asked(template, values, tables, timeout_ms, limits.rows_max, running, started)
 
         def found() -> Answered | None:
-            # The commit that came between has a while until the next one.
-            return self._by_itself(asked) or self._by_itself(asked) or self._pinned(asked)
+            try:
+                return self._found(asked)
+            except Unlaid:
+                laid_by = min(until, time.monotonic() + _LAID_S_MAX)
+                for table in tables:
+                    table.follower.await_laid(laid_by - time.monotonic())
+                return self._found(asked)
 
         return self._told(asked, lambda table: table.meet(until), found, started)
 
@@ -129,7 +126,7 @@ class CachedAnswers:
             return None
         try:
             found = find()
-        except Unanswered:
+        except (Unlaid, Unanswered):
             return None  # or the statement names what there never was: the files know
         # Rows that were lost meanwhile are laid anew as the commits have them, which may be less than was met.
         if found is None or losses != [table.follower.losses for table in asked.tables]:
@@ -145,6 +142,10 @@ class CachedAnswers:
         followed = self._cache.if_followed(table.spec.name)
         if followed is not None and followed.table.layout == table.layout:
             followed.follower.note(shown)
+
+    def _found(self, asked: _Asked) -> Answered | None:
+        # The commit that came between has a while until the next one.
+        return self._by_itself(asked) or self._by_itself(asked) or self._pinned(asked)
 
     def _by_itself(self, asked: _Asked, *, may_wait: bool = True) -> Answered | None:
         """Runs it by itself; None when a commit came between, for then nobody knows of which revision the rows are.
@@ -182,15 +183,18 @@ class CachedAnswers:
     def _run(self, reader: DuckDBPyConnection, asked: _Asked, served: Sequence[Served]) -> Fetched:
         template, rewritten = asked.template, asked.template.rewritten
         known = [(one.relation, one.marks) for one in served]  # a relation's columns and indexes stay as they are
+        by_name = {table.table.spec.name: one for table, one in zip(asked.tables, served, strict=True)}
         over = template.over  # of another thread, at another revision, as soon as one looks away
         if over is None or over[0] != known:
-            over = template.over = known, rewritten.over(_relations(rewritten, asked.tables, served))
-        sql, numbers = template.fill(over[1], asked.values)
+            over = template.over = known, Over(rewritten, by_name)
+        along = over[1].along(by_name, template.given(asked.values))
+        beside = [value for rows in along for row in rows for value in row]
+        sql, numbers = template.fill(over[1].sql(along), asked.values, len(beside))
         self._check(reader, template)
         asked.running(reader.interrupt)
         started = time.monotonic()
         with Attempt(reader, rewritten, asked.timeout_ms, asked.started):
-            fetched = fetch(reader, self._cache.database.parsed(sql), asked.rows_max, numbers)
+            fetched = fetch(reader, self._cache.database.parsed(sql), asked.rows_max, [*beside, *numbers])
         template.took_s = time.monotonic() - started
         return fetched
 
@@ -244,58 +248,6 @@ class _Followed:
 def _are_newest(tables: Sequence[CachedTable], served: Sequence[Served]) -> bool:
     """Whether no OFFLINE commit follows what is seen of each table."""
     return all(table.follower.is_newest(one.revision.offline) for table, one in zip(tables, served, strict=True))
-
-
-def _relations(rewritten: Rewritten, tables: Sequence[CachedTable], served: Sequence[Served]) -> Iterator[Relation]:
-    by_name = {table.table.spec.name: one for table, one in zip(tables, served, strict=True)}
-    for ref in rewritten.refs:
-        one, spec = by_name[ref.table], rewritten.tables[ref.table].spec
-        few = _few(ref, spec, one.indexed)
-        if spec.folds:
-            rows = f"({_to_fold(spec, one, few)})"
-            yield Relation(f"SELECT {_columns(rewritten, spec, one)} FROM ({folded_sql(spec, rows)})", whole=bool(few))
-            continue
-        select = f"SELECT {_columns(rewritten, spec, one)} FROM {one.relation}"
-        yield Relation(f"{select} WHERE {few}", whole=True) if few else Relation(select)
-
-
-def _to_fold(spec: TableSpec, served: Served, few: str | None) -> str:
-    """The rows of a table that folds, those of a few keys by `few`, delete markers among them."""
-    names = [*(identifier(field.name) for field in spec.schema.fields), *ARRIVAL]
-    where = f" WHERE {few}" if few else ""
-    parts = [f"SELECT {', '.join(names)}, '{OP_ROW}' AS {OP} FROM {served.relation}{where}"]
-    if served.marks is not None:
-        parts.append(f"SELECT {', '.join(names)}, {OP} FROM {served.marks}{where}")
-    return " UNION ALL ".join(parts)
-
-
-def _few(ref: TableRef, spec: TableSpec, indexed: Sequence[str]) -> str | None:
-    """A condition that finds the only rows a statement can need by an index, or None.
-
-    It stands by itself, for DuckDB uses an index only where nothing else filters: no other condition, no ORDER BY.
-    """
-    for comparison in comparisons_on(ref, indexed):
-        field = spec.schema.find(comparison.column)
-        kind = _LOOKED_UP.get(field.data_type) if field is not None else None
-        fits = kind is not None and all(type(value) is kind for value in comparison.values)
-        if fits and comparison.op in {"=", "in"} and len(comparison.values) <= _LOOKED_UP_MAX:
-            values = [quoted(value) if isinstance(value, str) else str(value) for value in comparison.values]
-            return f"{identifier(comparison.column)} IN ({', '.join(values)})"
-    return None
-
-
-def _columns(rewritten: Rewritten, spec: TableSpec, served: Served) -> str:
-    """The columns it can need: planning takes longer with each.
-
-    Those that lie as ENUM become text where more is done with them than an ENUM does alike.
-    """
-    texts = {name for name in served.enums if name.lower() not in rewritten.shown}
-    named = rewritten.named
-    needed = [name for name in sorted(spec.schema.column_names) if named is None or name.lower() in named]
-    return ", ".join(
-        f"{identifier(name)}::VARCHAR AS {identifier(name)}" if name in texts else identifier(name)
-        for name in needed or spec.schema.column_names[:1]
-    )
 
 
 def _stats(served: Sequence[Served], used_ms: int, fresh_ms: int) -> QueryStats:

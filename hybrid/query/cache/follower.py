@@ -29,6 +29,8 @@ FRESH_S = 3.0
 # A follower that takes its steps comes after the flood; one that has not for so long may never do.
 _STEP_S_MAX = 10.0
 _LOGS_S = 1.0
+# A statement looks so often whether rows have been laid for it.
+_TURN_S = 0.01
 # How long a stream may not know of a partition that the files have read.
 _KNOWN_S = 2.0
 # What these commit the stream has brought before.
@@ -107,6 +109,15 @@ class Follower:
             self._stepped.wait_for(lambda: self.fresh_ms is None or self._has_commits(), timeout_s)
         return self._has_commits()
 
+    def await_laid(self, timeout_s: float) -> None:
+        """Waits until no rows wait beside the relation, or all are lost; for a while none wait then."""
+        self.rows.waiting.lay_soon()
+        losses, until = self.losses, time.monotonic() + timeout_s
+        with self._stepped:
+            # In turns: rows are laid first in a step that then takes long.
+            while self.rows.is_waiting and self.losses == losses and (left_s := until - time.monotonic()) > 0:
+                self._stepped.wait(min(left_s, _TURN_S))
+
     @property
     def is_met(self) -> bool:
         """Whether nothing has to be waited for: the rows hold what was noted, and readers see what is committed."""
@@ -165,12 +176,17 @@ class Follower:
 
     def step(self) -> bool:
         """Takes in what is new; False when the rows have to be built anew by `start`."""
-        polled = self._stream.poll() if self._stream is not None else Polled(complete_at=time.monotonic())
+        if self._stream is not None:
+            polled = self._stream.poll(self.rows.waiting.patience_s)
+        else:
+            polled = Polled(complete_at=time.monotonic())
         if not self._follow() or not self._has_its_stream():
             self.lose()
             return False
         if polled.messages or polled.positions:
             self._take(polled)
+        if self.rows.waiting.is_due:
+            self.rows.lay_waiting()
         if polled.complete_at is not None:
             # What the stream held at that moment is in the rows now; the logs were followed further.
             self._seen_at = polled.complete_at

@@ -13,6 +13,8 @@ What moves it on, each in one transaction:
                            place of the ones they beat
     an OFFLINE commit      realtime rows that the new boundary covers leave; rows of added files come in the same way
 
+A few rows of the stream wait beside the relation for others to be laid with (`waiting.py`).
+
 Why that is the same as asking the files (R5): a key's winner is the greatest of its visible rows, and a move takes
 away only rows whose greatest it brings back. Where rows leave without such (a replacement, a boundary that falls), the
 whole is built anew; `follow_offline` says so.
@@ -29,19 +31,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
+from hybrid.query.cache.commits import is_onward, staged_sql
 from hybrid.query.cache.database import CacheDatabase
 from hybrid.query.cache.fold import Fold
 from hybrid.query.cache.generation import Generation, among, columns, lay
 from hybrid.query.cache.incoming import Incoming
 from hybrid.query.cache.served import Pace, Served
+from hybrid.query.cache.waiting import Waiting
 from hybrid.query.connection import identifier
 from hybrid.query.failures import is_evolution
 from hybrid.query.plan import QueryTable
 from hybrid.query.prune import choose_offline, choose_realtime
 from hybrid.query.revision import PinnedHalves, TableRevision
-from hybrid.query.scan import FILE, Scan, stored_sql, winners_sql
+from hybrid.query.scan import FILE, Scan, winners_sql
 from hybrid.query.tailrows import TailRows
-from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.columns import OFFSET, OP, bookkeeping
 from hybrid.table.coverage_sql import frontier_sql, visible_realtime_sql
@@ -78,6 +81,7 @@ class CachedRows:
         self._folds_lost = 0
         self._current: Served | None = None
         self._pace = Pace()
+        self.waiting = Waiting()  # those that readers see before they are laid
         self._docs = 0
         self._boundary: Boundary | None = None
         self._effective: EffectiveBoundary | None = None
@@ -109,6 +113,12 @@ class CachedRows:
     def is_at(self, number: int) -> bool:
         """Whether nothing was committed since `settled` gave this number."""
         return self._pace.number == number
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether rows that readers see wait to be laid."""
+        current = self._current
+        return current is not None and current.waiting is not None
 
     # The writer
 
@@ -142,17 +152,20 @@ class CachedRows:
         self._segments = {file.segment for file in (*offline, *realtime)}
         self._docs = sum(file.rows for file in (*offline, *realtime))
         self._stage(shown, beyond)
-        self._lay(self._staged)
+        self._lay(self._temporary(_STAGED))
 
     def take(self, rows: TailRows | None, positions: Mapping[PartitionKey, int]) -> None:
         """Adds rows of the stream, which follow those at `self.positions`."""
-        if rows is not None:
-            self._widen(
-                {name: {value for value in rows.values[name] if value is not None} for name in self._laid.enums}
-            )
-            self._docs += rows.count
+        texts = {name: rows.texts(name) for name in self._laid.enums} if rows is not None else {}
+        waits = rows is not None and self._may_wait(rows, texts)
+        if not waits:
+            self.lay_waiting()
+            self._widen(texts)
         self._positions = {**self._positions, **positions}
-        if rows is None:
+        self._docs += rows.count if rows is not None else 0
+        if rows is not None and waits:
+            self.waiting.add(rows)
+        if rows is None or waits:
             self._publish()
             return
         marks = self._spec.folds and rows.has_deletes
@@ -169,11 +182,19 @@ class CachedRows:
                 self._put_aside(_STAGED, f"SELECT {columns(self._spec, OP, FILE)} FROM {self._come}")
                 self._merge()
 
+    def lay_waiting(self) -> None:
+        """Lays the rows that wait for it. Readers saw them before."""
+        rows = self.waiting.take()
+        if rows is not None:
+            with self._incoming.holding(rows):
+                self._append()
+
     def follow_realtime(self, commit: Commit) -> bool:
         """Takes note of a REALTIME commit; rows that the stream has not brought yet come from its files.
 
         False: the difference does not tell what the half holds now.
         """
+        self.lay_waiting()
         files = [file for file in commit.added if self._is_data(file)]
         foreign = commit.state is None
         if commit.removed or not commit.is_plain or (foreign and files):
@@ -197,7 +218,8 @@ class CachedRows:
     def follow_offline(self, commit: Commit) -> bool:
         """Takes over an OFFLINE commit. False: the difference does not tell what is visible now."""
         self._abandon_fold()
-        if not commit.is_plain or not self._is_onward(commit):
+        self.lay_waiting()
+        if not commit.is_plain or not is_onward(self._spec, self._files, self._boundary, commit):
             return False
         first = max(self._files.values(), default=0) + 1
         if commit.added:
@@ -230,6 +252,7 @@ class CachedRows:
             return not self._fold.is_alive() and self._turn_to_fold(self._fold)
         if not may_begin or self._laid.changed < max(_FOLD_ROWS_MIN, _FOLD_SHARE * self._laid.rows):
             return False
+        self.lay_waiting()
         if self._folds_lost >= _FOLDS_LOST_MAX:
             self._relay({})
             return True
@@ -242,6 +265,7 @@ class CachedRows:
         """Gives the memory back, until the next build."""
         self._abandon_fold()
         self._current = None
+        self.waiting.take()
         self._incoming.forget()
         self._write.execute(f"DETACH DATABASE IF EXISTS {self._laid.room}")
         for part in _TEMPORARY:
@@ -257,6 +281,7 @@ class CachedRows:
 
     def _pin(self, halves: PinnedHalves) -> None:
         self._boundary, self._effective = None, None
+        self.waiting.take()
         self._grown = halves.grown
         if halves.offline is not None and halves.realtime is not None:
             self._boundary = halves.boundary
@@ -266,30 +291,25 @@ class CachedRows:
         self._realtime = halves.realtime.realtime if halves.realtime else None
         self._positions = dict(self._realtime.offsets) if self._realtime else {}
 
+    def _may_wait(self, rows: TailRows, texts: Mapping[str, Collection[str]]) -> bool:
+        """Whether rows may wait: few, of which all are visible and none beats another, while nobody needs all laid."""
+        return (
+            self.waiting.has_room(rows)
+            and not self._spec.picks_winners
+            and not self._spec.folds
+            and self._fold is None  # which looks at the relation for what the stream brings
+            and (self._effective is None or self._effective.covers_none_from(self._positions))
+            and all(self._laid.enums[name].issuperset(found) for name, found in texts.items())
+        )
+
     def _is_data(self, file: DataFile) -> bool:
         return file.segment not in bookkeeping(self._spec.name)
-
-    def _is_onward(self, commit: Commit) -> bool:
-        """Whether a commit only adds rows and brings the boundary forward, by rows that it brings back."""
-        if any(path not in self._files for path in commit.removed) or (commit.removed and self._spec.picks_winners):
-            return False
-        if not isinstance(commit.state, OfflineState):
-            return not commit.added and not commit.removed  # rows that somebody else wrote
-        if self._boundary is None:
-            return True
-        before, after = self._boundary, commit.state.boundary
-        plain = before.mode is after.mode is BoundaryMode.EXACT
-        return plain and before.override_ms is None and after.override_ms is None
 
     @property
     def _come(self) -> str:
         """The rows of the stream that are taken in, but for those that the boundary covers."""
         hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
         return f"(SELECT *, 0 AS {FILE} FROM ({self._incoming.select}){hidden})"
-
-    @property
-    def _staged(self) -> str:
-        return self._temporary(_STAGED)
 
     def _temporary(self, part: str) -> str:
         return f"temp.main.{identifier(f'{self._name} {part}')}"
@@ -307,20 +327,15 @@ class CachedRows:
         scan = Scan(
             self._spec, None, offline, realtime, None, self._effective, (), self._grown is not None, self._grown
         )
-        number = f"CASE WHEN {FILE} = 0 THEN 0 ELSE {FILE} + {first - 1} END AS {FILE}"
-
-        def staged(scan: Scan) -> str:
-            return f"SELECT {columns(self._spec, OP)}, {number} FROM ({stored_sql(scan)}){where}"
-
         try:
-            self._put_aside(_STAGED, staged(scan))
+            self._put_aside(_STAGED, staged_sql(scan, first, where))
         except duckdb.Error as error:
             if not is_evolution(str(error), self._spec.schema.column_names):
                 raise
-            self._put_aside(_STAGED, staged(replace(scan, evolved=True)))
+            self._put_aside(_STAGED, staged_sql(replace(scan, evolved=True), first, where))
         if enums := self._laid.enums:
             names = ", ".join(f"list(DISTINCT {identifier(name)})" for name in enums)
-            found = self._write.execute(f"SELECT {names} FROM {self._staged}").fetchone() or ()
+            found = self._write.execute(f"SELECT {names} FROM {self._temporary(_STAGED)}").fetchone() or ()
             self._widen({name: set(one or ()) - {None} for name, one in zip(enums, found, strict=True)})
 
     def _relay(self, more: Mapping[str, Collection[str]]) -> None:
@@ -392,20 +407,20 @@ class CachedRows:
     def _merge(self) -> int:
         """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
         if not self._spec.picks_winners:
-            rows = self._insert(self._staged, self._run, marks=self._spec.folds)
+            rows = self._insert(self._temporary(_STAGED), self._run, marks=self._spec.folds)
         else:
             won = self._temporary(_WON)
-            there = self._laid.select(self._spec, among(self._spec, self._staged))
+            there = self._laid.select(self._spec, among(self._spec, self._temporary(_STAGED)))
             both = (
                 f"SELECT *, 0 AS _hy_fresh FROM ({there}) "
-                f"UNION ALL SELECT {columns(self._spec, OP, FILE)}, 1 FROM {self._staged}"
+                f"UNION ALL SELECT {columns(self._spec, OP, FILE)}, 1 FROM {self._temporary(_STAGED)}"
             )
             best = f"SELECT * FROM ({both}){winners_sql(self._spec, ', _hy_fresh')}"
             self._put_aside(_WON, f"SELECT * EXCLUDE (_hy_fresh) FROM ({best}) WHERE _hy_fresh = 1")
             self._delete(among(self._spec, won))
             rows = self._insert(won, self._run)
             self._write.execute(f"DROP TABLE {won}")
-        self._write.execute(f"DROP TABLE {self._staged}")
+        self._write.execute(f"DROP TABLE {self._temporary(_STAGED)}")
         return rows
 
     def _merge_few(self, deletes: bool) -> None:
@@ -481,4 +496,5 @@ class CachedRows:
             len(self._segments | consuming),
             len(consuming),
             self._docs,
+            self.waiting.rows,
         )

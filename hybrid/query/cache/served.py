@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from hybrid.query.revision import TableRevision
+from hybrid.query.tailrows import TailRows
 
 # Commits come as they came: how much the newest gap counts, and the share of it that a statement may take by itself.
 _NEWEST_GAP, _BUSY_SHARE = 0.2, 0.25
@@ -18,6 +19,7 @@ class Served:
 
     `indexed` are the columns by which a few rows are found at once; `enums` text columns of few values, as ENUM, whose
     order is the texts'. `marks` holds delete markers that count when the rows are folded; None where there are none.
+    `waiting` are rows of the revision that are not in the relation yet.
     """
 
     relation: str
@@ -28,6 +30,7 @@ class Served:
     segments: int
     consuming: int
     docs: int
+    waiting: TailRows | None = None
 
 
 class Pace:

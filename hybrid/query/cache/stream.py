@@ -19,8 +19,6 @@ from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
 
-# Rows end a poll at once; an idle one costs a thread of the process that answers.
-_POLL_S = 0.1
 _POLL_RECORDS = 20_000
 _METADATA_MS = 1000
 # How often Kafka is asked where it ends, and how long a broker may take to say so.
@@ -59,8 +57,8 @@ class Polled:
 class Stream(Protocol):
     """A stream that is followed."""
 
-    def poll(self) -> Polled:
-        """What has come since the last call; waits a little when nothing has. StreamError when it is not as it was."""
+    def poll(self, wait_s: float) -> Polled:
+        """What has come since the last call; waits so long when nothing has. StreamError when it is not as it was."""
 
     def ends(self) -> Mapping[PartitionKey, int]:
         """Where it ends now, by partition: the position after what is there. Any thread may ask. StreamError."""
@@ -124,11 +122,11 @@ class KafkaStream:
             self.close()
             raise
 
-    def poll(self) -> Polled:
+    def poll(self, wait_s: float) -> Polled:
         """See `Stream`."""
         if time.monotonic() - self._looked > _METADATA_MS / 1000:
             self._look()
-        first = self._fetching.poll(_POLL_S)
+        first = self._fetching.poll(wait_s)
         found = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
         keys, positions, messages, with_headers = self._by_message, self._positions, [], self._stream.metadata
         is_alone = self._is_alone

@@ -21,7 +21,10 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import TokenType
 
 from hybrid.errors import QueryError
+from hybrid.query.cache.relations import Over
+from hybrid.query.connection import quoted
 from hybrid.query.plan import Rewritten
+from hybrid.sql.predicates import Constant
 
 _TEMPLATES_MAX = 1000
 _TEXT_MAX = 20_000
@@ -52,19 +55,19 @@ class Template:
     """A rewritten statement with marks in the place of its values.
 
     Those of its marks that are `numbers` reach DuckDB as parameters: it need not parse the statement again then.
-    `checked`: DuckDB's parser has been asked. `over` is its SQL over relations as they were the last time, behind what
-    tells that they still are. `took_s` is how long it ran the last time, if it has run.
+    `checked`: DuckDB's parser has been asked. `over` is the statement over relations as they were the last time, behind
+    what tells that they still are. `took_s` is how long it ran the last time, if it has run.
     """
 
     rewritten: Rewritten
     marks: Sequence[str]
     numbers: frozenset[str] = frozenset()
     checked: bool = False
-    over: tuple[object, str] | None = None
+    over: tuple[object, Over] | None = None
     took_s: float = math.inf
 
-    def fill(self, sql: str, values: Sequence[str]) -> tuple[str, list[int]]:
-        """SQL of this template's with values in the place of its marks, and its parameters.
+    def fill(self, sql: str, values: Sequence[str], before: int = 0) -> tuple[str, list[int]]:
+        """SQL of this template's with values in the place of its marks, and its parameters, which follow `before`.
 
         Equal numbers are one parameter: `GROUP BY a > $1` names `a > $1`, and no `a > $2`.
         """
@@ -72,11 +75,24 @@ class Template:
             return sql, []
         places: dict[int, int] = {}
         by_mark = {
-            mark: f"${places.setdefault(int(value), len(places) + 1)}" if mark in self.numbers else value
+            mark: f"${before + places.setdefault(int(value), len(places) + 1)}" if mark in self.numbers else value
             for mark, value in zip(self.marks, values, strict=True)
         }
         # In one pass: a value may look like another's mark.
         return re.sub("|".join(map(re.escape, self.marks)), lambda found: by_mark[found.group()], sql), list(places)
+
+    def given(self, values: Sequence[str]) -> Callable[[Constant], Constant]:
+        """What a constant of the template's stands for when these are the values: itself, if it is no mark."""
+        by_mark = dict(zip(self.marks, values, strict=True))
+
+        def given(constant: Constant) -> Constant:
+            if isinstance(constant, str):
+                found = by_mark.get(quoted(constant))
+                return constant if found is None else found[1:-1]  # no quote is inside
+            found = by_mark.get(str(constant))
+            return constant if found is None else int(found)
+
+        return given
 
 
 class Templates:
