@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.query.cache import answers, rows, served
+from hybrid.query.cache import answers, rows, served, waiting
 from hybrid.query.cache.answers import CachedAnswers
 from hybrid.query.cache.cache import Cache
 from hybrid.query.engine import QueryOptions, QueryResult, run
@@ -95,6 +95,25 @@ def test_who_writes_and_then_asks_finds_what_was_written(table: Source, cache: C
         time.sleep(0.15)
         produce(broker, topic, value(number))
         assert shown(cache) == list(range(1, number + 1))
+
+
+def test_rows_that_are_looked_up_as_they_come_need_not_be_laid(
+    table: Source, cache: Cache, broker: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is seen once, whether it waits to be laid or not; a scan has all of them laid, and sees as many."""
+    monkeypatch.setattr(waiting, "_LAID_S", 0.0)
+    awaited(lambda: shown(cache), [])
+    followed = cache.if_followed("orders")
+    assert followed is not None
+    waited = 0
+    for number in range(1, 61):
+        produce(broker, topic, value(number))
+        awaited(lambda number=number: shown(cache, f"select count(*) from orders where order_id = {number}"), [1])
+        waited += followed.follower.rows.is_waiting
+        assert shown(cache, f"select count(*) from orders where order_id = {(number + 1) // 2}") == [1]
+        if number % 20 == 0:
+            assert shown(cache, "select count(*) from orders") == [number]
+    assert waited > 0
 
 
 def test_a_backlog_is_not_taken_for_the_end(table: Source, tmp_path: Path, broker: str, topic: str) -> None:

@@ -22,7 +22,7 @@ from hybrid.query.tailrows import TailRows
 _ROWS_MAX, _WAIT_S = 200, 0.02
 POLL_S, _TURN_S = 0.1, 0.005
 # Who needs all rows laid asks again soon.
-_LAID_S = 1.0
+_LAID_S = 5.0
 
 
 class Waiting:
