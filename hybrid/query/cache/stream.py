@@ -11,13 +11,16 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hybrid.errors import StreamError
 from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 _POLL_RECORDS = 20_000
 _METADATA_MS = 1000
@@ -127,6 +130,8 @@ class KafkaStream:
         if time.monotonic() - self._looked > _METADATA_MS / 1000:
             self._look()
         first = self._fetching.poll(wait_s)
+        while first is not None and self._is_known_end(first):  # one follows each row
+            first = self._fetching.poll(wait_s)
         found = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
         keys, positions, messages, with_headers = self._by_message, self._positions, [], self._stream.metadata
         is_alone = self._is_alone
@@ -148,6 +153,15 @@ class KafkaStream:
         if messages:
             self._check_identity()
         return Polled(messages, dict(positions), self._complete_at())
+
+    def _is_known_end(self, message: Message) -> bool:
+        """Whether it only tells that a partition ends where the row before it has said."""
+        error = message.error()
+        if error is None or error.code() != error._PARTITION_EOF:
+            return False
+        number = message.partition() or 0
+        place = number if self._is_alone else (message.topic() or "", number)
+        return place in self._met and self._positions[self._by_message[place]] == message.offset()
 
     def ends(self) -> Mapping[PartitionKey, int]:
         """See `Stream`: the last stable offsets."""
