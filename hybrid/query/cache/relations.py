@@ -126,8 +126,9 @@ def _part(rewritten: Rewritten, ref: TableRef, served: Served) -> _Part:
     spec = rewritten.tables[ref.table].spec
     names = _needed(rewritten, spec)
     lookup = _looked_up(ref, spec, served.indexed)
-    by_index = lookup is not None and lookup.by_index
-    where = f" WHERE {lookup.condition}" if lookup is not None and lookup.by_index else ""
+    # One value leads DuckDB to the index by itself, and all is planned at once then.
+    is_first = lookup is not None and lookup.by_index and (spec.folds or not _is_alone(ref))
+    where = f" WHERE {lookup.condition}" if lookup is not None and is_first else ""
     rows = f"({folded_sql(spec, f'({_to_fold(spec, served, where)})')})" if spec.folds else f"{served.relation}{where}"
     types = types_of(spec)
     return _Part(
@@ -135,8 +136,7 @@ def _part(rewritten: Rewritten, ref: TableRef, served: Served) -> _Part:
         {name: types[name] for name in names},
         lookup,
         f"SELECT {_shown(rewritten, served, names)} FROM {rows}",
-        # One value leads DuckDB to the index in any case: all is planned at once.
-        whole=by_index and (spec.folds or not _is_alone(ref)),
+        whole=is_first,
     )
 
 
