@@ -190,6 +190,8 @@ class Commit:
 
 def read_commit(path: Path, version: int) -> Commit | None:
     """The commit that made `version`; None while there is none, or when the log has been cleaned past it."""
+    if not has_entry(path, version):  # nearly always: who follows a log asks again and again
+        return None
     try:
         text = _log_entry(path, version).read_text(encoding="utf-8")
     except FileNotFoundError:

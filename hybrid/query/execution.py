@@ -98,7 +98,12 @@ class Attempt:
 
 
 def to_result(
-    rewritten: Rewritten, fetched: Fetched, revision: Revision, warnings: Sequence[str], stats: QueryStats
+    rewritten: Rewritten,
+    fetched: Fetched,
+    revision: Revision,
+    warnings: Sequence[str],
+    stats: QueryStats,
+    source: str = "files",
 ) -> QueryResult:
     """The rows as Pinot would give them: its types, and no more than its default LIMIT."""
     rows, told = fetched.rows, list(warnings)
@@ -109,7 +114,7 @@ def to_result(
     types = [_wire(name, kind, rewritten) for name, kind in fetched.columns]
     converters = [converter(kind, wire) for (_, kind), wire in zip(fetched.columns, types, strict=True)]
     names = [name for name, _ in fetched.columns]
-    return QueryResult(names, types, convert_rows(rows, converters), revision, told, stats)
+    return QueryResult(names, types, convert_rows(rows, converters), revision, told, stats, source)
 
 
 def _wire(name: str, kind: str, rewritten: Rewritten) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.errors import QueryError
@@ -135,7 +134,7 @@ class CachedAnswers:
         fresh_ms = min(one for one in seen if one is not None)
         stats = _stats(served, round((time.monotonic() - began) * 1000), fresh_ms)
         revision = Revision(tuple(one.revision for one in served))
-        return replace(to_result(asked.template.rewritten, fetched, revision, (), stats), source="cache")
+        return to_result(asked.template.rewritten, fetched, revision, (), stats, "cache")
 
     def note(self, table: QueryTable, shown: Mapping[PartitionKey, int]) -> None:
         """The files have answered, for lack of an answer, up to these offsets: what follows must not show less."""

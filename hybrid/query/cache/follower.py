@@ -44,6 +44,8 @@ class Follower:
     def __init__(self, rows: CachedRows, open_stream: OpenStream, now_ms: Callable[[], int]) -> None:
         self.rows = rows
         self._layout: TableLayout = rows.table.layout
+        # Each statement looks at both logs, and making a path takes longer than that.
+        self._offline, self._realtime = (self._layout.half(half) for half in (Half.OFFLINE, Half.REALTIME))
         self._open_stream, self._now_ms = open_stream, now_ms
         self._stream: Stream | None = None
         self._seen_at, self._seen_ms = 0.0, 0
@@ -130,13 +132,13 @@ class Follower:
         if not self.is_fresh and not self.is_newest(served.revision.offline):
             return False
         version = served.revision.realtime
-        if version is None or not is_followed(self._layout.half(Half.REALTIME), version):
+        if version is None or not is_followed(self._realtime, version):
             return True
         return self.is_fresh and self._is_ingestion(version + 1)
 
     def _is_ingestion(self, version: int) -> bool:
         """Whether all commits to REALTIME from this one on are ingestion's."""
-        while (commit := read_commit(self._layout.half(Half.REALTIME), version)) is not None:
+        while (commit := read_commit(self._realtime, version)) is not None:
             if commit.state is None or commit.state.act.kind not in _OF_STREAM:
                 return False
             version += 1
@@ -160,7 +162,7 @@ class Follower:
 
     def is_newest(self, offline: int | None) -> bool:
         """Whether no commit to OFFLINE follows version `offline`. One look at the file system."""
-        return offline is None or not is_followed(self._layout.half(Half.OFFLINE), offline)
+        return offline is None or not is_followed(self._offline, offline)
 
     # The writer
 
@@ -244,14 +246,14 @@ class Follower:
             self._logs_checked_at = time.monotonic()
             if self._has_missed(Half.OFFLINE, offline) or self._has_missed(Half.REALTIME, realtime):
                 return False
-        while offline is not None and (commit := read_commit(self._layout.half(Half.OFFLINE), offline + 1)) is not None:
+        while offline is not None and (commit := read_commit(self._offline, offline + 1)) is not None:
             if self._is_purge(commit):
                 return False
             if not self.rows.follow_offline(commit):
                 return False
             offline = commit.version
         while realtime is not None:
-            commit = read_commit(self._layout.half(Half.REALTIME), realtime + 1)
+            commit = read_commit(self._realtime, realtime + 1)
             if commit is None:
                 return True
             if self._is_purge(commit) or _is_reset(commit):
