@@ -43,7 +43,7 @@ class Unlaid(Exception):
 class LookUp(NamedTuple):
     """The only rows a reference can need: those with one of the values of a column.
 
-    `by_index`: they are found by themselves first.
+    `by_index`: the column has an index.
     """
 
     column: str
@@ -126,7 +126,8 @@ def _part(rewritten: Rewritten, ref: TableRef, served: Served) -> _Part:
     spec = rewritten.tables[ref.table].spec
     names = _needed(rewritten, spec)
     lookup = _looked_up(ref, spec, served.indexed)
-    # One value leads DuckDB to the index by itself, and all is planned at once then.
+    # Where more filters or sorts the rows DuckDB would not use the index: they are found by themselves first then. One
+    # value alone leads it there, and all is planned at once.
     is_first = lookup is not None and lookup.by_index and (spec.folds or not _is_alone(ref))
     where = f" WHERE {lookup.condition}" if lookup is not None and is_first else ""
     rows = f"({folded_sql(spec, f'({_to_fold(spec, served, where)})')})" if spec.folds else f"{served.relation}{where}"
@@ -150,10 +151,7 @@ def _to_fold(spec: TableSpec, served: Served, where: str) -> str:
 
 
 def _looked_up(ref: TableRef, spec: TableSpec, indexed: Sequence[str]) -> LookUp | None:
-    """What finds the only rows a statement can need, by an index if it can be; None when nothing does.
-
-    Where more filters or sorts the rows they are found by themselves first: DuckDB would not use the index.
-    """
+    """What finds the only rows a statement can need, by an index if it can be; None when nothing does."""
     found = [
         LookUp(one.column, one.values, by_index=one.column in indexed)
         for one in comparisons_on(ref, spec.schema.column_names)

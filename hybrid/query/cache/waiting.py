@@ -18,9 +18,11 @@ import time
 
 from hybrid.query.tailrows import TailRows
 
-# So many rows wait, and so long. The stream is waited for in shorter turns meanwhile.
+# So many rows wait, and so long.
 _ROWS_MAX, _WAIT_S = 200, 0.02
-POLL_S, _TURN_S = 0.1, 0.005
+# Rows end a poll of the stream at once; an idle one costs a thread of the process that answers. While rows wait it is
+# shorter, for somebody may need them laid.
+_POLL_S, _TURN_S = 0.1, 0.005
 # Who needs all rows laid asks again soon.
 _LAID_S = 5.0
 
@@ -63,4 +65,4 @@ class Waiting:
     @property
     def patience_s(self) -> float:
         """How long the stream may be waited for."""
-        return POLL_S if self.rows is None else _TURN_S
+        return _POLL_S if self.rows is None else _TURN_S
