@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds
-from hybrid.jvm.process import Process
+from hybrid.jvm.process import read_record
 from hybrid.progress import Progress
 
 SERVER_FILE = "server.json"
@@ -22,23 +22,20 @@ _POLL_S = (0.05, 0.5)
 
 
 def server_of(home: Path) -> str | None:
-    """The address of the server that runs on a home, from the file it leaves there; None when none runs."""
-    try:
-        found = json.loads((home / SERVER_FILE).read_text(encoding="utf-8"))
-        process = Process(found["pid"], found["started"])
-        return str(found["url"]) if process.is_alive() else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    """The address of the server that runs on a home, from the file it leaves there; None when none runs.
+
+    The server of a home that this one was copied from is not its server: see `read_record`.
+    """
+    record = read_record(home / SERVER_FILE)
+    return None if record is None or "url" not in record else str(record["url"])
 
 
 def secret_of(home: Path, url: str) -> str | None:
-    """The secret that the server at `url` left in its home for whoever can read it there; None when it is another's."""
-    try:
-        found = json.loads((home / SERVER_FILE).read_text(encoding="utf-8"))
-        secret = str(found["secret"])
-    except (OSError, ValueError, KeyError, TypeError):
+    """The secret that the home's server at `url` left there for whoever can read it; None when it is another's."""
+    record = read_record(home / SERVER_FILE) or {}
+    if "secret" not in record:
         return None
-    return secret if _plain(url) in {_plain(str(found.get(name))) for name in ("url", "broker_url")} else None
+    return str(record["secret"]) if _plain(url) in {_plain(str(record.get(n))) for n in ("url", "broker_url")} else None
 
 
 def _plain(url: str) -> str:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from hybrid.catalog import schema
 from hybrid.catalog.connectors import Connectors
+from hybrid.catalog.copies import forget_other_processes
 from hybrid.catalog.runs import Runs
 from hybrid.catalog.serving import Serving
 
@@ -31,7 +32,9 @@ class Catalog:
     def in_home(cls, home: Path) -> Catalog:
         """The default catalog of a home: `<home>/catalog.db`."""
         home.mkdir(parents=True, exist_ok=True)
-        return cls(f"sqlite:///{home / 'catalog.db'}")
+        catalog = cls(f"sqlite:///{home / 'catalog.db'}")
+        forget_other_processes(catalog._engine, home)
+        return catalog
 
     @cached_property
     def runs(self) -> Runs:

@@ -78,6 +78,9 @@ CONNECTORS = sa.Table(
     sa.Column("at_ms", sa.BigInteger),
 )
 
+# The home's folder (device:inode): another one than today's says that the catalog was copied.
+ORIGIN = sa.Table("origin", METADATA, sa.Column("folder", sa.String, primary_key=True))
+
 
 def put(engine: sa.Engine, table: sa.Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:
     """Makes `values` those of the row with that key, which may not be there yet."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import fcntl
-import json
 import socket
 import subprocess
 import time
@@ -22,7 +21,7 @@ from hybrid.errors import MachineError, StreamError
 from hybrid.jvm import broker_files
 from hybrid.jvm.jars import ensure_jars
 from hybrid.jvm.java import find_java
-from hybrid.jvm.process import Process
+from hybrid.jvm.process import Process, read_record
 from hybrid.jvm.topics import answers
 from hybrid.progress import Progress, Silent
 
@@ -154,13 +153,9 @@ class LocalBroker:
         )
 
     def _recorded(self) -> tuple[Process, str] | None:
-        """The process of `broker.json` and its address, if that very process still runs."""
-        try:
-            record = json.loads(self._record.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        process = Process(record["pid"], record["started"])
-        return (process, record["address"]) if process.is_alive() else None
+        """The process of `broker.json` and its address, if that very process still runs, on this home and no other."""
+        record = read_record(self._record, same_path=False)
+        return None if record is None else (Process(record["pid"], record["started"]), record["address"])
 
     def _stop_recorded(self) -> bool:
         recorded = self._recorded()

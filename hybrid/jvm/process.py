@@ -9,6 +9,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _POLL_S = 0.05
 
@@ -41,12 +42,35 @@ class Process:
                 time.sleep(_POLL_S)
 
     def save(self, path: Path, **more: object) -> None:
-        """Write it, and what else belongs to it, as JSON for this user; whoever reads sees all or nothing."""
+        """Write it, and what else belongs to it, as JSON for this user; whoever reads sees all or nothing.
+
+        The record names its folder too, so that `read_record` ignores it in a copy of the folder.
+        """
         part = path.with_suffix(".part")
         part.unlink(missing_ok=True)
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(json.dumps({"pid": self.pid, "started": self.started, **more}))
+            file.write(json.dumps({**vars(self), "folder": _identity(path.parent), **more}))
         os.replace(part, path)
+
+
+def read_record(path: Path, *, same_path: bool = True) -> dict[str, Any] | None:
+    """The record that `Process.save` wrote, if that process lives and the record was saved in this very folder.
+
+    None in a copy of the folder, and with `same_path` also in one that was moved: the process works on the old path.
+    """
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        saved, here = record["folder"], _identity(path.parent)
+        same = all(saved[key] == here[key] for key in here if same_path or key != "path")
+        return record if same and Process(record["pid"], record["started"]).is_alive() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _identity(folder: Path) -> dict[str, str | int]:
+    """What tells a folder from its copies (device and inode), and where it lies."""
+    found = folder.stat()
+    return {"path": str(folder.resolve()), "device": found.st_dev, "inode": found.st_ino}
 
 
 def _started(pid: int) -> str | None:

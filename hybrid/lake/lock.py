@@ -100,10 +100,15 @@ def _holder_words(file: IO[str]) -> str:
 
 
 def _read_holder(file: IO[str]) -> dict[str, Process]:
-    """The last holder's Python process and JVM; empty when nobody held it, or the holder died while it wrote."""
+    """The last holder's Python process and JVM; empty when nobody held it, or the holder died while it wrote.
+
+    Empty in a copy of the file as well: that holder works on the home that was copied.
+    """
     file.seek(0)
     try:
         found = json.loads(file.read() or "{}")
+        if found.pop("file", None) != _identity(file):
+            return {}
         return {name: Process(**process) for name, process in found.items()}
     except (ValueError, TypeError, AttributeError):
         return {}
@@ -113,8 +118,15 @@ def _write_holder(file: IO[str], jvm_pid: int | None) -> None:
     file.seek(0)
     file.truncate()
     holders = {"python": Process.of(os.getpid()), "jvm": Process.of(jvm_pid) if jvm_pid is not None else None}
-    json.dump({name: vars(process) for name, process in holders.items() if process is not None}, file)
+    holder = {name: vars(process) for name, process in holders.items() if process is not None}
+    json.dump({**holder, "file": _identity(file)}, file)
     file.flush()
+
+
+def _identity(file: IO[str]) -> list[int]:
+    """What tells a file from its copies: device and inode."""
+    found = os.fstat(file.fileno())
+    return [found.st_dev, found.st_ino]
 
 
 def _await_orphan(holder: dict[str, Process], own_jvm: int | None) -> None:

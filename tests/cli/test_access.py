@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import stat
 import threading
 from pathlib import Path
@@ -15,6 +16,7 @@ from hybrid.cli import main as cli_main
 from hybrid.cli.main import run
 from hybrid.client import secret_of
 from hybrid.errors import HybridError
+from hybrid.jvm.process import Process
 
 
 def test_add_list_remove(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,8 +92,10 @@ def test_a_secret_is_not_shown(home: Path, capsys: pytest.CaptureFixture[str], m
 def test_the_homes_secret_goes_to_its_own_server_alone(home: Path) -> None:
     home.mkdir()
     assert secret_of(home, "http://127.0.0.1:9000") is None
+    own = Process.of(os.getpid())
+    assert own is not None
     known = {"url": "http://127.0.0.1:9000", "broker_url": "http://127.0.0.1:8099", "secret": "s"}
-    (home / "server.json").write_text(json.dumps(known))
+    own.save(home / "server.json", **known)
     for url in ("http://127.0.0.1:9000", "http://127.0.0.1:9000/", "localhost:8099", "http://localhost:9000"):
         assert secret_of(home, url) == "s"
     for url in (
