@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 # A revision or its text; a time, by its ISO 8601 text, as a datetime with a zone or in epoch milliseconds.
 AsOfText: TypeAlias = "str | int | datetime | Revision"
+_ANY_BROKERS = "127.0.0.1:9092"
 
 
 def connect(home: str | Path | None = None, *, progress: Progress | None = None) -> Hybrid:
@@ -56,37 +57,50 @@ def connect(home: str | Path | None = None, *, progress: Progress | None = None)
 class TableDocuments:
     """What describes a table: schema and configs, each with where it came from; brokers instead of theirs; changes.
 
-    `overrides` are `POINTER=VALUE` texts, as `--set` takes them.
+    `overrides` are `POINTER=VALUE` texts, as `--set` takes them. `default_kafka` is for a new table only.
     """
 
     schema: Document
     configs: Sequence[Document]
     kafka: str | None = None
     overrides: Sequence[str] = ()
+    default_kafka: str | None = None
 
     @classmethod
     def read(
-        cls, schema: Path, configs: Sequence[Path], kafka: str | None = None, overrides: Sequence[str] = ()
+        cls,
+        schema: Path,
+        configs: Sequence[Path],
+        kafka: str | None = None,
+        overrides: Sequence[str] = (),
+        default_kafka: str | None = None,
     ) -> TableDocuments:
         """The documents in a user's files."""
         from hybrid.spec.overrides import load_json
 
-        return cls(
-            (load_json(schema), str(schema)), [(load_json(path), str(path)) for path in configs], kafka, overrides
-        )
+        documents = [(load_json(path), str(path)) for path in configs]
+        return cls((load_json(schema), str(schema)), documents, kafka, overrides, default_kafka)
 
     @classmethod
-    def from_ddl(cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = ()) -> list[DdlDocuments]:
+    def from_ddl(
+        cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = (), default_kafka: str | None = None
+    ) -> list[DdlDocuments]:
         """The documents of every table in a file of CREATE TABLE statements, changed by `overrides`, with warnings."""
         from hybrid.spec.ddl import parse_ddl
         from hybrid.spec.overrides import apply_sets, read_text
 
-        tables = parse_ddl(read_text(path), str(path), kafka)
+        # A table that exists has brokers already: whether any are missing is decided where the table is known.
+        tables = parse_ddl(read_text(path), str(path), kafka or default_kafka or _ANY_BROKERS)
         documents = [(config, f"{path}: {table.name}") for table in tables for config in table.configs]
         changed = iter(apply_sets(documents, list(overrides)))
         return [
             DdlDocuments(
-                cls((table.schema_doc, f"{path}: {table.name}"), [next(changed) for _ in table.configs], kafka),
+                cls(
+                    (table.schema_doc, f"{path}: {table.name}"),
+                    [next(changed) for _ in table.configs],
+                    kafka,
+                    default_kafka=default_kafka,
+                ),
                 table.warnings,
             )
             for table in tables
@@ -96,7 +110,8 @@ class TableDocuments:
     def from_json(cls, doc: Mapping[str, Any]) -> TableDocuments:
         """The inverse of `to_json`."""
         schema, configs = doc["schema"], [(one, source) for one, source in doc["configs"]]
-        return cls((schema[0], schema[1]), configs, doc.get("kafka"), doc.get("overrides", ()))
+        kafka, default = doc.get("kafka"), doc.get("default_kafka")
+        return cls((schema[0], schema[1]), configs, kafka, doc.get("overrides", ()), default)
 
     def to_json(self) -> dict[str, Any]:
         """As a server is told."""
@@ -105,6 +120,7 @@ class TableDocuments:
             "configs": [list(config) for config in self.configs],
             "kafka": self.kafka,
             "overrides": list(self.overrides),
+            "default_kafka": self.default_kafka,
         }
 
 
@@ -214,11 +230,12 @@ class Hybrid:
 
     def validate(self, given: TableDocuments) -> TableSpec:
         """Checks the documents of a table. Nothing is written, nobody is asked."""
+        from hybrid.brokers import brokers_for
         from hybrid.spec.overrides import apply_sets
         from hybrid.spec.table_json import parse_table
 
         (schema, source), configs = given.schema, apply_sets(list(given.configs), list(given.overrides))
-        spec = parse_table(schema, source, configs, given.kafka or self.settings.kafka)
+        spec = parse_table(schema, source, configs, brokers_for(self, given, configs))
         if spec.expectations:
             from hybrid.sql.expectation_sql import refuse_wrong_conditions
 
@@ -257,7 +274,9 @@ class Hybrid:
         known = self.definitions.find(spec.name)
         if known is None and dry_run:
             return Creation(spec.name, (), {}, spec.warnings, f"Would create table '{spec.name}'. Nothing was changed.")
-        return self.create_table(given) if known is None else apply_change(self, known, spec, dry_run=dry_run)
+        return self.create_table(given) if known is None else apply_change(
+            self, known, spec, dry_run=dry_run, kafka=given.kafka
+        )
 
     def add_table(self, given: TableDocuments, *, update: bool = False) -> Creation:
         """Creates a table or adds a half, as Pinot does; ConflictError for a half that is there, unless `update`."""

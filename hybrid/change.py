@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.catalog.definitions import Definition
-from hybrid.creation import creation_lock, lay_halves, settle_boundary_mode
+from hybrid.creation import check_stream, creation_lock, lay_halves, settle_boundary_mode
 from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
@@ -25,30 +25,37 @@ from hybrid.table.rolled import refuse_rolled_otherwise
 if TYPE_CHECKING:
     from hybrid.api import Creation, Hybrid
 
+BROKERS_CHANGE = "broker address: "  # how a change of brokers begins in `Creation.changes`
 _DOCUMENTS = {"schema": "schema_doc", "REALTIME": "realtime_doc", "OFFLINE": "offline_doc"}
 
 
-def apply_change(home: Hybrid, known: Definition, wanted: TableSpec, *, dry_run: bool = False) -> Creation:
+def apply_change(
+    home: Hybrid, known: Definition, wanted: TableSpec, *, dry_run: bool = False, kafka: str | None = None
+) -> Creation:
     """Brings the table `known` to what `wanted` says. A document that `wanted` does not give stays as it is.
 
-    SpecError for what is refused; nothing was changed then. New columns and wider types take Spark.
+    `kafka` are brokers that were named, also for a table whose REALTIME config is not given.
+    SpecError for what is refused, StreamError when other brokers do not answer; nothing was changed then. New columns
+    and wider types take Spark.
     """
     with creation_lock(home.layout(known.name), home.settings.lock_timeout_s, home.progress):
-        return _applied(home, home.definitions.find(known.name) or known, wanted, dry_run)
+        return _applied(home, home.definitions.find(known.name) or known, wanted, dry_run, kafka)
 
 
-def _applied(home: Hybrid, known: Definition, wanted: TableSpec, dry_run: bool) -> Creation:
+def _applied(home: Hybrid, known: Definition, wanted: TableSpec, dry_run: bool, kafka: str | None) -> Creation:
     from hybrid.api import Creation
 
     before = home.spec_of(known)
     definition = _changed(known, wanted, before)
+    if kafka is not None and definition.realtime_doc is not None:
+        definition = replace(definition, brokers=kafka)
     changes = [
         change
         for noun, name in _DOCUMENTS.items()
         for change in _difference(noun, getattr(known, name), getattr(definition, name))
     ]
     if definition.brokers != known.brokers:
-        changes.append(f"broker address: {known.brokers} -> {definition.brokers}")
+        changes.append(f"{BROKERS_CHANGE}{known.brokers} -> {definition.brokers}")
     after = home.spec_of(definition)
     _check_kept(before, after)
     _check_rolled(home, before, after)
@@ -61,6 +68,8 @@ def _applied(home: Hybrid, known: Definition, wanted: TableSpec, dry_run: bool) 
     if dry_run:
         sentence = f"Would change table '{known.name}': {count}. Nothing was changed."
         return Creation(known.name, changes, {}, wanted.warnings, sentence)
+    if before.stream is not None and after.stream != before.stream:
+        check_stream(after)
     evolve_halves(home, after, behind)
     added = after.halves - before.halves
     if added == {Half.REALTIME}:

@@ -50,7 +50,7 @@ def _documents(home: Hybrid, name: str, document: Json, source: str, kafka: str 
 
     known = home.definitions.find(name)
     if known is not None:
-        return TableDocuments((dict(known.schema_doc), name), [(document, source)], kafka or known.brokers)
+        return TableDocuments((dict(known.schema_doc), name), [(document, source)], kafka)
     wanted = Section(document, source).section("segmentsConfig").text("schemaName", name)
     try:
         schema = find_schema(home, wanted)

@@ -101,6 +101,13 @@ def start_words(spec: TableSpec, starts: Mapping[str, int]) -> str:
     return f"{read}{later}"
 
 
+def check_stream(spec: TableSpec) -> None:
+    """Ask Kafka for what a table reads, as its creation does. StreamError when it does not answer or give it."""
+    view = _view(spec)
+    if spec.stream is not None and view is not None:
+        check_partitions(spec.name, spec.stream, view)
+
+
 def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> None:
     """Gives an OFFLINE half that has been alone so far the mode of the whole table: it had no boundary until now.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,17 @@ from typing import Any
 import pytest
 
 import hybrid
+from hybrid import configs, creation
 from hybrid.api import Hybrid, TableDocuments
 from hybrid.change import _check_kept
-from hybrid.errors import SpecError
+from hybrid.cli.main import run
+from hybrid.errors import SpecError, StreamError
+from hybrid.ingest.stream import StreamView
+from hybrid.schemas import put_schema
 from hybrid.spec.table_config import StreamConfig
 from hybrid.verbs import VERBS
 from tests.query.halves import Halves, orders_spec
-from tests.serve.app import OFFLINE, SCHEMA
+from tests.serve.app import OFFLINE, REALTIME, SCHEMA
 
 
 def given(kind: str, **more: Any) -> TableDocuments:
@@ -109,3 +114,89 @@ def test_only_a_change_of_columns_is_heavy(here: Hybrid) -> None:
     put = VERBS["schema_put"]
     assert put.is_heavy(here, {"schema": given("LONG").schema[0], "source": "body"})
     assert not put.is_heavy(here, {"schema": given("INT").schema[0], "source": "body"})
+
+
+# Brokers
+
+
+def with_kafka(brokers: str | None, **more: Any) -> TableDocuments:
+    """The documents of a table with both halves, whose config names `brokers` (None: none)."""
+    streams = {**REALTIME["tableIndexConfig"]["streamConfigs"], "stream.kafka.broker.list": brokers}
+    streams = {key: value for key, value in streams.items() if value is not None}
+    config = {**REALTIME, "tableIndexConfig": {"streamConfigs": streams}}
+    return replace(TableDocuments((SCHEMA, "schema"), [(config, "config"), (OFFLINE, "config")]), **more)
+
+
+@pytest.fixture
+def reads(home: Path, monkeypatch: pytest.MonkeyPatch) -> Hybrid:
+    """A table created with --kafka a:1 while its config names config:1; every broker answers but `gone:1`."""
+
+    def view(stream: StreamConfig) -> StreamView:
+        if stream.brokers == "gone:1":
+            raise StreamError("Kafka at gone:1 cannot be reached.")
+        return StreamView({}, {}, {})
+
+    monkeypatch.setattr(creation, "view_stream", view)
+    found = hybrid.connect(home)
+    found.create_table(with_kafka("config:1", kafka="a:1"))
+    return found
+
+
+def brokers_of(home: Hybrid) -> str | None:
+    stream = home.spec("orders").stream
+    return stream.brokers if stream is not None else None
+
+
+@pytest.mark.parametrize("written", ["config:1", None])
+def test_brokers_that_are_not_named_stay(reads: Hybrid, written: str | None) -> None:
+    described = replace(with_kafka(written), schema=({**SCHEMA, "description": "of the shop"}, "schema"))
+    told = reads.apply_table(described)
+    assert brokers_of(reads) == "a:1" and not any("broker address" in change for change in told.changes)
+    reads.apply_table(replace(described, default_kafka="setting:1"))
+    assert brokers_of(reads) == "a:1"
+
+
+def test_brokers_change_where_they_are_named(reads: Hybrid) -> None:
+    told = reads.apply_table(with_kafka("config:1", kafka="b:1"))
+    assert "broker address: a:1 -> b:1" in told.changes and brokers_of(reads) == "b:1"
+    reads.apply_table(with_kafka("edited:1"))
+    assert brokers_of(reads) == "edited:1"
+    offline = TableDocuments((SCHEMA, "schema"), [(OFFLINE, "config")], "c:1")
+    reads.apply_table(offline)
+    assert brokers_of(reads) == "c:1"
+
+
+def test_other_brokers_are_asked_before_anything_changes(reads: Hybrid) -> None:
+    for documents in (with_kafka("config:1", kafka="gone:1"), with_kafka("gone:1")):
+        with pytest.raises(StreamError, match="gone:1 cannot be reached"):
+            reads.apply_table(documents)
+        assert brokers_of(reads) == "a:1"
+    reads.apply_table(with_kafka("config:1"))  # what did not change is not asked
+
+
+def test_other_doors_keep_the_brokers_too(reads: Hybrid) -> None:
+    config = with_kafka("config:1").configs[0][0]
+    configs.update_config(reads, "orders", {**config, "query": {"timeoutMs": 1}}, "body")
+    assert brokers_of(reads) == "a:1"
+    reads.add_table(with_kafka("config:1"), update=True)
+    assert brokers_of(reads) == "a:1"
+    put_schema(reads, {**SCHEMA, "description": "x"}, "body")
+    assert brokers_of(reads) == "a:1"
+    configs.update_config(reads, "orders", with_kafka("edited:1").configs[0][0], "body")
+    assert brokers_of(reads) == "edited:1"
+
+
+def test_the_command_asks_when_a_config_names_other_brokers(
+    reads: Hybrid, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema, config = tmp_path / "schema.json", tmp_path / "config.json"
+    schema.write_text(json.dumps(SCHEMA))
+    words = ["--home", str(reads.home), "table", "apply", "--schema", str(schema), "--config", str(config)]
+    config.write_text(json.dumps(with_kafka("config:1").configs[0][0]))
+    monkeypatch.setenv("HYBRID_KAFKA", "setting:1")
+    assert run(words) == 0 and brokers_of(reads) == "a:1"
+    config.write_text(json.dumps(with_kafka("edited:1").configs[0][0]))
+    assert run(words) == 2
+    assert "to read from other brokers: a:1 -> edited:1. Go on?" in capsys.readouterr().err
+    assert brokers_of(reads) == "a:1"
+    assert run([*words, "--yes"]) == 0 and brokers_of(reads) == "edited:1"

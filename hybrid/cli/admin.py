@@ -65,7 +65,7 @@ def add_table(
     configs = [path for path in (config, realtime, offline) if path is not None]
     if not configs:
         raise UsageError("AddTable needs a table config.", hint="-tableConfigFile FILE")
-    documents = TableDocuments.read(schema, configs, kafka or cli.settings.kafka, overrides).to_json()
+    documents = TableDocuments.read(schema, configs, kafka, overrides, cli.settings.kafka).to_json()
     if not execute:
         found = ask(cli, "table_validate", documents=documents)
         cli.say(f"Table '{found['table']['name']}' is valid. Nothing was created: add -exec to do it.")

@@ -44,10 +44,13 @@ def create(cli: Cli, /, **given: Any) -> None:
 @table.command()
 @_file_options
 @click.option("--dry-run", is_flag=True, help="Show the difference; change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask, when a config names other brokers than before.")
 @pass_cli
-def apply(cli: Cli, /, dry_run: bool, **given: Any) -> None:
+def apply(cli: Cli, /, dry_run: bool, yes: bool, **given: Any) -> None:
     """Create a table, or change the one there is; shows the difference."""
     for documents in _documents(cli, given):
+        if not (dry_run or yes or given["kafka"]):
+            _confirm_brokers(cli, documents)
         tell_creation(cli, ask(cli, "table_apply", documents=documents, dry_run=dry_run))
 
 
@@ -115,19 +118,30 @@ def undrop(cli: Cli, name: str) -> None:
     cli.say(ask(cli, "table_undrop", table=name)["sentence"])
 
 
+def _confirm_brokers(cli: Cli, documents: dict[str, Any]) -> None:
+    """Ask before a config that was edited takes a table to other brokers."""
+    from hybrid.change import BROKERS_CHANGE
+
+    planned = ask(cli, "table_apply", documents=documents, dry_run=True)
+    for change in planned["changes"]:
+        if change.startswith(BROKERS_CHANGE):
+            brokers = change.removeprefix(BROKERS_CHANGE)
+            confirm(f"Table '{planned['table']}' is to read from other brokers: {brokers}. Go on?", yes=False)
+
+
 def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
     """The documents of each table that was given."""
     from hybrid.api import TableDocuments
 
-    kafka, overrides = given["kafka"] or cli.settings.kafka, given["overrides"]
+    kafka, overrides, default = given["kafka"], given["overrides"], cli.settings.kafka
     ddl, schema, configs = given["ddl"], given["schema"], given["configs"]
     if ddl is not None and (schema is not None or configs):
         raise UsageError("-f describes tables whole: leave --schema and --config out.")
     if ddl is None and (schema is None or not configs):
         raise UsageError("A table is described by --schema FILE and --config FILE, or by -f DDL.sql.")
     if ddl is None:
-        return [TableDocuments.read(schema, configs, kafka, overrides).to_json()]
-    found = TableDocuments.from_ddl(ddl, kafka, overrides)
+        return [TableDocuments.read(schema, configs, kafka, overrides, default).to_json()]
+    found = TableDocuments.from_ddl(ddl, kafka, overrides, default)
     for warning in (warning for one in found for warning in one.warnings):
         cli.say(f"warning: {warning}")
     return [one.documents.to_json() for one in found]
