@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 
-from hybrid.errors import ConflictError, NotFoundError, SpecError, UsageError
+from hybrid.errors import AccessError, ConflictError, NotFoundError, RightError, SpecError, UsageError
 
 ACCESS_FILE = "access.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # no colon: Basic writes NAME:SECRET
@@ -100,6 +100,23 @@ class Accounts:
                 raise NotFoundError.named("Account", name, [one.name for one in there])
             self._write([one for one in there if one is not found])
         return found
+
+    def check(self, secret: str, right: Right, what: str) -> None:
+        """AccessError when no account has this secret, RightError when the right of its account is less than `right`.
+
+        Nothing is checked in a home without accounts, as a server on loopback does not either.
+        """
+        accounts, digest = self.list(), digest_of(secret)
+        if not accounts:
+            return
+        account = next((one for one in accounts if one.has(digest)), None)
+        if account is None:
+            raise AccessError(f"No account of {self._home} has this secret.", hint="Leave --token (HYBRID_TOKEN) out.")
+        if account.right < right:
+            raise RightError(
+                f"Account '{account.name}' has the right {account.right.word}; {what} takes {right.word}.",
+                hint=f"hybrid access add NAME --right {right.word}",
+            )
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hybrid.catalog.definitions import Definition, Definitions
 from hybrid.clock import wall_clock_ms
@@ -20,8 +20,9 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.logs import log_context
 from hybrid.progress import Progress, Silent
-from hybrid.spec.settings import Settings, load_settings
+from hybrid.spec.settings import Settings, load_settings, missing_home
 from hybrid.spec.table_config import TableSpec
+from hybrid.table_documents import DdlDocuments, TableDocuments
 
 if TYPE_CHECKING:
     from hybrid.backfills import Backfills
@@ -38,14 +39,12 @@ if TYPE_CHECKING:
     from hybrid.replace.report import JobReport
     from hybrid.schedules import Schedule
     from hybrid.spec.connectors import Connector
-    from hybrid.spec.overrides import Document
     from hybrid.status import TableStatus
     from hybrid.table.boundary import TopicPartition
 
 
 # A revision or its text; a time, by its ISO 8601 text, as a datetime with a zone or in epoch milliseconds.
 AsOfText: TypeAlias = "str | int | datetime | Revision"
-_ANY_BROKERS = "127.0.0.1:9092"
 
 
 def connect(home: str | Path | None = None, *, progress: Progress | None = None) -> Hybrid:
@@ -53,82 +52,7 @@ def connect(home: str | Path | None = None, *, progress: Progress | None = None)
     return Hybrid(load_settings(home=Path(home) if home is not None else None), progress or Silent())
 
 
-@dataclass(frozen=True)
-class TableDocuments:
-    """What describes a table: schema and configs, each with where it came from; brokers instead of theirs; changes.
-
-    `overrides` are `POINTER=VALUE` texts, as `--set` takes them. `default_kafka` is for a new table only.
-    """
-
-    schema: Document
-    configs: Sequence[Document]
-    kafka: str | None = None
-    overrides: Sequence[str] = ()
-    default_kafka: str | None = None
-
-    @classmethod
-    def read(
-        cls,
-        schema: Path,
-        configs: Sequence[Path],
-        kafka: str | None = None,
-        overrides: Sequence[str] = (),
-        default_kafka: str | None = None,
-    ) -> TableDocuments:
-        """The documents in a user's files."""
-        from hybrid.spec.overrides import load_json
-
-        documents = [(load_json(path), str(path)) for path in configs]
-        return cls((load_json(schema), str(schema)), documents, kafka, overrides, default_kafka)
-
-    @classmethod
-    def from_ddl(
-        cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = (), default_kafka: str | None = None
-    ) -> list[DdlDocuments]:
-        """The documents of every table in a file of CREATE TABLE statements, changed by `overrides`, with warnings."""
-        from hybrid.spec.ddl import parse_ddl
-        from hybrid.spec.overrides import apply_sets, read_text
-
-        # A table that exists has brokers already: whether any are missing is decided where the table is known.
-        tables = parse_ddl(read_text(path), str(path), kafka or default_kafka or _ANY_BROKERS)
-        documents = [(config, f"{path}: {table.name}") for table in tables for config in table.configs]
-        changed = iter(apply_sets(documents, list(overrides)))
-        return [
-            DdlDocuments(
-                cls(
-                    (table.schema_doc, f"{path}: {table.name}"),
-                    [next(changed) for _ in table.configs],
-                    kafka,
-                    default_kafka=default_kafka,
-                ),
-                table.warnings,
-            )
-            for table in tables
-        ]
-
-    @classmethod
-    def from_json(cls, doc: Mapping[str, Any]) -> TableDocuments:
-        """The inverse of `to_json`."""
-        schema, configs = doc["schema"], [(one, source) for one, source in doc["configs"]]
-        kafka, default = doc.get("kafka"), doc.get("default_kafka")
-        return cls((schema[0], schema[1]), configs, kafka, doc.get("overrides", ()), default)
-
-    def to_json(self) -> dict[str, Any]:
-        """As a server is told."""
-        return {
-            "schema": list(self.schema),
-            "configs": [list(config) for config in self.configs],
-            "kafka": self.kafka,
-            "overrides": list(self.overrides),
-            "default_kafka": self.default_kafka,
-        }
-
-
-class DdlDocuments(NamedTuple):
-    """A table of a DDL file, and what the file says without effect."""
-
-    documents: TableDocuments
-    warnings: Sequence[str]
+__all__ = ["Creation", "DdlDocuments", "Hybrid", "ServerTask", "TableDocuments", "connect"]
 
 
 @dataclass(frozen=True)
@@ -196,8 +120,15 @@ class Hybrid:
     # Tables
 
     def table_names(self) -> list[str]:
-        """All tables, sorted."""
-        return self.definitions.names()
+        """All tables, sorted. NotFoundError when the home does not exist."""
+        names = self.definitions.names()
+        if not names:
+            self._require_home()
+        return names
+
+    def _require_home(self) -> None:
+        if not self.home.is_dir():
+            raise missing_home(self.settings)
 
     def table(self, name: str) -> Table:
         """A table by its name; NotFoundError, with a suggestion, when there is none."""
@@ -274,8 +205,10 @@ class Hybrid:
         known = self.definitions.find(spec.name)
         if known is None and dry_run:
             return Creation(spec.name, (), {}, spec.warnings, f"Would create table '{spec.name}'. Nothing was changed.")
-        return self.create_table(given) if known is None else apply_change(
-            self, known, spec, dry_run=dry_run, kafka=given.kafka
+        return (
+            self.create_table(given)
+            if known is None
+            else apply_change(self, known, spec, dry_run=dry_run, kafka=given.kafka)
         )
 
     def add_table(self, given: TableDocuments, *, update: bool = False) -> Creation:
@@ -393,6 +326,7 @@ class Hybrid:
         """The newest runs of tasks and jobs, newest first."""
         if table is not None and table not in self.table_names():
             raise NotFoundError.named("Table", table, self.table_names())
+        self._require_home()
         return self.catalog.runs.list(table)
 
     def run(self, run_id: str) -> RunRecord:

@@ -21,8 +21,9 @@ def brokers_for(home: Hybrid, given: TableDocuments, configs: list[Document]) ->
     """
     if given.kafka is not None:
         return given.kafka
-    name = next((raw_table_name(doc["tableName"]) for doc, _ in configs if isinstance(doc.get("tableName"), str)), None)
-    known = home.definitions.find(name) if name is not None else None
+    names = (doc.get("tableName") for doc, _ in configs)
+    name = next((name for name in names if isinstance(name, str)), None)
+    known = home.definitions.find(raw_table_name(name)) if name is not None else None
     if known is None or known.brokers is None:
         return given.default_kafka or home.settings.kafka
     written = _written_brokers(given.schema, configs)

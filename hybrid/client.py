@@ -5,12 +5,13 @@ A heavy verb comes back as a queued run, which is then followed to its end; what
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds
 from hybrid.jvm.process import read_record
@@ -55,15 +56,28 @@ class Client:
             raise UsageError(f"'{url}' is not a server's address.", hint="Write it like http://127.0.0.1:9000")
         self._parts, self._url, self._progress = parts, url, progress
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if secret is not None:
+        if parts.username is not None and secret is None:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+            self._url = url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
+        elif secret is not None:
             self._headers["Authorization"] = f"Bearer {secret}"
 
     def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """What the verb returns."""
-        status, answer = self._request("POST", f"/verbs/{verb}", dict(arguments))
-        if status == 202:
-            return self._follow(answer["run"])
-        return answer
+        """What the verb returns. An interrupt ends the waiting only: what the server goes on with is said."""
+        told = f"The server at {self._url} was not stopped: what was asked may still be done there (hybrid task list)."
+        try:
+            status, answer = self._request("POST", f"/verbs/{verb}", dict(arguments))
+            if status != 202:
+                return answer
+            run = answer["run"]
+            told = (
+                f"The server at {self._url} goes on with run {run} and commits it. Look at it: hybrid task show {run}"
+            )
+            return self._follow(run)
+        except KeyboardInterrupt:
+            self._progress.say(told)
+            raise
 
     def _follow(self, run_id: str) -> Any:
         said, pause_s = None, _POLL_S[0]

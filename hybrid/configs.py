@@ -23,7 +23,7 @@ def add_config(home: Hybrid, document: Json, source: str, kafka: str | None = No
     there is none. ConflictError when the table has this half.
     """
     name, half = half_of(document, source)
-    if name in home.table_names() and half in home.spec(name).halves:
+    if name in home.definitions.names() and half in home.spec(name).halves:
         raise ConflictError(f"Table '{name}_{half}' exists already. Nothing was changed.", hint=f"PUT /tables/{name}")
     return home.apply_table(_documents(home, name, document, source, kafka))
 

@@ -87,7 +87,7 @@ def users_of(home: Hybrid, name: str) -> list[Definition]:
 
 
 def _definitions(home: Hybrid) -> list[Definition]:
-    found = map(home.definitions.find, home.table_names())
+    found = map(home.definitions.find, home.definitions.names())
     return [definition for definition in found if definition is not None]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.opened import refuse_server, require_home, require_right
 
 if TYPE_CHECKING:
     from hybrid.access import Account
@@ -28,6 +29,7 @@ def add(cli: Cli, name: str, right: str) -> None:
     """Add an account and print its secret, which is shown this once. From then on every request needs an account."""
     from hybrid.access import Accounts, Right
 
+    _check(cli)
     account, secret = Accounts(cli.home).add(name, Right[right.upper()])
     cli.say(f"Account '{name}' has the right {right} on servers of {cli.home}. Its secret is not shown again.")
     if cli.is_machine_read:
@@ -42,6 +44,8 @@ def list_(cli: Cli) -> None:
     """The accounts, oldest first."""
     from hybrid.access import Accounts
 
+    _check(cli)
+    require_home(cli)
     cli.emit([_row(account) for account in Accounts(cli.home).list()], _KEYS)
 
 
@@ -52,10 +56,17 @@ def remove(cli: Cli, name: str) -> None:
     """Remove an account. Without any, a server on loopback answers everybody on this machine."""
     from hybrid.access import Accounts
 
+    _check(cli)
+    require_home(cli)
     account = Accounts(cli.home).remove(name)
     cli.say(f"Account '{name}' is removed from {cli.home}.")
     if cli.is_machine_read:
         cli.emit(_row(account))
+
+
+def _check(cli: Cli) -> None:
+    refuse_server(cli, "hybrid access", "Run it on the server's machine: hybrid access ... --home DIR")
+    require_right(cli, "admin", "'access'")
 
 
 def _row(account: Account) -> dict[str, object]:

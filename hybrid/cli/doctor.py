@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import opened
+from hybrid.cli.opened import opened, refuse_server, require_right
 from hybrid.cli.output import printable
 from hybrid.errors import SpecError
 
@@ -44,6 +44,8 @@ def _findings(cli: Cli, name: str | None, repair: bool) -> Sequence[Finding]:
         cli.say(f"home: {cli.settings.home}")
     except SpecError as error:  # nothing can be checked without: where tables lie follows from the settings
         return [Finding("settings", None, Severity.ERROR, str(error), error.hint)]
+    refuse_server(cli, "hybrid doctor", "Run it on the server's machine: hybrid doctor --home DIR")
+    require_right(cli, "admin" if repair else "read", "'doctor'")
     with opened(cli) as home:
         return examine(home, name, repair=repair)
 

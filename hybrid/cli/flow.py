@@ -8,7 +8,7 @@ import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.job import read_variables
-from hybrid.cli.opened import ask, confirm, opened
+from hybrid.cli.opened import ask, confirm, opened, refuse_server, require_right
 
 COLUMNS = ("target", "flow", "type", "state", "last_run", "rows", "rejected", "files", "refreshes", "result")
 _EVERYTHING = "\0"
@@ -34,6 +34,8 @@ def flow() -> None:
 @pass_cli
 def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, yes: bool) -> int:
     """Run the flows that a Python or SQL file declares: once-flows once, the others what is new."""
+    refuse_server(cli, "hybrid flow run", "Run it on the server's machine: hybrid flow run FILE --home DIR")
+    require_right(cli, "admin", "'flow run'")
     with opened(cli) as home:
         session = home.load_flows(file, read_variables(variables, "--var"))
         chosen = [] if refresh is None else session.declaration.chosen(None if refresh == _EVERYTHING else refresh)

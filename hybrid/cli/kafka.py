@@ -8,6 +8,7 @@ from typing import IO
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.opened import refuse_server, require_home
 
 UNHEALTHY = 3
 _kafka_option = click.option("--kafka", "brokers", metavar="ADDR", help="Brokers, host:port (default: the local one).")
@@ -19,14 +20,14 @@ def kafka() -> None:
 
 
 @kafka.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="0 takes a free one. Default: that of before, else 9092.")
 @pass_cli
-def start(cli: Cli, port: int) -> None:
+def start(cli: Cli, port: int | None) -> None:
     """Start the local broker; returns when it answers."""
     from hybrid.jvm.broker import LocalBroker
 
-    broker = LocalBroker(cli.home)
-    broker.start(port, cli.progress)
+    _check_local(cli)
+    LocalBroker(cli.home).start(port, cli.progress)
     _emit_status(cli)
 
 
@@ -36,6 +37,8 @@ def stop(cli: Cli) -> None:
     """Stop the local broker; its data stays."""
     from hybrid.jvm.broker import LocalBroker
 
+    _check_local(cli)
+    require_home(cli)
     was_running = LocalBroker(cli.home).stop()
     cli.say("Kafka stopped" if was_running else "Kafka was not running")
     if cli.is_machine_read:
@@ -46,6 +49,9 @@ def stop(cli: Cli) -> None:
 @pass_cli
 def status(cli: Cli) -> int:
     """Whether the local broker runs and answers (exit code 3 when not)."""
+    _check_local(cli)
+    if not cli.home.is_dir():
+        cli.say(f"The home {cli.home} does not exist.")
     return 0 if _emit_status(cli) == "running" else UNHEALTHY
 
 
@@ -96,6 +102,10 @@ def produce(cli: Cli, topic: str, file: IO[bytes], partition: int | None, broker
     cli.say(f"{count} {'message' if count == 1 else 'messages'} produced to topic '{topic}'")
     if cli.is_machine_read:
         cli.emit({"topic": topic, "produced": count})
+
+
+def _check_local(cli: Cli) -> None:
+    refuse_server(cli, "hybrid kafka", "Leave --server out: the broker runs on this machine.", flag_only=True)
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:

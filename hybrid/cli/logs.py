@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.cli.opened import refuse_server, require_home, require_right
 from hybrid.cli.output import emit, printable
 from hybrid.errors import UsageError
 
@@ -26,6 +27,9 @@ def logs(cli: Cli, table: str | None, follow: bool, level: str | None, lines: in
     """The newest log records of this home, by time."""
     from hybrid.logs import read_logs
 
+    refuse_server(cli, "hybrid logs", "Run it on the server's machine: hybrid logs --home DIR")
+    require_right(cli, "read", "'logs'")
+    require_home(cli)
     if follow and cli.format == "csv":
         raise UsageError("--format csv ends with its last row, and -f does not end.", hint="Use --format jsonl.")
     found = read_logs(cli.settings.logs, table, follow, level=level, last=lines)

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, Noun
+from hybrid.cli.output import emit
 from hybrid.errors import HybridError
 from hybrid.logs import logging_to, written_log
 
@@ -46,6 +47,7 @@ NOUNS = {
 }
 INTERRUPTED = 130
 _TOKEN = "--token"
+_JSON = ("json", "jsonl")
 
 
 @click.group(cls=HybridGroup, nouns=NOUNS, context_settings={"help_option_names": ["-h", "--help"]})
@@ -72,17 +74,17 @@ def _run(cli: Cli, args: Sequence[str]) -> int:
         result = hybrid.main(list(args), prog_name="hybrid", obj=cli, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except HybridError as error:
-        _complain(cli, str(error), error.hint)
+        _complain(cli, args, str(error), error.hint, error.code)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         cli.say(error.format_message())
         return 2
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "hybrid"
-        _complain(cli, error.format_message(), f"{path} --help")
+        _complain(cli, args, error.format_message(), f"{path} --help", "usage")
         return 2
     except click.ClickException as error:
-        _complain(cli, error.format_message(), None)
+        _complain(cli, args, error.format_message(), None, "usage")
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         cli.say("interrupted")
@@ -92,20 +94,24 @@ def _run(cli: Cli, args: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:  # a full disk, a folder that is not ours: the machine's fault, not the program's
-        _complain(cli, str(error), f"the traceback is in {_log_traceback(cli)}")
+        _complain(cli, args, str(error), f"the traceback is in {_log_traceback(cli)}", "machine")
         return 1
     except Exception as error:  # the one place where anything at all may arrive: it is logged, and said
         log = _log_traceback(cli)
-        _complain(cli, f"Unexpected {type(error).__name__}: {error}", f"this is a bug; the traceback is in {log}")
+        message, hint = f"Unexpected {type(error).__name__}: {error}", f"this is a bug; the traceback is in {log}"
+        _complain(cli, args, message, hint, "error")
         return 1
 
 
-def _complain(cli: Cli, message: str, hint: str | None) -> None:
+def _complain(cli: Cli, args: Sequence[str], message: str, hint: str | None, code: str) -> None:
+    """Tell people on stderr; where a program reads JSON, it gets the error as an object on stdout too."""
     if cli.verbose:
         cli.say(traceback.format_exc().rstrip())
     cli.say(f"error: {message}")
     if hint:
         cli.say(f"hint: {hint}")
+    if cli.format in _JSON or "--json" in args:  # the latter: a word before it was not understood
+        emit({"code": code, "message": message, "hint": hint}, fmt=cli.format if cli.format in _JSON else "json")
 
 
 def _log_traceback(cli: Cli) -> Path | str:

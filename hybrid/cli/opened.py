@@ -11,9 +11,14 @@ import click
 
 from hybrid.cli.command import Cli
 from hybrid.errors import UsageError
+from hybrid.spec.settings import missing_home
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
+
+
+# What may make a home, or needs none.
+_NEW_HOME = frozenset({"table_create", "table_apply", "table_add", "table_validate", "schema_put"})
 
 
 def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
@@ -25,7 +30,11 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
         return Client(url, cli.progress, _secret_for(cli, url)).call(verb, arguments)
     from hybrid.verbs import VERBS
 
-    with opened(cli) as home:
+    if cli.settings.token is not None:
+        from hybrid.serve.rights import right_for
+
+        require_right(cli, right_for("POST", f"/verbs/{verb}").word, f"'{verb}'")
+    with opened(cli, may_create=verb in _NEW_HOME) as home:
         return VERBS[verb].call(home, **arguments)
 
 
@@ -36,18 +45,46 @@ def server_url(cli: Cli) -> str | None:
     return cli.settings.server or server_of(cli.home)
 
 
+def require_right(cli: Cli, right: str, what: str) -> None:
+    """Check a token that was given against the accounts of this home, where no server does it."""
+    from hybrid.access import Accounts, Right
+
+    if cli.settings.token is not None:
+        Accounts(cli.home).check(cli.settings.token, Right[right.upper()], what)
+
+
+def refuse_server(cli: Cli, command: str, instead: str, *, flag_only: bool = False) -> None:
+    """UsageError for a server that was named to a command that works on this machine's home only.
+
+    With `flag_only` a server that stands in the environment or in `hybrid.toml` is meant for other commands.
+    """
+    server = cli.given.get("server") if flag_only else cli.settings.server
+    if server:
+        raise UsageError(
+            f"`{command}` works on a home of this machine and cannot ask the server at {server}.", hint=instead
+        )
+
+
+def require_home(cli: Cli) -> None:
+    """NotFoundError, with where the name came from, when the home does not exist."""
+    if not cli.home.is_dir():
+        raise missing_home(cli.settings)
+
+
 def _secret_for(cli: Cli, url: str) -> str | None:
-    """What the server at `url` is told: its home's own secret if it is the home's, never to another one."""
+    """What the server at `url` is told: the token that was given, else the home's own secret, which no other gets."""
     from hybrid.client import secret_of
 
-    return secret_of(cli.home, url) or cli.settings.token
+    return cli.settings.token or secret_of(cli.home, url)
 
 
 @contextmanager
-def opened(cli: Cli) -> Iterator[Hybrid]:
-    """The home that the command line names, closed at the end."""
+def opened(cli: Cli, *, may_create: bool = False) -> Iterator[Hybrid]:
+    """The home that the command line names, closed at the end. NotFoundError when there is none, unless it is made."""
     from hybrid.api import Hybrid
 
+    if not may_create:
+        require_home(cli)
     home = Hybrid(cli.settings, cli.progress)
     try:
         yield home

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -15,15 +15,16 @@ from hybrid.errors import UsageError
 
 @click.command(cls=HybridCommand)
 @click.argument("sql", required=False)
-@click.option("-f", "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read the statement.")
+@click.option("-f", "--file", type=click.File("rb"), help="Read the statement from a file; '-': standard input.")
 @click.option("--explain", is_flag=True, help="Show revision, boundary, segments read and pruned, SQL; do not run it.")
 @click.option("--as-of", metavar="REVISION|TIME", help="Answer as the tables were: an answer's revision, or a time.")
 @pass_cli
-def query(cli: Cli, sql: str | None, file: Path | None, explain: bool, as_of: str | None) -> None:
-    """Answer a statement from one revision of both halves, and the rows in Kafka that are not committed yet."""
-    if (sql is None) == (file is None):
-        raise UsageError('Give one statement: hybrid query "select ..." or -f FILE.')
-    statement = sql if sql is not None else file.read_text(encoding="utf-8") if file else ""
+def query(cli: Cli, sql: str | None, file: IO[bytes] | None, explain: bool, as_of: str | None) -> None:
+    """Answer a statement from one revision of both halves, and the rows in Kafka that are not committed yet.
+
+    The statement is SQL, or what stands in a file or comes by standard input.
+    """
+    statement = _statement(sql, file)
     if explain:
         _tell_plan(cli, ask(cli, "explain", sql=statement, as_of=as_of))
         return
@@ -32,6 +33,24 @@ def query(cli: Cli, sql: str | None, file: Path | None, explain: bool, as_of: st
         cli.say(f"warning: {warning}")
     names = _distinct(result["columns"])
     cli.emit([dict(zip(names, row, strict=True)) for row in result["rows"]], names)
+
+
+def _statement(sql: str | None, file: IO[bytes] | None) -> str:
+    """The one statement that was given: as an argument, in a file, or piped."""
+    if sql is not None and file is not None:
+        raise UsageError('Give one statement: hybrid query "select ..." or -f FILE.')
+    if sql is not None and sql != "-":
+        return sql
+    if file is None and sql is None and sys.stdin.isatty():
+        raise UsageError('Give one statement: hybrid query "select ...", -f FILE, or by standard input.')
+    source = file if file is not None else sys.stdin.buffer
+    try:
+        statement = source.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"The statement is not UTF-8: {error}.") from error
+    if not statement.strip():
+        raise UsageError('There is no statement: hybrid query "select ...", -f FILE, or by standard input.')
+    return statement
 
 
 def _tell_plan(cli: Cli, explanation: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import opened
+from hybrid.cli.opened import opened, refuse_server, require_right
 from hybrid.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
     from hybrid.logs import setup_logging
     from hybrid.serve.supervisor import Address, supervise
 
+    refuse_server(cli, "hybrid serve", "Leave --server out: this is the server.", flag_only=True)
+    require_right(cli, "admin", "'serve'")
     address = Address(host, port, broker_port)
     _has_accounts_if_needed(cli, address)
     if cache_bytes is not None:
@@ -46,7 +48,7 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
     from hybrid.serve.roles import run_pipeline, run_query
 
     whole = [*options, "serve", "--host", host, "--port", str(port), "--broker-port", str(broker_port)]
-    with opened(cli) as home:
+    with opened(cli, may_create=True) as home:
         return (run_query if role == "query" else run_pipeline)(home, address, whole)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import ask, confirm
+from hybrid.cli.opened import ask, confirm, tell
 from hybrid.errors import UsageError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -107,7 +107,7 @@ def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
     ask(cli, "table_show", table=name)  # a name that is wrong is said before anything is asked
     if purge:
         confirm(f"Delete table '{name}' and all its data for good?", yes)
-    cli.say(ask(cli, "table_drop", table=name, purge=purge)["sentence"])
+    tell(cli, {"table": name, **ask(cli, "table_drop", table=name, purge=purge)})
 
 
 @table.command()
@@ -115,7 +115,7 @@ def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
 @pass_cli
 def undrop(cli: Cli, name: str) -> None:
     """Bring back the table of that name that was dropped last."""
-    cli.say(ask(cli, "table_undrop", table=name)["sentence"])
+    tell(cli, {"table": name, **ask(cli, "table_undrop", table=name)})
 
 
 def _confirm_brokers(cli: Cli, documents: dict[str, Any]) -> None:

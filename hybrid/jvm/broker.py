@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid.errors import MachineError, StreamError
+from hybrid.errors import ConflictError, MachineError, StreamError
 from hybrid.jvm import broker_files
 from hybrid.jvm.jars import ensure_jars
 from hybrid.jvm.java import find_java
@@ -51,20 +51,31 @@ class LocalBroker:
         self.log = Path(home).absolute() / "logs" / "kafka.log"
         self._record = self.folder / "broker.json"
 
-    def start(self, port: int = DEFAULT_PORT, progress: Progress | None = None) -> str:
-        """Start it, wait until it answers, return its address `127.0.0.1:port`; port 0 takes a free one.
+    def start(self, port: int | None = None, progress: Progress | None = None) -> str:
+        """Start it, wait until it answers, return its address `127.0.0.1:port`.
 
-        When it runs already that is said, and its address returned. Raises MachineError when Java or the jars are
+        Port 0 takes a free one; without a port it is that of before, else 9092. When it runs already that is said, and
+        its address returned; ConflictError when another port was asked for. MachineError when Java or the jars are
         missing, the port is taken, or the broker does not come up.
         """
         said = progress or Silent()
         with self._one_starter():
             running = self.status()
             if running.state == "running" and running.address is not None:
+                if port and running.address != f"{HOST}:{port}":
+                    raise ConflictError(
+                        f"Kafka runs already at {running.address} (pid {running.pid}), not on port {port}.",
+                        hint=f"hybrid kafka stop, then: hybrid kafka start --port {port}",
+                    )
                 said.say(f"Kafka runs already at {running.address} (pid {running.pid})")
                 return running.address
             if running.state == "silent":
                 self._stop_recorded()
+            before = broker_files.port_of(self.folder)
+            if port is None:
+                port = before or DEFAULT_PORT
+            elif before not in (None, port):
+                said.say(f"Kafka listened on port {before} before: tables that read from there need it again.")
             return self._start(port or free_port(), said)
 
     def stop(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from hybrid.jvm.log4j import escaped, write_log4j
@@ -36,6 +37,7 @@ _STARTED = """\
 logger.server.name = kafka.server.KafkaRaftServer
 logger.server.level = info
 """
+_PORT = re.compile(r"^listeners=PLAINTEXT://127\.0\.0\.1:(\d+)", re.MULTILINE)
 
 
 def write(folder: Path, log: Path, port: int, controller_port: int) -> Path:
@@ -45,6 +47,15 @@ def write(folder: Path, log: Path, port: int, controller_port: int) -> Path:
     server.write_text(_SERVER.format(port=port, controller_port=controller_port, data=data), encoding="ascii")
     write_log4j(folder / "log4j2.properties", log, _STARTED)
     return server
+
+
+def port_of(folder: Path) -> int | None:
+    """The port that the broker listened on last; None when it never started here."""
+    try:
+        found = _PORT.search((folder / "server.properties").read_text(encoding="ascii"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(found[1]) if found is not None else None
 
 
 def jvm_flags(folder: Path) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hybrid.errors import SpecError, suggestion
+from hybrid.errors import NotFoundError, SpecError, suggestion
 
 HOME_NAME = ".hybrid"
 FILE_NAME = "hybrid.toml"
@@ -186,6 +186,18 @@ def find_home(home: Path | None, environ: Mapping[str, str], cwd: Path) -> tuple
     if "%" in str(folder):  # paths in a Delta log are percent-encoded, and its readers decode the folder too
         raise SpecError(f"The home folder {folder} has a '%' in its path.", hint="Choose another with --home DIR.")
     return folder, source
+
+
+_HOME_SOURCES = {"flag": "--home", "HYBRID_HOME": "HYBRID_HOME", "found": "found", "default": "the default"}
+
+
+def missing_home(settings: Settings) -> NotFoundError:
+    """The error for a home folder that does not exist: which one was looked for, and why that one."""
+    where = _HOME_SOURCES[settings.home_source]
+    return NotFoundError(
+        f"The home {settings.home} ({where}) does not exist.",
+        hint="Name another (--home DIR, HYBRID_HOME), or make it: hybrid table create --help, hybrid demo.",
+    )
 
 
 def _search_home(home: Path | None, environ: Mapping[str, str], cwd: Path) -> tuple[Path, str]:

@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 TABLE = table(REFERENCE, "Output keys")
 FORMS = {spans(row[0])[0]: row[1] for row in TABLE.rows}
 KEYS = {spans(row[0])[0]: spans(row[2]) for row in TABLE.rows}
-ONLY_A_SENTENCE = {"table drop", "table undrop"}
 DATA = ROOT / "data" / "orders"
 SCHEDULED = ("--set", "/task/taskTypeConfigsMap/RealtimeToOfflineSegmentsTask/schedule=0 0 * * * ?")
 
@@ -137,7 +136,7 @@ def play_machine(play: Any) -> None:
 
 def test_every_command_is_listed() -> None:
     assert {tuple(name.split()) for name in FORMS} == {*CODE, ("query", "--explain")} - {
-        ("demo",), ("serve",), *(tuple(name.split()) for name in ONLY_A_SENTENCE)
+        ("demo",), ("serve",)
     }  # fmt: skip
 
 
@@ -156,9 +155,3 @@ def test_lists_have_rows(printed: dict[str, Any]) -> None:
 
 def test_a_query_prints_its_columns(printed: dict[str, Any]) -> None:
     assert printed["query"] == [{"count(*)": 14, "count(*)_2": 14}]
-
-
-@pytest.mark.parametrize("name", sorted(ONLY_A_SENTENCE))
-def test_what_only_says_a_sentence(name: str, printed: dict[str, Any]) -> None:
-    assert printed[name] is None
-    assert f"`{name}`" in " ".join(REFERENCE.read_text(encoding="utf-8").split())

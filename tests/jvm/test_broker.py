@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.errors import ConflictError, MachineError, StreamError
+from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.log4j import escaped
 from hybrid.jvm.process import Process
@@ -118,3 +119,29 @@ def test_nobody_there(brokers: str) -> None:
 def test_no_address(brokers: str) -> None:
     with pytest.raises(StreamError, match="is no Kafka address"):
         list_topics(brokers)
+
+
+def test_the_port_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    monkeypatch.setattr(LocalBroker, "_start", lambda self, port, said: started.append(port) or f"127.0.0.1:{port}")
+    local, heard = LocalBroker(tmp_path), Heard()
+    local.start()
+    broker_files.write(local.folder, local.log, 19095, 19096)
+    local.start()
+    local.start(19097, heard)
+    assert started == [9092, 19095, 19097]
+    assert heard.said == ["Kafka listened on port 19095 before: tables that read from there need it again."]
+
+
+def test_another_port_than_the_one_it_runs_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.jvm.broker.answers", lambda address: True)
+    local = LocalBroker(tmp_path)
+    local.folder.mkdir()
+    own = Process.of(os.getpid())
+    assert own is not None
+    own.save(local.folder / "broker.json", address="127.0.0.1:19095")
+    for port in (None, 0, 19095):
+        assert local.start(port) == "127.0.0.1:19095"
+    with pytest.raises(ConflictError, match=r"runs already at 127.0.0.1:19095 .*, not on port 19096") as no:
+        local.start(19096)
+    assert "hybrid kafka stop" in str(no.value.hint)

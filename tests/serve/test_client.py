@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import _thread
 import json
+import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import hybrid
+from hybrid.access import Accounts, Right
 from hybrid.api import Hybrid
 from hybrid.cli.main import run
-from hybrid.client import Client, server_of
-from hybrid.errors import MachineError, NotFoundError, QueryError, UsageError
+from hybrid.client import SERVER_FILE, Client, server_of
+from hybrid.errors import AccessError, MachineError, NotFoundError, QueryError, UsageError
 from hybrid.jvm.process import Process
 from hybrid.progress import Silent
 from hybrid.serve.app import build_app
@@ -95,6 +100,48 @@ def test_an_address_left_by_a_server_that_is_gone_counts_for_nothing(home: Path)
     Process(2**22 - 1, "0").save(home / "server.json", url="http://127.0.0.1:1")
     assert server_of(home) is None
     assert run(["--home", str(home), "table", "list"]) == 0
+
+
+def test_an_interrupt_says_that_the_server_goes_on(
+    url: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    away = ["--home", str(tmp_path / "elsewhere"), "--server", url]
+    files = ["--schema", str(DATA / "orders_schema.json"), "--config", str(DATA / "orders_offline_table.json")]
+    assert run([*away, "table", "create", *files]) == 0
+    timer = threading.Timer(1.0, _thread.interrupt_main)
+    timer.start()
+    assert run([*away, "task", "run", "orders", "MergeRollupTask"]) == 130
+    said = capsys.readouterr().err
+    (queued,) = hybrid.connect(home).runs("orders")
+    assert f"goes on with run {queued.id}" in said and f"hybrid task show {queued.id}" in said
+    assert said.endswith("interrupted\n") and queued.state == "QUEUED"
+
+
+def test_credentials_in_an_address_are_used(url: str, home: Path) -> None:
+    _, secret = Accounts(home).add("ada", Right.READ)
+    time.sleep(1.1)  # a server looks at the accounts once a second
+    named = url.replace("http://", f"http://ada:{secret}@")
+    assert Client(named, Silent()).call("table_list", {}) == []
+    with pytest.raises(AccessError, match="No account has this secret and this name"):
+        Client(url.replace("http://", "http://ada:wrong@"), Silent()).call("table_list", {})
+    with pytest.raises(AccessError):
+        Client(url, Silent()).call("table_list", {})
+
+
+def test_a_token_counts_on_the_servers_own_home(url: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = Process.of(os.getpid())
+    assert own is not None
+    own.save(home / SERVER_FILE, url=url, broker_url=url, secret="of the home")
+    _, reader = Accounts(home).add("reader", Right.READ)
+    time.sleep(1.1)
+    here = ["--home", str(home)]
+    assert run([*here, "table", "list"]) == 0, "the home's own secret"
+    assert run([*here, "--token", reader, "table", "list"]) == 0
+    for verb in (["table", "undrop", "x"], ["move", "x"], ["access", "add", "eve", "--right", "admin"]):
+        assert run([*here, "--token", reader, *verb]) == 1, verb
+        assert "has the right read" in capsys.readouterr().err
+    assert run([*here, "--token", "wrong", "table", "list"]) == 1
+    assert "No account has this secret" in capsys.readouterr().err
 
 
 def test_a_name_that_is_not_loopback_is_refused(url: str) -> None:
