@@ -25,7 +25,7 @@ def add_config(home: Hybrid, document: Json, source: str, kafka: str | None = No
     name, half = half_of(document, source)
     if name in home.definitions.names() and half in home.spec(name).halves:
         raise ConflictError(f"Table '{name}_{half}' exists already. Nothing was changed.", hint=f"PUT /tables/{name}")
-    return home.apply_table(_documents(home, name, document, source, kafka))
+    return home.apply_table(documents_of(home, name, document, source, kafka))
 
 
 def update_config(home: Hybrid, table: str, document: Json, source: str) -> Creation:
@@ -35,7 +35,7 @@ def update_config(home: Hybrid, table: str, document: Json, source: str) -> Crea
         raise SpecError.at(source, "tableName", f"'{name}' is not the table of the path, '{table}'.")
     if half not in home.spec(table).halves:
         raise NotFoundError(f"Table '{table}' has no {half} half.", hint="POST /tables adds one.")
-    return home.apply_table(_documents(home, table, document, source, None))
+    return home.apply_table(documents_of(home, table, document, source, None))
 
 
 def half_of(document: Json, source: str) -> tuple[str, Half]:
@@ -45,7 +45,8 @@ def half_of(document: Json, source: str) -> tuple[str, Half]:
     return raw_table_name(top.text("tableName")), half
 
 
-def _documents(home: Hybrid, name: str, document: Json, source: str, kafka: str | None) -> TableDocuments:
+def documents_of(home: Hybrid, name: str, document: Json, source: str, kafka: str | None) -> TableDocuments:
+    """One half's config with the schema that it uses: the table's, else the stored one that it names."""
     from hybrid.api import TableDocuments
 
     known = home.definitions.find(name)

@@ -14,6 +14,7 @@ from hybrid.api import Hybrid
 from hybrid.serve import (
     backfills,
     boundaries,
+    brokers,
     connectors,
     consumption,
     flows,
@@ -28,6 +29,7 @@ from hybrid.serve import (
     schemas,
     segments,
     sizes,
+    table_configs,
     tables,
     tasks,
     verbs,
@@ -41,8 +43,8 @@ from hybrid.serve.metrics import Metrics
 _ROUTERS = tuple(
     noun.router
     for noun in (
-        queries, health, schemas, consumption, connectors, tables, sizes, boundaries, segments, replacing, tasks, jobs,
-        ingest_files, replacements, backfills, purges, flows, verbs, openapi,
+        queries, health, table_configs, schemas, consumption, connectors, brokers, tables, sizes, boundaries, replacing,
+        segments, tasks, jobs, ingest_files, replacements, backfills, purges, flows, verbs, openapi,
     )
 )  # fmt: skip
 # What people wait for goes to its endpoint at once: the layers between take as long as a small statement.

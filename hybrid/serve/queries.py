@@ -8,9 +8,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
@@ -65,7 +65,21 @@ _ROWS_AT_ONCE = 100
 @router.post("/sql", summary="Answer a statement (the controller's path)", **_DESCRIBED)
 async def post_sql(request: Request) -> Response:
     """Pinot's broker response, with `revision`; a failed query is HTTP 200 with `exceptions`."""
-    statement = _read(await request.body())
+    return await _respond(request, _read(await request.body()))
+
+
+@router.get("/query/sql", summary="Answer a statement of the URL", responses=_DESCRIBED["responses"])
+@router.get("/sql", summary="Answer a statement of the URL (the controller's path)", responses=_DESCRIBED["responses"])
+async def get_sql(
+    request: Request,
+    sql: Annotated[str, Query(min_length=1, max_length=1_000_000, examples=["select count(*) from orders"])],
+    options: Annotated[str | None, Query(alias="queryOptions", max_length=10_000)] = None,
+) -> Response:
+    """As `POST /query/sql`."""
+    return await _respond(request, Statement(sql=sql, queryOptions=options))
+
+
+async def _respond(request: Request, statement: Statement) -> Response:
     asked = _Asked(request, statement)
     result = asked.at_once()  # or it would take as long again to go to a thread and back
     if result is not None and len(result.rows) <= _ROWS_AT_ONCE:

@@ -22,6 +22,7 @@ router = APIRouter(tags=["segments"])
 SegmentName = Annotated[str, Path(examples=["orders_1632463351000_1632467070000_0"])]
 _STATES = {EntryState.ACTIVE: "COMPLETED", EntryState.REVERTED: "REVERTED"}
 _LENGTH_MAX = 200
+_STATUS = {"segmentName": "orders_1632463351000_1632467070000_0", "segmentStatus": "GOOD"}
 
 
 @router.get(
@@ -94,6 +95,20 @@ def show_segment(request: Request, table: TableName, segment: SegmentName) -> An
     return _metadata(found.table.name, _segment(found, segment))
 
 
+@router.get("/segments/{table}/metadata", summary="Show all segments", responses=shown({"orders_1_2_0": {}}))
+def show_segments(request: Request, table: TableName, type_: HalfType = None) -> Any:
+    """By name, what `/segments/{table}/{segment}/metadata` shows of each."""
+    found = named(context_of(request), table, type_)
+    return {one.name: _metadata(found.table.name, one) for one in found.segments()}
+
+
+@router.get("/tables/{table}/segmentsStatus", summary="Show the segments' states", responses=shown([_STATUS]))
+def show_status(request: Request, table: TableName, type_: HalfType = None) -> Any:
+    """Pinot's states: a sealed or offline segment is GOOD, the newest of a partition is CONSUMING."""
+    found = named(context_of(request), table, type_)
+    return [{"segmentName": one.name, "segmentStatus": _status(one)} for one in found.segments()]
+
+
 @router.delete(
     "/segments/{table}/{segment}", summary="Drop a segment (not built yet)", response_model=Done, responses=NOT_BUILT
 )
@@ -115,6 +130,38 @@ def reload_one(request: Request, table: TableName, segment: SegmentName) -> Any:
     found = named(context_of(request), table)
     _segment(found, segment)
     return _nothing_to_reload(found)
+
+
+@router.post("/segments/{table}/reset", summary="Reset the segments", response_model=Done)
+def reset_all(request: Request, table: TableName, type_: HalfType = None) -> Any:
+    """There is nothing to reset: a segment is committed whole, so none is ever in Pinot's state ERROR."""
+    return _nothing_to_reset(named(context_of(request), table, type_))
+
+
+@router.post("/segments/{table}/{segment}/reset", summary="Reset a segment", response_model=Done)
+def reset_one(request: Request, table: TableName, segment: SegmentName) -> Any:
+    """There is nothing to reset, as for all of them."""
+    found = named(context_of(request), table)
+    _segment(found, segment)
+    return _nothing_to_reset(found)
+
+
+@router.api_route("/segments/{table}/{word:path}", methods=["GET", "POST", "PUT"], include_in_schema=False)
+def unknown(request: Request, table: TableName, word: str) -> Any:
+    """404 for a word that Pinot may know and this server does not, in a sentence."""
+    found = named(context_of(request), table)
+    raise NotFoundError(
+        f"There is no path {request.method} /segments/{found.table.name}/{word[:_LENGTH_MAX]}.",
+        hint="GET /docs lists the paths: /segments/{table}/metadata, .../{segment}/metadata, .../lineage.",
+    )
+
+
+def _nothing_to_reset(found: Named) -> dict[str, str]:
+    return {"status": f"Nothing to reset in '{found.table.name}': none of its segments is in ERROR."}
+
+
+def _status(segment: Segment) -> str:
+    return "CONSUMING" if segment.state == "CONSUMING" else "GOOD"
 
 
 def _nothing_to_reload(found: Named) -> dict[str, str]:

@@ -83,7 +83,7 @@ def list_tables(
 def show_table(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """The configs as they were given, by half."""
     found = named(context_of(request), table, type_)
-    return {half.value: _config(found.table.spec, half) for half in found.halves}
+    return {half.value: config_shown(found.table.spec, half) for half in found.halves}
 
 
 @router.put(
@@ -141,7 +141,8 @@ def _document(spec: Any, half: Half) -> dict[str, Any]:
     return dict((spec.realtime_doc if half is Half.REALTIME else spec.offline_doc) or {})
 
 
-def _config(spec: Any, half: Half) -> dict[str, Any]:
+def config_shown(spec: Any, half: Half) -> dict[str, Any]:
+    """One half's config as it was given, without secrets, under the half's name."""
     shown_doc = {key: without_secrets(value) for key, value in _document(spec, half).items()}
     return {**shown_doc, "tableName": f"{spec.name}_{half}"}
 
