@@ -15,6 +15,7 @@ import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -52,6 +53,10 @@ class Account:
     def has(self, digest: str) -> bool:
         """Whether its secret has this digest; takes as long for a wrong one."""
         return hmac.compare_digest(self.digest, digest)
+
+
+# The right of the account that the request under way came from; None for others.
+ASKING_RIGHT: ContextVar[Right | None] = ContextVar("hybrid_right", default=None)
 
 
 class Accounts:
@@ -139,6 +144,11 @@ class Accounts:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(json.dumps({"accounts": rows}, indent=2) + "\n")
         os.replace(part, self.path)
+
+
+def reads_only() -> bool:
+    """Whether what is done now is done for an account that may only read."""
+    return ASKING_RIGHT.get() is Right.READ
 
 
 def new_secret() -> str:

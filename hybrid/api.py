@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hybrid.replace.report import JobReport
     from hybrid.schedules import Schedule
     from hybrid.spec.connectors import Connector
+    from hybrid.spec.input_rules import InputRules
     from hybrid.status import TableStatus
     from hybrid.table.boundary import TopicPartition
 
@@ -72,6 +73,7 @@ class ServerTask:
 
     run_id: str
     outcome: RunOutcome
+    rules: InputRules
 
 
 class Hybrid:
@@ -351,6 +353,11 @@ class Hybrid:
     def asked_at(self) -> str | None:
         """When the run was asked for that a server carries out here (ISO 8601); None where nobody waited."""
         return self.run(self._task.run_id).created_at if self._task is not None else None
+
+    @property
+    def input_rules(self) -> InputRules | None:
+        """What the run that is carried out here may read; None: everything, as in a command's own process."""
+        return self._task.rules if self._task is not None else None
 
     def act_id(self, kind: str) -> str:
         """The id of an act about to be done: bound to a server's run, so that its successor finds what it committed."""

@@ -284,7 +284,7 @@ class Backfills:
         expected = with_asked(spec, (), change.expect)
         where = row_condition(change.where, spec, "--where", now_ms=now_ms) if change.where is not None else None
         if change.input is not None:
-            files, csv_format = inspect_input(spec, Path(change.input))
+            files, csv_format = inspect_input(spec, Path(change.input), self._home.input_rules)
             return Request(ChangeKind.ROWS, window, files=files, csv_format=csv_format, expectations=expected)
         if change.sql is not None:
             return Request(ChangeKind.ROWS, window, expectations=expected)

@@ -97,8 +97,11 @@ def answered(
 @contextmanager
 def _fetched(home: Hybrid, job: JobSpec) -> Iterator[JobSpec]:
     """The job with the files of its object store on this machine; as it is, where they are already."""
+    rules = home.input_rules
+    if rules is not None:
+        job.check_rules(rules)
     if job.store is None:
-        yield job
+        yield replace(job, rules=rules)
         return
     from hybrid.files.objectstore import fetch
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hybrid.run_views import visible_run
 from hybrid.spec.cron import Cron
 from hybrid.spec.table_config import TableSpec
 from hybrid.tasks import crons_of
@@ -36,7 +37,8 @@ def schedules_of(home: Hybrid, spec: TableSpec) -> list[Schedule]:
 
 
 def _schedule(home: Hybrid, spec: TableSpec, kind: str, cron: Cron) -> Schedule:
-    last = next(iter(home.catalog.runs.list(spec.name, 1, kind=kind)), None)
+    newest = home.catalog.runs.list(spec.name, 1, kind=kind)
+    last = visible_run(newest[0]) if newest else None
     if last is None:
         state, result = "WAITING", "It has not run yet."
     elif last.incomplete:

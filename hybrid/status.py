@@ -13,11 +13,13 @@ from hybrid.errors import HybridError
 from hybrid.ingest.plan import plan_batch
 from hybrid.ingest.stream import absent_words, require_topics
 from hybrid.plain import capitalized
+from hybrid.run_views import visible_run
 from hybrid.spec.table_config import Half
 from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
+    from hybrid.catalog.runs import RunRecord
     from hybrid.handle import Table
 
 _KAFKA_TIMEOUT_MS = 1500
@@ -71,8 +73,13 @@ def status_of(home: Hybrid, table: Table) -> TableStatus:
         behind=behind,
         rejected=table.half(Half.REALTIME).realtime.rejected if Half.REALTIME in table.spec.halves else 0,
         boundary=table.effective_boundary(),
-        last_task=f"{runs[0].type} {runs[0].state}: {runs[0].result or ''}".rstrip(": ") if runs else None,
+        last_task=_last_task(visible_run(runs[0])) if runs else None,
     )
+
+
+def _last_task(run: RunRecord) -> str:
+    """`move DONE: Moved 3 rows.`"""
+    return f"{run.type} {run.state}: {run.result or ''}".rstrip(": ")
 
 
 def _lag(table: Table) -> tuple[int | None, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import NotFoundError
 from hybrid.plain import json_value, utc
+from hybrid.run_views import visible_error, visible_run
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import INFINITE
 
@@ -156,7 +157,8 @@ def boundary_report_view(report: BoundaryReport) -> Json:
 
 
 def run_view(run: RunRecord) -> Json:
-    """One run of a task or job."""
+    """One run of a task or job, as the account that asks may see it."""
+    run = visible_run(run)
     return {
         "id": run.id,
         "created_at": run.created_at,
@@ -189,7 +191,7 @@ def plan_view(plan: Plan) -> Json:
 
 def backfill_view(status: BackfillStatus) -> Json:
     """How a backfill stands."""
-    return _plain(vars(status))
+    return _plain({**vars(status), "error": visible_error(status.error)})
 
 
 def flow_view(found: FlowStatus) -> Json:

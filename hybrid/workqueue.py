@@ -22,9 +22,11 @@ from hybrid.api import ServerTask, TableDocuments
 from hybrid.catalog.runs import RunOutcome, RunRecord, RunRequest, Runs
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError, error_document
+from hybrid.input_access import rules_of
 from hybrid.lake.log import open_half, own_states
 from hybrid.logs import log_context
 from hybrid.schemas import users_of
+from hybrid.spec.input_rules import InputRules
 from hybrid.spec.table_config import Half
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table.state import RESET, Act
@@ -45,12 +47,13 @@ class PipelineLost(Exception):
 def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) -> RunRecord | None:
     """Puts a heavy verb into the queue; None when the table has an incomplete run of a type that runs alone.
 
-    NotFoundError or SpecError for arguments that name nothing: nothing is queued then.
+    NotFoundError or SpecError for arguments that name nothing, RightError for an input that whoever asks may not
+    have read: nothing is queued then.
     """
     found = VERBS[verb]
     run_type = found.type_of(arguments)
     assert run_type is not None, f"{verb} is not queued"
-    table = _table_of(home, verb, arguments)
+    table = _table_of(home, verb, arguments, rules_of(home.settings, source))
     prefix = f"Task_{run_type}" if run_type in TASK_TYPES else run_type
     number = wall_clock_ms()
     alone = found.only_one and not arguments.get("dry_run")
@@ -67,8 +70,9 @@ def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
     runs, outcome = home.catalog.runs, RunOutcome()
     assert run.verb is not None
     with log_context(run_id=run.id, table=run.table_name):
-        twin = home.for_task(ServerTask(run.id, outcome), RunProgress(runs, run.id))
         try:
+            rules = rules_of(home.settings, run.source)
+            twin = home.for_task(ServerTask(run.id, outcome, rules), RunProgress(runs, run.id))
             done = _committed_before(twin, run) if run.attempts > 1 else None
             if run.type == MOVE_TASK and done is None:
                 _commit_first(twin, run.table_name)
@@ -138,7 +142,8 @@ def _sentence(report: Any) -> str:
     return str(report.get("sentence", "")) if isinstance(report, dict) else ""
 
 
-def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any]) -> str:
+def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: InputRules) -> str:
+    """The table that a run is of. RightError when its input may not be read."""
     if VERBS[verb].run_type == JOB:
         from hybrid.job_input import GivenToJob
         from hybrid.spec.job_spec import job_document, parse_job_spec
@@ -152,7 +157,11 @@ def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any]) -> str:
             GivenToJob(sql=arguments.get("sql")).input_dir(arguments.get("input_dir")),
             home.now_ms(),
         )
+        if arguments.get("sql") is None:
+            job.check_rules(rules)
         return home.spec(job.table_name).name
+    if arguments.get("input") is not None:
+        rules.check(Path(arguments["input"]))
     if "documents" in arguments:
         return home.validate(TableDocuments.from_json(arguments["documents"])).name
     if "schema" in arguments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,10 @@ class DataFormat(StrEnum):
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file as it was when it was read. `slices` are the pieces that workers read, in order."""
+    """A file as it was when it was read. `slices` are the pieces that workers read, in order.
+
+    `real` is where its path led, after symbolic links.
+    """
 
     path: Path
     bytes: int
@@ -40,6 +44,7 @@ class InputFile:
     sha256: str
     inode: int
     slices: tuple[Slice, ...] = field(repr=False)
+    real: str = field(default="", repr=False)
 
     def to_json(self) -> dict[str, object]:
         """What lineage keeps of it."""
@@ -49,8 +54,11 @@ class InputFile:
         """DataError when the file is no longer the one whose sha256 was taken."""
         try:
             now = self.path.stat()
+            real = os.path.realpath(self.path)
         except OSError as error:
             raise DataError(f"{self.path} was removed while it was read. Nothing was changed.") from error
+        if real != (self.real or real):
+            raise DataError(f"{self.path} was another file while it was read. Nothing was changed.")
         if (now.st_size, now.st_mtime_ns) != (self.bytes, self.modified_ns):
             raise DataError(f"{self.path} was written to while it was read. Nothing was changed.")
 
@@ -58,7 +66,7 @@ class InputFile:
 def inspect(path: Path, data_format: DataFormat) -> InputFile:
     """Reads a file once: its sha256, and where it can be cut. DataError when it cannot be read as its format says."""
     try:
-        before = path.stat()
+        before, real = path.stat(), os.path.realpath(path)
         if before.st_size == 0 and data_format is not DataFormat.JSON:
             raise DataError(f"{path} is empty (0 bytes), which is no {data_format.value} file.")
         sha256, slices = _cut(path, data_format)
@@ -66,7 +74,7 @@ def inspect(path: Path, data_format: DataFormat) -> InputFile:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
     except Problem as problem:
         raise DataError(f"{path}{problem.at}: {problem.reason}") from problem
-    return InputFile(path, before.st_size, before.st_mtime_ns, sha256, before.st_ino, tuple(slices))
+    return InputFile(path, before.st_size, before.st_mtime_ns, sha256, before.st_ino, tuple(slices), real)
 
 
 def _cut(path: Path, data_format: DataFormat) -> tuple[str, Sequence[Slice]]:

@@ -22,7 +22,7 @@ def list_inputs(job: JobSpec) -> list[Path]:
 
 
 def _nothing_found(job: JobSpec) -> DataError:
-    there = sorted(path.name for path in job.input_dir.rglob("*") if path.is_file())
+    there = sorted(path.name for path in job.files_there())
     if not there:
         return DataError(f"{job.source}: the input folder '{job.input_dir}' holds no files.", hint="--input DIR")
     wanted = job.include or "any file"

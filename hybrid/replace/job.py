@@ -218,6 +218,8 @@ def _inspect_all(bench: Workbench, job: JobSpec, allow_empty: bool) -> tuple[Inp
     files = []
     for number, path in enumerate(paths, 1):
         files.append(inspect(path, DataFormat(job.data_format)))
+        if job.rules is not None:  # the path may have been turned elsewhere since it was listed
+            job.rules.check(Path(files[-1].real), str(path))
         bench.progress.step("checking input files", number, len(paths))
     hollow = [file for file in files if not file.bytes]
     if hollow and len(hollow) < len(files) and not allow_empty:

@@ -64,11 +64,9 @@ class Context:
 
         The run, and the lineage entry that it may write, name the account that asks: whatever user the request names.
         """
-        account = who_asks()
-        if account is not None:
-            source = f"{source}:{account}"
-            if "user" in inspect.signature(VERBS[verb].call).parameters:
-                arguments = {**arguments, "user": account}
+        account, source = who_asks(), source_of(source)
+        if account is not None and "user" in inspect.signature(VERBS[verb].call).parameters:
+            arguments = {**arguments, "user": account}
         run = enqueue(self.home, verb, arguments, source)
         if run is None:
             raise ConflictError(
@@ -103,6 +101,12 @@ class Context:
         if run.error is not None:
             raise error_of(run.error)
         return run.report
+
+
+def source_of(kind: str) -> str:
+    """The source of a run that is asked for now: its kind, and the account that asks."""
+    account = who_asks()
+    return kind if account is None else f"{kind}:{account}"
 
 
 def error_of(document: Mapping[str, Any]) -> HybridError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import json
 import logging
 import os
@@ -18,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 
-from hybrid.access import Account, Accounts, Right, digest_of
+from hybrid.access import ASKING_RIGHT, Account, Accounts, Right, digest_of
 from hybrid.client import SERVER_FILE
 from hybrid.errors import AccessError, HybridError, RightError
 from hybrid.logs import log_context
@@ -27,7 +28,7 @@ from hybrid.serve.rights import OPEN_PATHS, right_for
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 1.0
 _KNOWN_MAX = 256
-_HOME = "(home)"  # no account can have this name
+HOME_ACCOUNT = "(home)"  # no account can have this name
 _HINT = "Authorization: Bearer SECRET, or Basic with NAME:SECRET; hybrid: --token SECRET (HYBRID_TOKEN)."
 _ASKING: ContextVar[str | None] = ContextVar("hybrid_account", default=None)
 _Stamp = tuple[int, int, int] | None
@@ -44,8 +45,11 @@ class Door:
         self._stamps: tuple[_Stamp, _Stamp] | None = None
         self._looked_at = 0.0
 
-    def account(self, path: str, header: bytes | None) -> Account | None:
-        """Who asks, by the Authorization header; None where everybody may. AccessError when nobody is known by it."""
+    def account(self, path: str, header: bytes | None, peer: str | None = None) -> Account | None:
+        """Who asks, by the Authorization header; None where everybody may. AccessError when nobody is known by it.
+
+        `peer` is the address that the connection comes from: the home's own secret counts from this machine only.
+        """
         if path in OPEN_PATHS:
             return None
         if time.monotonic() - self._looked_at > _LOOK_S:
@@ -54,7 +58,10 @@ class Door:
             return None
         if header is None:
             raise AccessError("This server answers those who name an account.", hint=_HINT)
-        return self._known.get(header) or self._found(header)
+        found = self._known.get(header) or self._found(header)
+        if found.name == HOME_ACCOUNT and not is_loopback(peer):
+            raise AccessError("The home's own secret is for this machine only.", hint=_HINT)
+        return found
 
     def _found(self, header: bytes) -> Account:
         name, secret = _read(header)
@@ -88,7 +95,19 @@ class Door:
             secret = json.loads(self._server_file.read_text(encoding="utf-8"))["secret"]
         except (OSError, ValueError, LookupError, TypeError):
             return
-        yield Account(_HOME, Right.ADMIN, digest_of(str(secret)), "")
+        yield Account(HOME_ACCOUNT, Right.ADMIN, digest_of(str(secret)), "")
+
+
+def is_loopback(peer: str | None) -> bool:
+    """Whether a connection's other end is this machine. None: there is no network between (a socket file, a test)."""
+    if peer is None:
+        return True
+    try:
+        address = ipaddress.ip_address(peer.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)  # ::ffff:127.0.0.1
+    return (mapped or address).is_loopback
 
 
 def may_pass(account: Account | None, method: str, path: str) -> None:
@@ -105,17 +124,18 @@ def may_pass(account: Account | None, method: str, path: str) -> None:
 
 def asking(account: Account | None) -> AbstractContextManager[None]:
     """What is done meanwhile is done for an account; log records say so."""
-    return nullcontext() if account is None or account.name == _HOME else _asking(account.name)
+    return nullcontext() if account is None or account.name == HOME_ACCOUNT else _asking(account)
 
 
 @contextmanager
-def _asking(name: str) -> Iterator[None]:
-    token = _ASKING.set(name)
+def _asking(account: Account) -> Iterator[None]:
+    name, right = _ASKING.set(account.name), ASKING_RIGHT.set(account.right)
     try:
-        with log_context(account=name):
+        with log_context(account=account.name):
             yield
     finally:
-        _ASKING.reset(token)
+        ASKING_RIGHT.reset(right)
+        _ASKING.reset(name)
 
 
 def who_asks() -> str | None:

@@ -62,7 +62,8 @@ class Gate:
             await error_answer(*refusal, kind="usage", hint=None)(scope, receive, send)
             return
         try:
-            seen.account = self._door.account(scope["path"], headers.get(b"authorization"))
+            peer = (scope.get("client") or (None,))[0]
+            seen.account = self._door.account(scope["path"], headers.get(b"authorization"), peer)
             may_pass(seen.account, scope["method"], scope["path"])
         except AccessError as error:
             await hybrid_answer(error)(scope, receive, send)

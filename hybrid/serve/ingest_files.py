@@ -12,12 +12,14 @@ from starlette.concurrency import run_in_threadpool
 
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import NotFoundError, SpecError, UsageError, suggestion
+from hybrid.input_access import UPLOAD, rules_of
 from hybrid.serve.bodies import document
-from hybrid.serve.context import Context, context_of
+from hybrid.serve.context import Context, context_of, source_of
 from hybrid.serve.jobs import spec_text
 from hybrid.serve.named import half_in, named
 from hybrid.serve.openapi import file_form, shown
 from hybrid.serve.uploads import receive_file, remove_upload
+from hybrid.spec.input_rules import InputRules
 from hybrid.spec.job_reader import DATA_FORMATS
 from hybrid.spec.table_config import Half
 
@@ -95,7 +97,7 @@ async def ingest_uri(
     """The file is where the server runs: `file:///...`. Answers when its rows can be queried."""
     context = context_of(request)
     wanted = await run_in_threadpool(_wanted, context, table, config)
-    file = await run_in_threadpool(_local_file, uri)
+    file = await run_in_threadpool(_local_file, uri, rules_of(context.home.settings, source_of("http")))
     return await _ingest(context, wanted, file, uploaded=False)
 
 
@@ -103,7 +105,7 @@ async def _ingest(context: Context, wanted: _Wanted, file: Path, uploaded: bool)
     arguments = {"spec": wanted.spec(file), "source": "ingest", "folder": "/", "variables": {}, "append": True}
     run = None
     try:
-        run = await run_in_threadpool(context.queue, "job_run", arguments)
+        run = await run_in_threadpool(context.queue, "job_run", arguments, UPLOAD if uploaded else "http")
         run = await context.ended(run)
     finally:
         # A run that still goes on reads the file; what it leaves is swept later.
@@ -149,7 +151,7 @@ def _below(texts: dict[str, str], prefix: str) -> dict[str, str]:
     return {key.removeprefix(prefix): value for key, value in texts.items() if key.startswith(prefix)}
 
 
-def _local_file(uri: str) -> Path:
+def _local_file(uri: str, rules: InputRules) -> Path:
     try:
         parts = urlsplit(uri)
     except ValueError as error:
@@ -161,6 +163,7 @@ def _local_file(uri: str) -> Path:
         )
     path = Path(unquote(parts.path))
     try:
+        rules.check(path, uri)
         if path.is_file():
             return path.resolve()
     except (ValueError, OSError) as error:

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from hybrid import views
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import NotFoundError
-from hybrid.plain import json_value
+from hybrid.run_views import run_details
 from hybrid.serve.context import context_of
 from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
@@ -128,5 +128,4 @@ def show_job(request: Request, job: Annotated[str, Path(examples=["job_163749108
 
 
 def _view(run: RunRecord) -> dict[str, Any]:
-    more = {"progress": run.progress, "report": run.report, "error": run.error, "source": run.source}
-    return {**views.run_view(run), **json_value(more)}
+    return {**views.run_view(run), **run_details(run)}

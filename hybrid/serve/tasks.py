@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request
 from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, SpecError
+from hybrid.run_views import visible_run
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
@@ -177,6 +178,7 @@ def _runs(home: Hybrid, type_: str) -> list[RunRecord]:
 
 
 def _debug(run: RunRecord) -> dict[str, Any]:
+    run = visible_run(run)
     state = STATES[run.state]
     counted = {"COMPLETED": "completed", "IN_PROGRESS": "running", "NOT_STARTED": "waiting", "FAILED": "error"}
     counts = {name: int(counted.get(state, "unknown") == name) for name in (*counted.values(), "unknown")}

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 
 from hybrid import views
 from hybrid.errors import NotFoundError, UsageError
-from hybrid.plain import json_value
+from hybrid.run_views import run_details
 from hybrid.serve.context import context_of
 from hybrid.verbs import VERBS, segments
 
@@ -41,8 +41,7 @@ def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
 def show_run(run_id: str, request: Request) -> Any:
     """The run with its report, or the error it ended with."""
     run = context_of(request).home.run(run_id)
-    more = {"progress": run.progress, "report": run.report, "error": run.error, "source": run.source}
-    return JSONResponse({**views.run_view(run), **json_value(more)})
+    return JSONResponse({**views.run_view(run), **run_details(run)})
 
 
 def _checked(call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from urllib.parse import unquote, urlsplit
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.spec.document import Section, shown
 from hybrid.spec.expectations import EXPECTATIONS
+from hybrid.spec.input_files import check_each, files_below
+from hybrid.spec.input_rules import InputRules
 from hybrid.spec.job_names import NameParts, name_parts, name_type, name_warnings
 from hybrid.spec.job_reader import data_format, reader_configs, reader_warnings
 from hybrid.spec.job_store import ObjectStore, is_on_store, parse_store, store_warnings
@@ -79,7 +81,8 @@ class JobSpec:
     `segment_name` is set for the name type `fixed`; `name_parts` belongs to the others. `covers` is the stretch of
     time that it answers for: FROM/TO, COVERS_DAY, COVERS_ALL or nothing. `statement` gave the rows in its one file.
     `store` holds the files, and `input_dir` is nothing, until they are fetched: then `fetched_from` is their address.
-    `expectations` is the section that may hold them: they are read when the table is known.
+    `expectations` is the section that may hold them: they are read when the table is known. `rules` say which files
+    may be read; None: all.
     """
 
     source: str
@@ -100,6 +103,7 @@ class JobSpec:
     statement: AnsweredStatement | None = None
     store: ObjectStore | None = None
     fetched_from: str = ""
+    rules: InputRules | None = None
     warnings: tuple[str, ...] = ()
 
     def matches(self, relative_path: str, absolute_path: str) -> bool:
@@ -112,18 +116,37 @@ class JobSpec:
             return False
         return not (exclude and any(exclude.fullmatch(path) for path in paths))
 
+    def check_rules(self, rules: InputRules) -> None:
+        """RightError when the job's input is a place that may not be read."""
+        if self.store is not None:
+            rules.check_store(self.store)
+        else:
+            rules.check(self.input_dir)
+
+    def files_there(self) -> list[Path]:
+        """Every file at or below the input that may be read, in the order of their paths."""
+        return files_below(self.input_dir, self.rules)
+
     def input_files(self) -> list[Path]:
-        """The files that the job reads, in the order of their paths. NotFoundError when the input does not exist."""
+        """The files that the job reads, in the order of their paths.
+
+        NotFoundError when the input does not exist, RightError when one may not be read.
+        """
         if self.store is not None:
             message = f"the files at {self.store.address} were not fetched. Run the job with run_job()."
             raise SpecError.at(self.source, "inputDirURI", message)
+        if self.rules is not None:
+            self.rules.check(self.input_dir)
         if self.input_dir.is_file():
             return [self.input_dir] if self.matches(self.input_dir.name, self.input_dir.as_posix()) else []
         if not self.input_dir.is_dir():
             message = f"Input folder '{self.input_dir}' of {self.source} does not exist."
             raise NotFoundError(message, hint="Give another with --input DIR.")
-        files = (path for path in sorted(self.input_dir.rglob("*")) if path.is_file())
-        return [path for path in files if self.matches(path.relative_to(self.input_dir).as_posix(), path.as_posix())]
+        below, top = self.files_there(), self.input_dir
+        files = [path for path in below if self.matches(path.relative_to(top).as_posix(), path.as_posix())]
+        if self.rules is not None:
+            check_each(self.rules, files)
+        return files
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:

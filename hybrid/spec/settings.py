@@ -44,6 +44,9 @@ KEYS = (
     Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement"),
     Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; 0: no bound"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
+    Key("input_folders", "", str, f"folders that work of a server's accounts may read, separated by '{os.pathsep}'"),
+    Key("s3_buckets", "", str, "buckets that work of accounts may read as the server itself, by commas; *: all"),
+    Key("s3_endpoints", "", str, "S3 endpoints that work of accounts may name, host[:port], by commas"),
     Key("cache_bytes", 2 * 1024**3, int, "memory in which a server keeps tables, bytes; 0: it reads files each time"),
     Key("pipeline_niceness", 10, int, "how far a server's Spark gives way to whatever else runs, 0 (not) to 19"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
@@ -116,6 +119,21 @@ class Settings:
     def upload_bytes_max(self) -> int:
         """The longest file that a server takes, bytes."""
         return int(self._value("upload_bytes_max") or 0)
+
+    @property
+    def input_folders(self) -> tuple[Path, ...]:
+        """Folders that work of a server's accounts may read; none by default."""
+        return tuple(Path(text).expanduser() for text in (self._text("input_folders") or "").split(os.pathsep) if text)
+
+    @property
+    def s3_buckets(self) -> frozenset[str]:
+        """Buckets that work of a server's accounts may read with the server's own identity."""
+        return _names(self._text("s3_buckets"))
+
+    @property
+    def s3_endpoints(self) -> frozenset[str]:
+        """Endpoints of S3 that work of a server's accounts may name."""
+        return frozenset(name.rpartition("://")[2].rstrip("/").lower() for name in _names(self._text("s3_endpoints")))
 
     @property
     def cache_bytes(self) -> int:
@@ -257,6 +275,11 @@ def _resolve(
     if key.name in written:
         return Setting(key.name, _converted(key, str(written[key.name]), str(path)), str(path), key.meaning)
     return Setting(key.name, key.default, "default", key.meaning)
+
+
+def _names(text: str | None) -> frozenset[str]:
+    """Names that are separated by commas."""
+    return frozenset(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def _converted(key: Key, text: str, source: str) -> Value:

@@ -7,6 +7,8 @@ from pathlib import Path
 from hybrid.errors import DataError, NotFoundError
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.input_files import check_each, files_below
+from hybrid.spec.input_rules import InputRules
 from hybrid.spec.path_patterns import is_hidden
 from hybrid.spec.table_config import TableSpec
 
@@ -21,11 +23,18 @@ FORMATS = {
 }
 
 
-def inspect_input(spec: TableSpec, path: Path) -> tuple[tuple[InputFile, ...], CsvFormat]:
-    """The input's files in the order of their paths. NotFoundError, or DataError for one of another kind."""
+def inspect_input(
+    spec: TableSpec, path: Path, rules: InputRules | None = None
+) -> tuple[tuple[InputFile, ...], CsvFormat]:
+    """The input's files in the order of their paths. NotFoundError, or DataError for one of another kind.
+
+    RightError when `rules` do not allow one of them.
+    """
+    if rules is not None:
+        rules.check(path)
     if not path.exists():
         raise NotFoundError(f"--input {path} does not exist.")
-    found = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    found = files_below(path, rules) if path.is_dir() else [path]
     found = [one for one in found if not is_hidden(one.name)]
     if not found:
         raise DataError(f"--input {path} holds no files.")
@@ -37,4 +46,9 @@ def inspect_input(spec: TableSpec, path: Path) -> tuple[tuple[InputFile, ...], C
                 hint="A job spec names a format: hybrid job run",
             )
     multi_value = frozenset(field.name for field in spec.schema.fields if not field.single_value)
-    return tuple(inspect(one, FORMATS[one.suffix.lower()]) for one in found), CsvFormat(multi_value=multi_value)
+    if rules is not None:
+        check_each(rules, found)
+    files = tuple(inspect(one, FORMATS[one.suffix.lower()]) for one in found)
+    if rules is not None:
+        check_each(rules, [Path(file.real) for file in files])
+    return files, CsvFormat(multi_value=multi_value)
