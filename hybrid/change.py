@@ -18,7 +18,7 @@ from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
 from hybrid.spec.connectors import Connector, FileInput
 from hybrid.spec.evolution import column_change, with_kept_defaults
-from hybrid.spec.kafka_security import is_secret, without_secrets
+from hybrid.spec.secrets import hides, opens_options, value_without_secrets
 from hybrid.spec.table_config import Half, Partial, TableSpec, UpsertConfig
 from hybrid.table.rolled import refuse_rolled_otherwise
 
@@ -175,24 +175,38 @@ def _check_boundary_mode(home: Hybrid, before: TableSpec, after: TableSpec) -> N
         )
 
 
-def _difference(path: str, before: Any, after: Any) -> Iterator[str]:
-    """`path: before -> after` for every leaf that differs. Of lists of things with names, each by its name."""
+def _difference(path: str, before: Any, after: Any, in_options: bool = False) -> Iterator[str]:
+    """`path: before -> after` for every leaf that differs. Of lists of things with names, each by its name.
+
+    `in_options`: the keys here are options of a client, of which only the public ones are shown.
+    """
     if _is_named(before) and _is_named(after):
         before, after = ({one["name"]: one for one in several} for several in (before, after))
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
-            if is_secret(key) and before.get(key) != after.get(key):
-                yield f"{path}/{key}: changed"
+            old, new, below = before.get(key), after.get(key), f"{path}/{key}"
+            if old == new:
+                continue
+            nested = isinstance(old, (dict, list)) and isinstance(new, (dict, list))
+            if hides(key, in_options=in_options) and not opens_options(key) and (in_options or not nested):
+                yield f"{below}: changed"
+            elif nested:  # the keys below a public option are not options themselves
+                yield from _difference(below, old, new, opens_options(key))
             else:
-                yield from _difference(f"{path}/{key}", before.get(key), after.get(key))
+                yield f"{below}: {_short(key, old, in_options)} -> {_short(key, new, in_options)}"
+    elif isinstance(before, list) and isinstance(after, list) and in_options and len(before) == len(after):
+        for position, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old != new:
+                yield from _difference(f"{path}[{position}]", old, new, in_options)
     elif before != after:
-        yield f"{path}: {_short(before)} -> {_short(after)}"
+        key = path.rpartition("/")[2]
+        yield f"{path}: {_short(key, before, in_options)} -> {_short(key, after, in_options)}"
 
 
 def _is_named(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, dict) and "name" in one for one in value)
 
 
-def _short(value: Any) -> str:
-    text = "(none)" if value is None else str(without_secrets(value))
+def _short(key: object, value: Any, in_options: bool) -> str:
+    text = "(none)" if value is None else str(value_without_secrets(key, value, in_options=in_options))
     return text if len(text) <= 60 else text[:57] + "..."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,9 +21,9 @@ class TableDocuments:
     """
 
     schema: Document
-    configs: Sequence[Document]
+    configs: Sequence[Document] = field(repr=False)
     kafka: str | None = None
-    overrides: Sequence[str] = ()
+    overrides: Sequence[str] = field(default=(), repr=False)
     default_kafka: str | None = None
 
     @classmethod

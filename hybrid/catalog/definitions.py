@@ -10,7 +10,7 @@ import os
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ class Definition:
 
     name: str
     schema_doc: Mapping[str, Any]
-    realtime_doc: Mapping[str, Any] | None
-    offline_doc: Mapping[str, Any] | None
+    realtime_doc: Mapping[str, Any] | None = field(repr=False)
+    offline_doc: Mapping[str, Any] | None = field(repr=False)
     brokers: str | None
     created_at: str
 

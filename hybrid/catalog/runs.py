@@ -24,7 +24,8 @@ from hybrid.plain import without_samples
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
 ATTEMPTS_MAX = 20
-_FORGETS = "purge"
+# What is kept of a run's arguments once it has ended: documents, specs, statements and conditions may hold secrets.
+_KEPT_ARGUMENTS = frozenset({"table", "type", "name", "flow", "kind", "entry", "backfill", "max_buckets", "dry_run"})
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class RunRequest:
     table_name: str
     type: str
     verb: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(repr=False)
     source: str
     only_one: bool = False
 
@@ -59,7 +60,7 @@ class RunRecord:
     finished_at: str | None = None
     result: str | None = None
     verb: str | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
     source: str | None = None
     attempts: int = 1
     progress: str | None = None
@@ -177,9 +178,9 @@ class Runs:
         }
         with self._engine.begin() as connection:
             connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(**values))
-            # What was to be forgotten is not kept by the record of it.
-            forgets = RUNS.update().where(RUNS.c.id == run_id, RUNS.c.type == _FORGETS)
-            connection.execute(forgets.values(arguments=json.dumps({})))
+            text = connection.execute(sa.select(RUNS.c.arguments).where(RUNS.c.id == run_id)).scalar()
+            kept = json.dumps(public_arguments(json.loads(text or "{}")))
+            connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(arguments=kept))
 
     def forget_samples(self, table: str) -> int:
         """Takes the rows out that reports of a table's runs show as samples; how many reports had some."""
@@ -225,6 +226,12 @@ class Runs:
         with self._engine.connect() as connection:
             rows = connection.execute(sa.select(*by, sa.func.count()).group_by(*by))
             return {(row[0], row[1], row[2]): row[3] for row in rows}
+
+
+def public_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a run's arguments may be shown to everybody, and is kept: names and numbers, nothing that was sent."""
+    shown = {name: value for name, value in arguments.items() if name in _KEPT_ARGUMENTS}
+    return {name: value for name, value in shown.items() if not isinstance(value, (dict, list))}
 
 
 def _record(row: dict[str, Any]) -> RunRecord:

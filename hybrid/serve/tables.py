@@ -14,7 +14,7 @@ from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.named import HalfType, TableName, half_type, named
 from hybrid.serve.openapi import NOT_BUILT, Done, json_body, shown
-from hybrid.spec.kafka_security import without_secrets
+from hybrid.spec.secrets import without_secrets
 from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["tables"])
@@ -143,7 +143,8 @@ def _document(spec: Any, half: Half) -> dict[str, Any]:
 
 def config_shown(spec: Any, half: Half) -> dict[str, Any]:
     """One half's config as it was given, without secrets, under the half's name."""
-    shown_doc = {key: without_secrets(value) for key, value in _document(spec, half).items()}
+    shown_doc = without_secrets(_document(spec, half))
+    assert isinstance(shown_doc, dict)
     return {**shown_doc, "tableName": f"{spec.name}_{half}"}
 
 

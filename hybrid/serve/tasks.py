@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 
 from hybrid.api import Hybrid
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.runs import RunRecord, public_arguments
 from hybrid.errors import ConflictError, SpecError
 from hybrid.run_views import visible_run
 from hybrid.serve.context import Context, context_of
@@ -184,6 +184,7 @@ def _debug(run: RunRecord) -> dict[str, Any]:
     counts = {name: int(counted.get(state, "unknown") == name) for name in (*counted.values(), "unknown")}
     times = {"startTime": run.created_at, "executionStartTime": run.started_at, "finishTime": run.finished_at}
     told = run.progress if run.incomplete else run.result
+    config = {"taskType": run.type, "tableName": run.table_name, "configs": public_arguments(run.arguments)}
     return {
         **times,
         "taskState": state,
@@ -201,7 +202,7 @@ def _debug(run: RunRecord) -> dict[str, Any]:
                 "finishTime": run.finished_at,
                 "participant": "pipeline",
                 "info": told,
-                "taskConfig": {"taskType": run.type, "tableName": run.table_name, "configs": dict(run.arguments)},
+                "taskConfig": config,
             }
         ],
     }

@@ -13,6 +13,7 @@ from hybrid.errors import suggestion
 from hybrid.spec.connectors import KafkaInput, KafkaStart, StartKind
 from hybrid.spec.document import Section, shown
 from hybrid.spec.kafka_security import of_librdkafka
+from hybrid.spec.secrets import hides
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _WORDS = (StartKind.EARLIEST.value, StartKind.LATEST.value, StartKind.AFTER_HISTORY.value)
@@ -207,4 +208,4 @@ def plain_text(config: Section, key: str) -> str:
         return str(value).lower()
     if isinstance(value, (str, int, float)):
         return str(value)
-    config.fail(key, f"{shown(value)} is not a text.")
+    config.fail(key, "is not a text." if hides(key, in_options=True) else f"{shown(value)} is not a text.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hybrid.spec.kafka_security import PLAINTEXT, KafkaSecurity
+from hybrid.spec.secrets import without_login
 
 
 class StartKind(StrEnum):
@@ -87,8 +88,13 @@ class DeltaInput:
     filter: str | None = None
     snapshot_filter: str | None = None
     timestamp_column: str | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     change_feed: ChangeFeed | None = None
+
+    @property
+    def address(self) -> str:
+        """The table's address for messages, without a login in it."""
+        return without_login(self.uri)
 
     @property
     def reads_snapshot(self) -> bool:

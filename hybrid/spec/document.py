@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from hybrid.errors import SpecError, suggestion
+from hybrid.spec.secrets import HIDDEN, value_without_secrets
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,18 @@ class Section:
         if value is None:
             value = {}
         if not isinstance(value, dict):
-            self.fail(key, f"{shown(value)} is not an object: write {{...}}.")
+            self.fail(key, f"{self._shown(key, value)} is not an object: write {{...}}.")
         return Section(value, self.source, self.at(key))
 
     def sections(self, key: str) -> Iterator[Section]:
         """The objects in the list at `key`; none when it is missing or null."""
         value = self.doc.get(key)
         if value is not None and not isinstance(value, list):
-            self.fail(key, f"{shown(value)} is not a list: write [...].")
+            self.fail(key, f"{self._shown(key, value)} is not a list: write [...].")
         for position, item in enumerate(value or []):
             place = f"{key}[{position}]"
             if not isinstance(item, dict):
-                self.fail(place, f"{shown(item)} is not an object: write {{...}}.")
+                self.fail(place, f"{self._shown(key, item)} is not an object: write {{...}}.")
             yield Section(item, self.source, self.at(place))
 
     def text(self, key: str, default: str | None = None) -> str:
@@ -60,7 +61,7 @@ class Section:
         if value is None:
             self.fail(key, "is missing.")
         if not isinstance(value, str) or not value.strip():
-            self.fail(key, f"{shown(value)} is not a text.")
+            self.fail(key, f"{self._shown(key, value)} is not a text.")
         return value.strip()
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -68,7 +69,7 @@ class Section:
         value = self.doc.get(key)
         items = [value] if isinstance(value, str) else value if value is not None else []
         if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
-            self.fail(key, f"{shown(value)} is not a list of texts.")
+            self.fail(key, f"{self._shown(key, value)} is not a list of texts.")
         return tuple(items)
 
     def boolean(self, key: str, default: bool = False) -> bool:
@@ -78,7 +79,7 @@ class Section:
             return default
         truth = {"true": True, "false": False}.get(str(value).strip().lower())
         if truth is None:
-            self.fail(key, f"{shown(value)} is neither true nor false.")
+            self.fail(key, f"{self._shown(key, value)} is neither true nor false.")
         return truth
 
     def whole(self, key: str, default: int, low: int = 0) -> int:
@@ -88,7 +89,7 @@ class Section:
             return default
         text = str(value).strip()
         if isinstance(value, bool) or not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) < low:
-            self.fail(key, f"{shown(value)} is not a whole number from {low} on.")
+            self.fail(key, f"{self._shown(key, value)} is not a whole number from {low} on.")
         return int(text)
 
     def choice(self, key: str, known: Collection[str], default: str | None = None, *, any_case: bool = True) -> str:
@@ -98,7 +99,7 @@ class Section:
             if word == text or (any_case and word.lower() == text.lower()):
                 return word
         near = suggestion(text, known) or suggestion(text.upper(), known)
-        self.fail(key, f"'{text}' is not known.{near} Known are: {', '.join(known)}.")
+        self.fail(key, f"'{self._text_shown(key, text)}' is not known.{near} Known are: {', '.join(known)}.")
 
     def unknown(self, known: Collection[str]) -> Iterator[str]:
         """One warning for each key that nobody reads."""
@@ -106,6 +107,13 @@ class Section:
             if key not in known:
                 near = suggestion(str(key), known)  # YAML has keys that are no texts
                 yield f"{self.source}: {self.at(key)}: this key is not implemented and has no effect.{near}"
+
+    def _shown(self, key: str, value: object) -> str:
+        """A value in a message; what is secret in it is hidden."""
+        return shown(value_without_secrets(key, value))
+
+    def _text_shown(self, key: str, text: str) -> str:
+        return HIDDEN if value_without_secrets(key, text) == HIDDEN else text
 
 
 def shown(value: object) -> str:

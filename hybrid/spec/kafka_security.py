@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybrid.spec.document import Section
+from hybrid.spec.secrets import HIDDEN
 
-HIDDEN = "********"
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODULES = {"PLAIN": "plain.PlainLoginModule", "SCRAM": "scram.ScramLoginModule"}
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -25,8 +25,6 @@ _LOGIN = re.compile(
     rf"\s*[\w.]*\b(?:{'|'.join(map(re.escape, _MODULES.values()))})\s+(?i:required|requisite|sufficient|optional)"
     rf"{_OPTION}{_OPTION}\s*;?\s*"
 )
-# Keys that carry or protect a secret, whatever stands before them.
-_SECRET = re.compile(r"(?:^|\.)(?:sasl\.jaas\.config|sasl\.password|ssl\.[a-z.]*(?:password|key|pem))$")
 _IS_SECURITY = re.compile(r"(?:security|sasl|ssl|enable\.ssl)\..+")
 _JAVA_PREFIXES = ("stream.kafka.consumer.prop.", "stream.kafka.", "")
 _JAVA = {
@@ -191,21 +189,6 @@ def of_librdkafka(section: Section, properties: Mapping[str, str]) -> KafkaSecur
 def java_keys(section: Section) -> set[str]:
     """The keys of a stream's configs that say how connections are secured."""
     return {str(key) for key in section.doc if _java_name(str(key)) is not None}
-
-
-def is_secret(key: object) -> bool:
-    """Whether what stands at a key of a document is for nobody to see."""
-    return _SECRET.search(str(key)) is not None
-
-
-def without_secrets(document: object) -> object:
-    """A document with its secrets hidden, for people and programs to look at."""
-    if isinstance(document, dict):
-        return {
-            key: HIDDEN if is_secret(key) and value not in (None, "") else without_secrets(value)
-            for key, value in document.items()
-        }
-    return [without_secrets(one) for one in document] if isinstance(document, list) else document
 
 
 def _java_name(key: str) -> str | None:

@@ -303,9 +303,9 @@ class TableSpec:
     ignores_case: bool = False
     ddl_columns: tuple[str, ...] = ()
     expectations: tuple[Expectation, ...] = ()
-    schema_doc: dict[str, object] | None = None
-    realtime_doc: dict[str, object] | None = None
-    offline_doc: dict[str, object] | None = None
+    schema_doc: dict[str, object] | None = field(default=None, repr=False)
+    realtime_doc: dict[str, object] | None = field(default=None, repr=False)
+    offline_doc: dict[str, object] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
 
     @property

@@ -34,6 +34,7 @@ from hybrid.spec.retention_json import (
 )
 from hybrid.spec.schema import FieldKind, Schema
 from hybrid.spec.schema_json import parse_schema
+from hybrid.spec.secrets import hidden_place
 from hybrid.spec.stream_json import find_streams, parse_stream, stream_warnings
 from hybrid.spec.table_config import BoundaryMode, BucketConfig, Half, MergeType, StreamConfig, TableSpec, UpsertConfig
 from hybrid.spec.table_keys import KEYS, TASKS, must_be_empty
@@ -68,6 +69,7 @@ def parse_table(
 
     SpecError names file, place and value of what is wrong; `warnings` of the result name the keys without effect.
     """
+    _refuse_hidden(configs)
     schema = parse_schema(schema_doc, schema_source)
     halves = _by_half(configs)
     _check_honoured(halves)
@@ -172,6 +174,14 @@ def _check_keeps_rows(task: Section, prefix: str, config: BucketConfig, why: str
 def raw_table_name(name: str) -> str:
     """A table's name without the suffix of a half: `orders_REALTIME` is `orders`."""
     return name.removesuffix(f"_{Half.REALTIME}").removesuffix(f"_{Half.OFFLINE}")
+
+
+def _refuse_hidden(configs: list[tuple[dict[str, object], str]]) -> None:
+    """A config that was shown lacks its secrets: stored again, it would lose them."""
+    for doc, source in configs:
+        place = hidden_place(doc)
+        if place is not None:
+            raise SpecError.at(source, place, "is hidden where it was shown: give the secret itself.")
 
 
 def _by_half(configs: list[tuple[dict[str, object], str]]) -> dict[Half, Section]:

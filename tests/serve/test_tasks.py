@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from hybrid.catalog.runs import RunRequest
 from hybrid.spec.retention_json import RETENTION_TASK as RETENTION
 from hybrid.spec.task_schedules import OPTIMIZE_TASK as OPTIMIZE
 from hybrid.spec.task_schedules import VACUUM_TASK as VACUUM
@@ -100,3 +101,28 @@ def test_upkeep_is_a_task_of_every_table_and_runs_when_it_is_named(orders: App) 
     assert len(orders.ok("POST", f"/tasks/schedule?taskType={OPTIMIZE}")[OPTIMIZE].split(",")) == 1
     refused = orders.refused("POST", f"/tasks/schedule?taskType={OPTIMIZE}&tableName=plain")
     assert refused[0] == 400 and "it has no REALTIME half" in refused[1]
+
+
+def test_arguments_with_secrets_are_not_answered_nor_kept(orders: App) -> None:
+    secret = {
+        "table": "orders",
+        "type": MOVE,
+        "spec": "secretKey: VERYSECRET",
+        "where": "name = 'VERYSECRET'",
+        "documents": {"configs": [{"sasl.password": "VERYSECRET"}]},
+        "name": {"a": "VERYSECRET"},
+    }
+    runs = orders.home.catalog.runs
+    queued = runs.enqueue(RunRequest("job_1", "orders", "job", "job_run", secret, "http"))
+    assert queued is not None and "VERYSECRET" not in repr(queued)
+    for end in (None, "DONE", "FAILED"):
+        if end is not None:
+            runs.finish("job_1", end, "A sentence.")
+            ended = runs.find("job_1")
+            assert ended is not None and ended.arguments == {"table": "orders", "type": MOVE}
+        paths = ("/tasks/task/job_1/debug", "/runs/job_1", "/jobs", "/jobs/job_1")
+        assert not [path for path in paths if "VERYSECRET" in str(orders.get(path))]
+        assert "VERYSECRET" not in str(orders.ok("POST", "/verbs/runs", {}))
+    assert orders.get("/tasks/task/job_1/debug")["subtaskInfos"][0]["taskConfig"]["configs"] == {
+        "table": "orders", "type": MOVE,
+    }  # fmt: skip

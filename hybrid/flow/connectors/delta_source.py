@@ -20,6 +20,7 @@ from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of,
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, check_columns, coordinates
 from hybrid.lake.workers import Worker, map_in_arrow
 from hybrid.spec.connectors import ChangeFeed, DeltaInput
+from hybrid.spec.secrets import redacted
 from hybrid.spec.table_config import TableSpec
 from hybrid.table.columns import OP, REASON
 
@@ -232,7 +233,8 @@ def open_delta(config: DeltaInput, pinned: Mapping[str, Any] | None) -> DeltaSou
             f"{key}: {pinned[key]} -> {now}" for key, now in source.pinned.items() if now != pinned[key]
         )
         raise DataError(
-            f"The Delta table at {config.uri} is not what the load began with ({changed}). Nothing more was loaded.",
+            f"The Delta table at {config.address} is not what the load began with ({changed}). "
+            "Nothing more was loaded.",
             hint="Put it back, or load into a new table.",
         )
     return source
@@ -252,18 +254,26 @@ def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any], is_counted: 
         return None
     if is_counted and list(pinned["filters"]) != ([config.filter] if config.filter is not None else []):
         raise DataError(
-            f"The filter of the Delta table at {config.uri} is another one than before ({pinned['filters']}), and rows "
-            "that go are counted: those that were never loaded would take later ones away. Nothing more was loaded.",
+            f"The filter of the Delta table at {config.address} is another one than before ({pinned['filters']}), and "
+            "rows that go are counted: those that were never loaded would take later ones away. "
+            "Nothing more was loaded.",
             hint="Put the filter back, or load into a new table.",
         )
     options = dict(config.storage_options) or None
     try:
         newest = DeltaTable(config.uri, storage_options=options)
     except (DeltaError, OSError) as error:
-        raise DataError(f"The Delta table at {config.uri} cannot be read: {error}") from error
+        raise DataError(f"The Delta table at {config.address} cannot be read: {_told(error, config)}") from error
     if str(newest.metadata().id) != pinned["table"]:
-        raise DataError(f"The Delta table at {config.uri} is not the one that was followed. Nothing more was loaded.")
+        raise DataError(
+            f"The Delta table at {config.address} is not the one that was followed. Nothing more was loaded."
+        )
     return _open(config, version, What.CHANGES) if newest.version() >= version else None
+
+
+def _told(error: Exception, config: DeltaInput) -> str:
+    """What a library says, without the secrets that it was given."""
+    return redacted(str(error).replace(config.uri, config.address), config.storage_options)
 
 
 def _log_entry(uri: str, options: Mapping[str, str], version: int) -> str:
@@ -281,8 +291,8 @@ def _open(config: DeltaInput, version: int | None, what: What) -> DeltaSource:
     fed = table.metadata().configuration.get("delta.enableChangeDataFeed") or "false"
     if config.change_feed is ChangeFeed.REQUIRE and fed.lower() != "true":
         raise SpecError(
-            f"The Delta table at {config.uri} keeps no change data (delta.enableChangeDataFeed), which the connector "
-            "requires.",
+            f"The Delta table at {config.address} keeps no change data (delta.enableChangeDataFeed), which the "
+            "connector requires.",
             hint='Set it there, or write "change_feed": "auto": what a version did is told by its files then.',
         )
     return DeltaSource(config, table.version(), table, what)
@@ -304,17 +314,17 @@ def _table(config: DeltaInput, version: int | None) -> DeltaTable:
     except TableNotFoundError as error:
         if wanted is not None and DeltaTable.is_deltatable(config.uri, dict(config.storage_options) or None):
             raise DataError(
-                f"The log of the Delta table at {config.uri} does not reach back to version {wanted} any more. Nothing "
-                "more was loaded.",
+                f"The log of the Delta table at {config.address} does not reach back to version {wanted} any more. "
+                "Nothing more was loaded.",
                 hint="Load what the table holds now into a new table: mode snapshot.",
             ) from error
         raise NotFoundError(
-            f"There is no Delta table at {config.uri}.",
+            f"There is no Delta table at {config.address}.",
             hint="Set another: --set /connectors/NAME/transport/config/uri=URI",
         ) from error
     except (DeltaError, OSError, ValueError) as error:
         at = "" if wanted is None else f" at version {wanted}"
-        raise DataError(f"The Delta table at {config.uri} cannot be read{at}: {error}") from error
+        raise DataError(f"The Delta table at {config.address} cannot be read{at}: {_told(error, config)}") from error
     return table
 
 
