@@ -9,8 +9,9 @@ from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.plans import Wanted, Wish
 from hybrid.replace.backfill.claims import taken_of
+from hybrid.replace.backfill.running import corrected_sentence
 from hybrid.replace.lineage import EntryState, ReplacementEntry
-from hybrid.table.plans import Plan, span
+from hybrid.table.plans import Plan, PlannedBucket, Span, span
 
 PLANNED, REFUSED, RUNNING, INTERRUPTED = "PLANNED", "REFUSED", "RUNNING", "INTERRUPTED"
 PAUSED, CANCELLED, FAILED, DONE, REVERTED = "PAUSED", "CANCELLED", "FAILED", "DONE", "REVERTED"
@@ -61,12 +62,18 @@ def status_of(layout: TableLayout, plan: Plan, entries: Sequence[ReplacementEntr
         buckets_done=len(corrected) - left,
         buckets_total=len(corrected),
         change=plan.change,
-        result=plan.sentence if not mine else mine[0].result,
+        result=corrected_sentence(plan, _done(plan, done, has_ended)) if mine else plan.sentence,
         reason=next((entry.reason for entry in mine if entry.reason), plan.reason),
         user=next((entry.lineage.user for entry in mine if entry.lineage.user), plan.user),
         error=wanted.error,
         taken=taken_of(layout, plan, entries),
     )
+
+
+def _done(plan: Plan, done: set[Span], has_ended: bool) -> list[PlannedBucket]:
+    """The buckets that a plan has corrected."""
+    corrected = [bucket for bucket in plan.buckets if bucket.unit is not None]
+    return corrected if has_ended else [bucket for bucket in corrected if span(bucket) in done]
 
 
 def _waiting_state(plan: Plan, wanted: Wanted) -> str:

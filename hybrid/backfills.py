@@ -167,6 +167,9 @@ class Backfills:
                 self._wish(table, plan, Wish.RUN)
             try:
                 report = run_plan(self._home.bench, table.spec, table.layout, plan, how)
+            except KeyboardInterrupt:
+                self._home.progress.say(self._interrupted_words(table, plan))
+                raise
             except HybridError as error:
                 wish = plans.wanted_of(table.layout, plan.id).wish  # what was asked for meanwhile stands
                 self._wish(table, plan, wish, error=str(error))
@@ -182,6 +185,12 @@ class Backfills:
                 plans.discard_rows(table.layout, plan.id)
             outcome.ended(report.sentence, did_something=report.committed)
         return report
+
+    def _interrupted_words(self, table: Table, plan: Plan) -> str:
+        """What stands after a run that was interrupted, and how it goes on."""
+        status = status_of(table.layout, plan, self._entries(table))
+        done, all_ = status.buckets_done, counted(status.buckets_total, "bucket")
+        return f"{done} of {all_} of '{plan.table}' are corrected and visible. Go on: hybrid backfill resume {plan.id}"
 
     def statuses(self, table: str | None = None) -> list[BackfillStatus]:
         """Every backfill, of one table or of all, newest first."""

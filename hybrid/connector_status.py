@@ -18,14 +18,17 @@ from typing import TYPE_CHECKING
 from hybrid.errors import HybridError
 from hybrid.spec.connectors import Connector, Datagen, DeltaInput, FileInput, KafkaInput, waits_for
 from hybrid.spec.table_config import Half
+from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
     from hybrid.connector_view import ConnectorView
     from hybrid.handle import Table
+    from hybrid.spec.table_config import StreamConfig
 
 KAFKA_TIMEOUT_MS = 3000
 _LATELY_MS = 60_000
+_STATES = {"WAITING": "WAITING", "STOPPED": "FAILED"}  # of a server's ingestion
 _TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input", FileInput: "file_input", Datagen: "datagen"}
 
 
@@ -49,6 +52,32 @@ class ConnectorStatus:
     end_of_input: bool
     lag: int | None
     latest_error: str | None
+
+
+def configured_status(home: Hybrid, table: Table, stream: StreamConfig) -> ConnectorStatus:
+    """How the stream of a table config stands, which is paused with its table."""
+    serving, half = home.catalog.serving, table.half(Half.REALTIME)
+    pause, ingestion = serving.pauses().get(table.name), serving.ingestions().get(table.name)
+    state, detail = "RUNNING", ingestion.detail if ingestion is not None else None
+    if pause is not None:
+        state, detail = "PAUSED", pause.comment or "by a user, with its table"
+    elif ingestion is not None and ingestion.state in _STATES:
+        state = _STATES[ingestion.state]
+    others = bookkeeping(table.name)
+    return ConnectorStatus(
+        name=stream.connector,
+        labels=(),
+        transport=_TRANSPORTS[KafkaInput],
+        state=state,
+        detail=detail,
+        waits_for=(),
+        records=sum(file.rows for file in half.files if file.segment not in others),
+        bytes=sum(file.bytes for file in half.files),
+        errors=half.realtime.rejected,
+        end_of_input=False,
+        lag=ingestion.behind if ingestion is not None else None,
+        latest_error=detail if state == "FAILED" else None,
+    )
 
 
 class Standing:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hybrid.connector_status import KAFKA_TIMEOUT_MS, ConnectorStatus, Standing
+from hybrid.connector_status import KAFKA_TIMEOUT_MS, ConnectorStatus, Standing, configured_status
 from hybrid.connector_view import ConnectorView, stop_at
-from hybrid.errors import ConflictError, HybridError, NotFoundError, StreamError, UsageError
+from hybrid.errors import ConflictError, HybridError, NotFoundError, SpecError, StreamError, UsageError
 from hybrid.spec.connectors import (
     Connector,
     Datagen,
@@ -62,6 +62,8 @@ class TableConnectors:
 
     def statuses(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
         """All of them, as the definition names them. A change since somebody last looked is logged."""
+        if not self._spec.connectors and self._spec.stream is not None:
+            return [configured_status(self._home, self._table, self._spec.stream)]
         found = self.look(ask_kafka=ask_kafka)
         for one in found:
             self._tell(one)
@@ -76,8 +78,8 @@ class TableConnectors:
 
     def status(self, name: str) -> ConnectorStatus:
         """How one stands, by its name or a label of its own."""
-        found = self.find(name)
-        return next(one for one in self.statuses() if one.name == found.name)
+        wanted = self.statuses()[0].name if self._is_configured(name) else self.find(name).name
+        return next(one for one in self.statuses() if one.name == wanted)
 
     def find(self, name: str) -> Connector:
         """A connector by its name or a label of its own; NotFoundError, with a suggestion."""
@@ -90,6 +92,9 @@ class TableConnectors:
 
     def pause(self, name: str | None) -> list[ConnectorStatus]:
         """Pauses one, or all. What Kafka holds at this moment still comes, and nothing after it."""
+        if self._is_configured(name):
+            self._home.catalog.serving.pause(self._spec.name)
+            return self.statuses()
         view = self._view()
         for one in self._chosen(name):
             if view.is_paused(one) and view.known(one.name).paused is not None:
@@ -100,9 +105,27 @@ class TableConnectors:
 
     def start(self, name: str | None) -> list[ConnectorStatus]:
         """Lets one, or all, go on: at once, or when what it waits for has ended."""
+        self._home.catalog.serving.resume(self._spec.name)  # a pause of the whole table holds each connector
+        if self._is_configured(name):
+            return self.statuses()
         for one in self._chosen(name):
             self._known.start(self._spec.name, one.name)
         return self.statuses()
+
+    def _is_configured(self, name: str | None) -> bool:
+        """Whether the stream of a table config is meant, which is no connector: it is paused with its table.
+
+        SpecError for a table to which nothing brings rows by itself, NotFoundError for another name.
+        """
+        stream = self._spec.stream
+        if self._spec.connectors:
+            return False
+        if stream is None:
+            raise SpecError(f"Table '{self._spec.name}' has no connector and no stream.")
+        known = (stream.connector, *stream.topics)
+        if name not in (None, *known):
+            raise NotFoundError.named("Connector", str(name), known)
+        return True
 
     def _pause(self, name: str, ends: Mapping[TopicPartition, int] | None) -> None:
         topics = self._spec.stream.topics if self._spec.stream is not None else ()

@@ -51,6 +51,11 @@ class ConsumingInfo:
     state: str
 
 
+def is_paused(home: Hybrid, table: str) -> bool:
+    """Whether a user has paused a table's ingestion."""
+    return table in home.catalog.serving.pauses()
+
+
 def pause(home: Hybrid, table: Table, comment: str | None) -> PauseStatus:
     """Pauses a table: a server reads nothing more for it until it is resumed."""
     table.half(Half.REALTIME)

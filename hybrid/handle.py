@@ -133,8 +133,12 @@ class Table:
 
         The error of a connector that failed is raised at the end.
         """
+        from hybrid.consumption import is_paused
         from hybrid.ingest.loop import IngestReport, ingest_forever, ingest_until_caught_up
 
+        if is_paused(self._home, self.name):
+            go = f"`hybrid connector start {self.name}` lets it go on."
+            return IngestReport(0, 0, 0, f"Nothing to ingest: table '{self.name}' is paused. {go}")
         bench = self._home.bench
         done = self._run_due(stop)
         options: dict[str, Any] = {
@@ -149,7 +153,8 @@ class Table:
             elif stop is None:
                 report = ingest_until_caught_up(bench, self.spec, self.layout, **options)
             else:
-                report = ingest_forever(bench, self.spec, self.layout, stop, **options)
+                over = lambda: stop() or is_paused(self._home, self.name)  # noqa: E731
+                report = ingest_forever(bench, self.spec, self.layout, over, **options)
             run.ended(report.sentence, did_something=report.batches > 0)
         if done.failed is not None:
             raise done.failed

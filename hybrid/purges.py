@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.catalog.definitions import Definition
 from hybrid.drop import dropped_copies
+from hybrid.errors import HybridError
+from hybrid.lake.layout import TableLayout
+from hybrid.progress import counted
 from hybrid.replace.purge.asked import Asked
 from hybrid.replace.purge.report import PurgeReport
 from hybrid.sql.row_sql import condition_words, row_condition
@@ -52,7 +58,7 @@ def purge_table(home: Hybrid, table: Table, erasure: Erasure) -> PurgeReport:
         user=erasure.user,
         dry_run=erasure.dry_run,
     )
-    outside = _outside(home, table)
+    outside = _outside(home, table, asked)
     if erasure.dry_run:
         return purge(home.bench, spec, table.layout, asked, outside)
     with home.recorded(table.name, "purge") as run:
@@ -64,15 +70,33 @@ def purge_table(home: Hybrid, table: Table, erasure: Erasure) -> PurgeReport:
     return report
 
 
+def _copy_words(home: Hybrid, name: str, path: Path, asked: Asked) -> str | None:
+    """What a dropped copy of the table still has of the rows that are to go; None when it has none of them."""
+    from hybrid.replace.purge.purge import purge
+
+    go = f"`hybrid table undrop {path.name}` brings it back, `hybrid table drop {name} --purge` removes it"
+    try:
+        spec = home.spec_of(Definition(**json.loads((path / "definition.json").read_text(encoding="utf-8"))))
+        sql = row_condition(asked.text, spec, _WHERE)
+        reads, values = condition_words(asked.text, spec, _WHERE)
+        look = replace(asked, where=sql, reads=reads, values=values, dry_run=True)
+        report = purge(home.bench, spec, TableLayout(path), look)
+    except (HybridError, OSError, ValueError, TypeError) as error:
+        return f"the dropped copy {path.name}, which cannot be looked at ({error}); {go}"
+    rows = sum(reading.matching for reading in report.before)
+    return f"the dropped copy {path.name}, which has {counted(rows, 'such row')}: {go}" if rows else None
+
+
 def _is_held(home: Hybrid, table: Table) -> bool:
     """Whether a pause, or a connector that waits, keeps messages in Kafka that were sent."""
     is_paused = table.name in home.catalog.serving.pauses()
     return is_paused or table.connectors.waits() is not None or table.connectors.stop_at() is not None
 
 
-def _outside(home: Hybrid, table: Table) -> list[str]:
+def _outside(home: Hybrid, table: Table, asked: Asked) -> list[str]:
     """What a purge does not reach, in words."""
-    found = [f"the dropped copy {path.name}: undrop brings it back" for path in dropped_copies(home, table.name)]
+    copies = dropped_copies(home, table.name)
+    found = [words for path in copies if (words := _copy_words(home, table.name, path, asked)) is not None]
     if table.spec.stream is not None:
         found.append(f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to")
     found.append("files that jobs, connectors and flows have read, and plans that were written with -o")

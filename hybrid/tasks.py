@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hybrid import views
-from hybrid.errors import NotFoundError
+from hybrid.errors import NotFoundError, SpecError
 from hybrid.spec.compaction_json import COMPACTION_TASK
 from hybrid.spec.cron import Cron
 from hybrid.spec.merge_json import MERGE_TASK
@@ -20,6 +20,7 @@ from hybrid.spec.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.spec.upsert_json import MOVE_TASK
 
 if TYPE_CHECKING:
+    from hybrid.api import Hybrid
     from hybrid.handle import Table
 
 
@@ -116,10 +117,19 @@ TASK_TYPES: Mapping[str, TaskType] = {found.name: found for found in _TYPES}
 
 
 def task_type(name: str) -> TaskType:
-    """The type of that name; NotFoundError, with a suggestion, when there is none."""
+    """The type of that name; NotFoundError, with a suggestion and the types, when there is none."""
     if name not in TASK_TYPES:
-        raise NotFoundError.named("Task type", name, TASK_TYPES)
+        error = NotFoundError.named("Task type", name[:100], TASK_TYPES)
+        raise NotFoundError(str(error), hint=f"Types are: {', '.join(TASK_TYPES)}.")
     return TASK_TYPES[name]
+
+
+def check_task(home: Hybrid, arguments: Mapping[str, Any]) -> bool:
+    """True for a task that can be queued. NotFoundError for an unknown type or table, SpecError for one it lacks."""
+    wanted, spec = task_type(arguments["type"]), home.spec(arguments["table"])
+    if not wanted.is_had_by(spec):
+        raise SpecError(f"Table '{spec.name}' has no {wanted.name}: {wanted.lacks}")
+    return True
 
 
 def crons_of(spec: TableSpec) -> dict[str, Cron]:

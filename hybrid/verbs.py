@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid import views
+from hybrid.drop import copy_names
 from hybrid.plain import json_value
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table.state import RESET
-from hybrid.tasks import TASK_TYPES, task_type
+from hybrid.tasks import TASK_TYPES, check_task, task_type
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid, TableDocuments
@@ -443,6 +444,7 @@ VERBS: Mapping[str, Verb] = {
     "table_show": Verb(table_show),
     "table_view": Verb(table_view),
     "table_drop": Verb(table_drop),
+    "table_copies": Verb(copy_names),
     "table_undrop": Verb(table_undrop),
     "query": Verb(query),
     "explain": Verb(explain),
@@ -468,7 +470,7 @@ VERBS: Mapping[str, Verb] = {
     "ingest": Verb(ingest, INGEST),
     "move": Verb(move, MOVE_TASK),
     "rejected_replay": Verb(rejected_replay, REPLAY),
-    "task_run": Verb(task_run, MOVE_TASK, only_one=True),
+    "task_run": Verb(task_run, MOVE_TASK, only_one=True, when=check_task),
     "job_run": Verb(job_run, JOB),
     "revert": Verb(revert, REVERT),
     "replacement_end": Verb(replacement_end, REPLACE),

@@ -35,7 +35,12 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
 
         require_right(cli, right_for("POST", f"/verbs/{verb}").word, f"'{verb}'")
     with opened(cli, may_create=verb in _NEW_HOME) as home:
-        return VERBS[verb].call(home, **arguments)
+        try:
+            return VERBS[verb].call(home, **arguments)
+        except KeyboardInterrupt:
+            if VERBS[verb].run_type is not None and verb != "backfill_run":  # that one tells more itself
+                cli.say("What was committed stays. Run it again: it goes on with what is missing.")
+            raise
 
 
 def server_url(cli: Cli) -> str | None:

@@ -104,17 +104,20 @@ def view(cli: Cli, name: str, engine: str, as_of: str | None) -> None:
 @pass_cli
 def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
     """Drop a table; it can be brought back unless it is purged."""
-    ask(cli, "table_show", table=name)  # a name that is wrong is said before anything is asked
+    copies = ask(cli, "table_copies", table=name) if purge else []
+    if not copies:
+        ask(cli, "table_show", table=name)  # a name that is wrong is said before anything is asked
     if purge:
-        confirm(f"Delete table '{name}' and all its data for good?", yes)
+        also = f", also the copies that were dropped before: {', '.join(copies)}" if copies else ""
+        confirm(f"Delete table '{name}' and all its data for good{also}?", yes)
     tell(cli, {"table": name, **ask(cli, "table_drop", table=name, purge=purge)})
 
 
 @table.command()
-@click.argument("name", metavar="TABLE")
+@click.argument("name", metavar="TABLE[@TIME]")
 @pass_cli
 def undrop(cli: Cli, name: str) -> None:
-    """Bring back the table of that name that was dropped last."""
+    """Bring back the table of that name that was dropped last, or an older copy by its name."""
     tell(cli, {"table": name, **ask(cli, "table_undrop", table=name)})
 
 

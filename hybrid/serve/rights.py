@@ -65,6 +65,7 @@ PATH_RIGHTS: Mapping[str, Right] = {
 # `POST /verbs/{verb}`, by verb.
 VERB_RIGHTS: Mapping[str, Right] = {
     **dict.fromkeys(("table_list", "table_show", "table_view", "table_validate", "query", "explain", "status"), READ),
+    "table_copies": READ,
     **dict.fromkeys(("segments", "segment", "boundary", "replacements", "replacement", "rejected"), READ),
     **dict.fromkeys(("backfills", "backfill", "purges"), READ),
     "purge": ADMIN,

@@ -1,5 +1,7 @@
 """Somebody's orders are erased by the command line, on the orders recipe with a real topic."""
 
+import shutil
+
 import pytest
 
 from tests.replace.purge.erasing import everything, holding
@@ -18,6 +20,8 @@ def test_orders_of_a_customer_are_deleted_looked_at_and_erased(make_recipe):
     home = make_recipe("orders")
     root = home.home / "warehouse" / "orders"
     home.run("ingest", "orders", "--until-caught-up")
+    copy = home.home / "warehouse" / ".dropped" / "orders@20210924T000000.000000Z"
+    shutil.copytree(root, copy)
     home.run("purge", "orders", "--where", WHERE, "--yes", code=4)
     assert "A purge only removes what has been deleted" in home.messages
     where = ("--delete", "--where", f"{WHERE}")
@@ -32,9 +36,12 @@ def test_orders_of_a_customer_are_deleted_looked_at_and_erased(make_recipe):
     done = home.run("purge", "orders", "--where", WHERE, "--yes", "--reason", "request 17")
     assert done["rows"] == {"REALTIME": gone} and would["rows"] == {} and gone
     assert {one["matching"] for one in done["after"]} == {0} and any("topic" in one for one in done["outside"])
+    assert any(f"the dropped copy {copy.name}, which has {gone} such row" in one for one in done["outside"])
     assert home.rows("select * from orders limit 100") == seen
     assert not [row for _, row in everything(root) if row.get("customer_id") == 101]
     assert holding(root, "no such value") == []
     (kept,) = home.run("purge", "orders", "--list")
     assert (kept["id"], kept["reason"]) == (done["id"], "request 17")
+    none = home.run("purge", "orders", "--where", "customer_id = 424242", "--dry-run")
+    assert not any("copy" in one for one in none["outside"]), "it has none of these rows"
     home.run("doctor")

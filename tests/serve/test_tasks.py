@@ -126,3 +126,10 @@ def test_arguments_with_secrets_are_not_answered_nor_kept(orders: App) -> None:
     assert orders.get("/tasks/task/job_1/debug")["subtaskInfos"][0]["taskConfig"]["configs"] == {
         "table": "orders", "type": MOVE,
     }  # fmt: skip
+
+
+def test_an_unknown_type_is_refused_before_it_is_queued(orders: App) -> None:
+    status, refused = orders.call("POST", "/verbs/task_run", {"table": "orders", "type": "MoveTask"})
+    assert status == 404 and "Types are: RealtimeToOfflineSegmentsTask" in refused["hint"]
+    assert orders.refused("POST", "/tasks/schedule?taskType=MoveTask")[0] == 404
+    assert orders.home.runs() == []

@@ -109,11 +109,14 @@ def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan,
     unit_of = {bucket: number for number, (buckets, _) in enumerate(groups) for bucket in buckets}
     corrected = _corrected(base)
     places: dict[int, int] = {}
-    buckets = []
-    for place, (start, end) in enumerate(_bounds(base)):
+    buckets: list[PlannedBucket] = []
+    for start, end in _bounds(base):
         first = WHOLE if start is None else start
-        places[first] = place
         counts = correction.counts.get(first, Counts())
+        holds_rows = counts.rows_before or counts.rows_after or first in unit_of
+        if start is not None and not holds_rows and (start, end) not in failed:
+            continue  # a window may reach over decades
+        places[first] = len(buckets)
         state = BucketState.FAILED if (start, end) in failed else _state(base, counts, start, end, corrected)
         buckets.append(
             PlannedBucket(start, end, state, counts, unit_of.get(first), tuple(correction.samples.get(first, ())))

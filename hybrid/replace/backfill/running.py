@@ -232,9 +232,15 @@ def _sentence(plan: Plan, now: int, done: int, all_: int, stopped: Wish | None) 
         return f"{word} after {done} of {counted(all_, 'bucket')} of '{plan.table}'."
     if not now:
         return f"Nothing to do: all of the {counted(all_, 'bucket')} that '{plan.id}' corrects are done."
-    found = total(bucket.counts for bucket in plan.buckets if bucket.unit is not None)
     went_on = f" ({all_ - now} of them before this run)" if now < all_ else ""
-    return f"Corrected {counted(all_, 'bucket')} of '{plan.table}'{went_on}: {numbers(found)}."
+    return corrected_sentence(plan, [bucket for bucket in plan.buckets if bucket.unit is not None], went_on)
+
+
+def corrected_sentence(plan: Plan, done: Sequence[PlannedBucket], went_on: str = "") -> str:
+    """What all runs of a plan have corrected so far."""
+    all_ = sum(bucket.unit is not None for bucket in plan.buckets)
+    share = counted(all_, "bucket") if len(done) == all_ else f"{len(done)} of {counted(all_, 'bucket')}"
+    return f"Corrected {share} of '{plan.table}'{went_on}: {numbers(total(bucket.counts for bucket in done))}."
 
 
 def _span_words(buckets: Sequence[PlannedBucket]) -> str:
