@@ -91,7 +91,7 @@ class Backfills:
         found = self._home.table(table)
         require_offline(found.spec)
         offline = found.half(Half.OFFLINE).offline
-        window = _window(found.spec, offline.boundary, change)
+        window = _window(found.spec, offline.boundary, change, self._home.bench.now_ms())
         request = self._request(found.spec, change, window)
         require_correctable(found.spec, offline, request.kind)
         with self._home.recorded(found.name, "backfill-plan") as run:
@@ -425,12 +425,13 @@ def _blank(
     )
 
 
-def _window(spec: TableSpec, boundary: Boundary, change: Change) -> Window | None:
+def _window(spec: TableSpec, boundary: Boundary, change: Change, now_ms: int) -> Window | None:
     ends: list[int | None] = []
     for text, option in ((change.start, "--from"), (change.end, "--to")):
         if text is not None and spec.time_field is None:
             window_of(spec, boundary, 0, 0)  # says that there is no time column
-        ends.append(parse_moment(text, spec.time_field, option) if text is not None and spec.time_field else None)
+        field = spec.time_field
+        ends.append(parse_moment(text, field, option, now_ms) if text is not None and field else None)
     return window_of(spec, boundary, ends[0], ends[1])
 
 

@@ -242,15 +242,16 @@ class Table:
 
         return kept(self.layout)
 
-    def set_boundary(self, time_ms: int | None) -> BoundaryReport:
+    def set_boundary(self, time_ms: int | None, *, accepted: bool = False) -> BoundaryReport:
         """Sets the boundary by hand, until it is cleared: offline rows before `time_ms` (epoch ms) are visible.
 
         None stands for the last offline time, as in Pinot; mode `exact` has nothing to do then. ConflictError beyond
-        what the offline half covers, NotFoundError on a table with one half, SpecError without a time column.
+        what the offline half covers, or where all its rows would be hidden and that is not `accepted`; NotFoundError
+        on a table with one half, SpecError without a time column.
         """
         from hybrid.move.explicit import Wish
 
-        return self._change_boundary(Wish(time_ms))
+        return self._change_boundary(Wish(time_ms, accepted=accepted))
 
     def clear_boundary(self) -> BoundaryReport:
         """Takes back what `set_boundary` has set."""

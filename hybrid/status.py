@@ -44,6 +44,7 @@ class TableStatus:
     behind: int | None
     rejected: int
     boundary: EffectiveBoundary | None
+    override_ms: int | None
     last_task: str | None
 
     @property
@@ -73,6 +74,7 @@ def status_of(home: Hybrid, table: Table) -> TableStatus:
         behind=behind,
         rejected=table.half(Half.REALTIME).realtime.rejected if Half.REALTIME in table.spec.halves else 0,
         boundary=table.effective_boundary(),
+        override_ms=boundary.override_ms if (boundary := table.boundary()) is not None else None,
         last_task=_last_task(visible_run(runs[0])) if runs else None,
     )
 

@@ -273,13 +273,14 @@ def seal(home: Hybrid, *, table: str, name: str | None = None) -> Json:
     return json_value(vars(home.table(table).seal(name)))
 
 
-def boundary_set(home: Hybrid, *, table: str, at: str | None = None) -> Json:
-    """Sets a boundary by hand: `at` in ISO 8601 with zone or as the time column writes times; None: the last one."""
+def boundary_set(home: Hybrid, *, table: str, at: str | None = None, accepted: bool = False) -> Json:
+    """Sets a boundary by hand: `at` as `hybrid.spec.moment` reads it, None: the last one; `accepted` as in the API."""
     from hybrid.spec.moment import parse_moment
 
     found = home.table(table)
-    time_ms = parse_moment(at, found.spec.time_field, "--at") if at is not None and found.spec.time_field else None
-    return views.boundary_report_view(found.set_boundary(time_ms))
+    field = found.spec.time_field
+    time_ms = parse_moment(at, field, "--at", home.now_ms()) if at is not None and field else None
+    return views.boundary_report_view(found.set_boundary(time_ms, accepted=accepted))
 
 
 def boundary_clear(home: Hybrid, *, table: str) -> Json:

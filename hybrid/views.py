@@ -222,6 +222,7 @@ def status_view(table: TableStatus) -> Json:
         "realtime_segments": table.realtime_segments,
         "consuming_segments": table.consuming_segments,
         "boundary": _limit(table.boundary.limit_ms if table.boundary else None),
+        "override": _limit(table.override_ms),
         "behind": table.behind,
         "rejected": table.rejected,
         "last_task": table.last_task,

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from hybrid.api import Hybrid, TableDocuments
+from hybrid.cli.main import run
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.lake.log import open_half
+from hybrid.move.explicit import Wish, decide
 from hybrid.progress import Silent
 from hybrid.spec.settings import load_settings
 from hybrid.spec.table_config import BoundaryMode, Half
@@ -199,3 +201,30 @@ def test_a_state_of_the_first_version_is_exact(hy: Hybrid) -> None:
     entry.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     assert open_half(entry.parents[1]).offline.boundary == Boundary()
     assert mode_of(hy) is EXACT
+
+
+def test_a_boundary_that_hides_all_offline_rows_has_to_be_meant(hy: Hybrid, capsys: pytest.CaptureFixture[str]) -> None:
+    hy.create_table(documents())
+    first = Row({"order_id": 1, "ts": 1_632_463_200_000}, 1_632_463_200_000, 0, segment="o")
+    halves_of(hy).commit_offline([first], Boundary(1_632_470_400_000, {KEY: 1}))
+    for time_ms in (-5, 0, 1_632_463_200, 1_632_463_200_000):  # the third is in seconds
+        with pytest.raises(ConflictError, match="would hide all of its offline rows, which begin at 2021-09-24T06:00"):
+            hy.table("orders").set_boundary(time_ms)
+    assert run(["--home", str(hy.home), "boundary", "set", "orders", "--at", "-5"]) == 4
+    assert "--yes (if that is meant)" in capsys.readouterr().err
+    offline = hy.table("orders").half(Half.OFFLINE)
+    decided = decide(hy.spec("orders"), offline, Wish(0, accepted=True))
+    assert decided.after is not None and decided.after.override_ms == 0
+
+
+def test_status_says_that_a_boundary_is_set_by_hand(hy: Hybrid, capsys: pytest.CaptureFixture[str]) -> None:
+    hy.create_table(documents())
+    push(hy, 1000, boundary=Boundary(9000, {KEY: 1}))
+    at = ["--home", str(hy.home), "status"]
+    run([*at, "--json"])
+    assert json.loads(capsys.readouterr().out)[0]["override"] is None
+    halves_of(hy).commit_offline([], Boundary(9000, {KEY: 1}, override_ms=5000))
+    run([*at, "--json"])
+    out, err = capsys.readouterr()
+    assert json.loads(out)[0]["override"] == "1970-01-01T00:00:05Z"
+    assert "The boundary of 'orders' is set by hand to 1970-01-01T00:00:05Z. `hybrid boundary clear orders`" in err

@@ -28,7 +28,7 @@ def backfill() -> None:
 
 @backfill.command()
 @click.argument("table", metavar="TABLE")
-@click.option("--from", "start", metavar="TIME", help="Begin (inclusive): ISO 8601 with zone, or as the time column.")
+@click.option("--from", "start", metavar="TIME", help="Begin (inclusive): a time, or as the time column writes it.")
 @click.option("--to", "end", metavar="TIME", help="End (exclusive).")
 @click.option("--update", metavar="'a = expr, ...'", help="New values for the rows that match.")
 @click.option("--delete", is_flag=True, help="Remove the rows that match.")

@@ -23,14 +23,15 @@ def show(cli: Cli, table: str) -> None:
 
 @boundary.command("set")
 @click.argument("table", metavar="TABLE")
-@click.option("--at", metavar="TIME", help="ISO 8601 with zone, or the time column's own unit. Default: the last one.")
+@click.option("--at", metavar="TIME", help="A time; also in the time column's own unit. Default: the last one.")
+@click.option("--yes", is_flag=True, help="A time before all offline rows is meant.")
 @pass_cli
-def set_(cli: Cli, table: str, at: str | None) -> None:
+def set_(cli: Cli, table: str, at: str | None, yes: bool) -> None:
     """Set the boundary by hand until it is cleared: offline rows before TIME are visible, realtime rows from it on.
 
     Without --at the last offline time is set, as Pinot does; mode exact has nothing to do then.
     """
-    tell(cli, ask(cli, "boundary_set", table=table, at=at))
+    tell(cli, ask(cli, "boundary_set", table=table, at=at, accepted=yes))
 
 
 @boundary.command()

@@ -21,4 +21,8 @@ def status(cli: Cli) -> int:
         cli.say("No tables yet. Try: hybrid demo orders, or hybrid table create --help")
         return 0
     cli.emit(found["tables"], _SHOWN)
+    for one in found["tables"]:
+        if one["override"] is not None:
+            words = f"The boundary of '{one['table']}' is set by hand to {one['override']}."
+            cli.say(f"{words} `hybrid boundary clear {one['table']}` takes it back.")
     return 0 if found["healthy"] else UNHEALTHY

@@ -46,10 +46,14 @@ class Decision:
 
 @dataclass(frozen=True)
 class Wish:
-    """What was asked for: a limit in epoch ms (half-open), the last offline time, or no override any more."""
+    """What was asked for: a limit in epoch ms (half-open), the last offline time, or no override any more.
+
+    `accepted`: a limit before every offline row is meant, which hides all of them.
+    """
 
     time_ms: int | None = None
     clear: bool = False
+    accepted: bool = False
 
 
 def change_boundary(
@@ -82,6 +86,8 @@ def decide(spec: TableSpec, offline: HalfSnapshot, wish: Wish) -> Decision:
     if wish.clear:
         return _clear(spec, boundary)
     if wish.time_ms is not None:
+        if not wish.accepted:
+            _refuse_hiding_all(spec, offline, wish.time_ms)
         return _set(spec, boundary, offline.last_ms, wish.time_ms)
     if boundary.mode is BoundaryMode.EXACT:
         why = "its boundary's mode is exact, and offline rows are visible from their commit on"
@@ -90,6 +96,18 @@ def decide(spec: TableSpec, offline: HalfSnapshot, wish: Wish) -> Decision:
         raise NotFoundError(f"Table '{spec.name}' has no offline rows, so there is no last offline time to set.")
     last_ms = covered_until(boundary, offline.last_ms) or 0
     return _set(spec, boundary, offline.last_ms, rounded_down(last_ms, boundary.step_ms))
+
+
+def _refuse_hiding_all(spec: TableSpec, offline: HalfSnapshot, limit_ms: int) -> None:
+    """ConflictError for a limit before every offline row: most often seconds were written for milliseconds."""
+    firsts = [file.times[0] for file in offline.files if file.times is not None and file.rows]
+    if not firsts or limit_ms > min(firsts):
+        return
+    raise ConflictError(
+        f"The boundary of '{spec.name}' at {utc(limit_ms)} would hide all of its offline rows, which begin at "
+        f"{utc(min(firsts))}. Nothing was changed.",
+        hint=f"hybrid boundary set {spec.name} --at TIME --yes (if that is meant)",
+    )
 
 
 def _set(spec: TableSpec, boundary: Boundary, last_ms: int | None, limit_ms: int) -> Decision:

@@ -21,7 +21,7 @@ from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.plain import utc
 from hybrid.query.revision import PinnedHalves, TableRevision
 from hybrid.query.tail import Tail, TailMessage, TailSource
-from hybrid.spec.moment import parse_instant
+from hybrid.spec.moment import MOMENT_FORMS, parse_time
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.boundary import Offsets, PartitionKey
 from hybrid.table.state import RealtimeState
@@ -32,7 +32,7 @@ WRONG, GONE = 700, 200
 _WAIT_S, _POLL_S = 3.0, 0.05
 _PART = re.compile(r"([A-Za-z0-9_]+)\[([^\[\]]*)\]\s*")
 _POSITION = re.compile(r"[^/].*/[^/]+/[0-9]{1,9}/[0-9]{1,9}@[0-9]{1,18}")
-_LIKE = "Write it like 'orders[OFFLINE=3 REALTIME=7]', as 2021-09-24T08:00:00Z, or in epoch milliseconds."
+_LIKE = f"{MOMENT_FORMS}, or as a revision: 'orders[OFFLINE=3 REALTIME=7]'."
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class AsOf:
         text = text.strip()
         if "[" in text:
             return cls(tables=_named(text))
-        time_ms = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else parse_instant(text)
+        time_ms = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else parse_time(text, now_ms)
         if isinstance(time_ms, str):
             raise _wrong(f"asOf: '{text[:100]}' is no revision, and as a time it {time_ms}.", _LIKE)
         if time_ms > now_ms:

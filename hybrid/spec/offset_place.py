@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from hybrid.errors import SpecError, UsageError
+from hybrid.errors import UsageError
 from hybrid.spec.connectors import KafkaStart, StartKind
-from hybrid.spec.moment import parse_instant
-from hybrid.spec.period import parse_period
+from hybrid.spec.moment import parse_time
 
 _WORDS = {"smallest": "smallest", "earliest": "smallest", "largest": "largest", "latest": "largest"}
 _OFFSETS = re.compile(r"[0-9]{1,9}:[0-9]{1,18}(?:,[0-9]{1,9}:[0-9]{1,18})*")
@@ -19,14 +18,9 @@ def place_word(text: str) -> str | None:
 
 
 def place_time_ms(text: str, now_ms: int) -> int | None:
-    """Epoch ms of a time in ISO 8601 with a zone, or of a period before `now_ms`; None for what is neither."""
-    found = parse_instant(text)
-    if isinstance(found, int):
-        return found
-    try:
-        return now_ms - parse_period(text, "", "")
-    except SpecError:
-        return None
+    """Epoch ms of a time as `hybrid.spec.moment` reads it; None for what is none."""
+    found = parse_time(text, now_ms)
+    return found if isinstance(found, int) else None
 
 
 def parse_place(text: str, topic: str, now_ms: int, option: str) -> KafkaStart:

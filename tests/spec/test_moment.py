@@ -2,11 +2,15 @@
 
 import pytest
 
-from hybrid.errors import UsageError
+from hybrid.errors import QueryError, UsageError
+from hybrid.query.asof import AsOf
 from hybrid.spec.moment import parse_moment
+from hybrid.spec.offset_place import parse_place
 from hybrid.spec.schema import FieldKind, FieldSpec
 from hybrid.spec.timeformat import TimeFormat
 from hybrid.spec.types import DataType
+
+NOW, DAY = 1_700_000_000_000, 86_400_000
 
 
 def column(form: str, data_type: DataType = DataType.LONG) -> FieldSpec:
@@ -44,3 +48,33 @@ def test_what_is_no_moment(text: str, part: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_moment(text, column("1:MILLISECONDS:EPOCH"), "--at")
     assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("1970-01-02", DAY),
+        ("1970-01-02T00:00:00Z", DAY),
+        ("1970-01-02T02:00+02:00", DAY),
+        ("2d", NOW - 2 * DAY),
+        ("1d12h", NOW - DAY * 3 // 2),
+        ("1632463200000", 1_632_463_200_000),
+    ],
+)
+def test_every_option_reads_the_same_times(text: str, ms: int) -> None:
+    """Of a backfill and a boundary, of a reset, of time travel, of what a job covers."""
+    assert parse_moment(text, column("SIMPLE_DATE_FORMAT|yyyyMMdd", DataType.STRING), "--from", NOW) == ms
+    assert parse_place(text, "orders", NOW, "--to").timestamp_ms == ms
+    assert AsOf.parse(text, NOW).time_ms == ms
+
+
+@pytest.mark.parametrize("text", ["noon", "2021-09-24T06:00:00", "2021-13-01", "42", "2x", ""])
+def test_what_is_no_time_is_refused_alike(text: str) -> None:
+    with pytest.raises(UsageError, match=r"2021-09-24 \(UTC\), 2d \(ago\)"):
+        parse_moment(text, column("SIMPLE_DATE_FORMAT|yyyyMMdd", DataType.STRING), "--from", NOW)
+    with pytest.raises(UsageError):
+        parse_place(text, "orders", NOW, "--to")
+    if text != "42":  # a small number of milliseconds is a moment for time travel, as it was before
+        with pytest.raises(QueryError) as no:
+            AsOf.parse(text, NOW)
+        assert "2d (ago)" in str(no.value.hint)
