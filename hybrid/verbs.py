@@ -117,7 +117,7 @@ def table_undrop(home: Hybrid, *, table: str) -> Json:
 
 
 def query(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
-    """The answer to a statement, now or as of a revision or time."""
+    """The answer to a statement, now or as of a revision or time; `source` is `cache` or `files`."""
     return views.query_view(home.query(sql, as_of=as_of))
 
 

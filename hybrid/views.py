@@ -242,6 +242,8 @@ def query_view(result: QueryResult) -> Json:
         "rows": [json_value(row) for row in result.rows],
         "warnings": list(result.warnings),
         "revision": str(result.revision),
+        "tables": [one.table for one in result.revision.tables],
+        "source": result.source,
     }
 
 

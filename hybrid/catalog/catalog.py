@@ -6,6 +6,7 @@ Delta tables still hold every row, offset, boundary and lineage entry, and the d
 
 from __future__ import annotations
 
+import sqlite3
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hybrid.catalog.connectors import Connectors
 from hybrid.catalog.copies import forget_other_processes
 from hybrid.catalog.runs import Runs
 from hybrid.catalog.serving import Serving
+from hybrid.disk import sqlite_error
 
 
 class Catalog:
@@ -26,13 +28,17 @@ class Catalog:
         self._engine = sa.create_engine(url)
         if self._engine.dialect.name == "sqlite":
             sa.event.listen(self._engine, "connect", _tune_sqlite)
+            sa.event.listen(self._engine, "handle_error", _raise_machine_error)
         schema.prepare(self._engine)
 
     @classmethod
     def in_home(cls, home: Path) -> Catalog:
         """The default catalog of a home: `<home>/catalog.db`."""
         home.mkdir(parents=True, exist_ok=True)
-        catalog = cls(f"sqlite:///{home / 'catalog.db'}")
+        try:
+            catalog = cls(f"sqlite:///{home / 'catalog.db'}")
+        except sqlite3.Error as error:  # while a connection was tuned
+            raise sqlite_error(error, home / "catalog.db") or error from error
         forget_other_processes(catalog._engine, home)
         return catalog
 
@@ -54,6 +60,15 @@ class Catalog:
     def close(self) -> None:
         """Gives up the connections."""
         self._engine.dispose()
+
+
+def _raise_machine_error(context: sa.engine.ExceptionContext) -> None:
+    """Raise what the machine lacks as our own error, with the disk and what would do."""
+    error, engine = context.original_exception, context.engine
+    if isinstance(error, sqlite3.Error) and engine is not None and engine.url.database:
+        found = sqlite_error(error, Path(engine.url.database))
+        if found is not None:
+            raise found from error
 
 
 def _tune_sqlite(connection: Any, _record: Any) -> None:

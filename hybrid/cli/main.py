@@ -93,14 +93,24 @@ def _run(cli: Cli, args: Sequence[str]) -> int:
         # Whoever read our output has gone (`| head`); nobody is left to tell, and Python must not try at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as error:  # a full disk, a folder that is not ours: the machine's fault, not the program's
-        _complain(cli, args, str(error), f"the traceback is in {_log_traceback(cli)}", "machine")
-        return 1
     except Exception as error:  # the one place where anything at all may arrive: it is logged, and said
-        log = _log_traceback(cli)
+        return _unexpected(cli, args, error)
+
+
+def _unexpected(cli: Cli, args: Sequence[str], error: Exception) -> int:
+    """Say what is not an error of ours: the machine's, or a bug."""
+    from hybrid.disk import machine_error
+
+    log = _log_traceback(cli)
+    found = machine_error(error, cli.home)
+    if found is not None:
+        _complain(cli, args, str(found), found.hint, found.code)
+    elif isinstance(error, OSError):  # a folder that is not ours: the machine's fault, not the program's
+        _complain(cli, args, str(error), f"the traceback is in {log}", "machine")
+    else:
         message, hint = f"Unexpected {type(error).__name__}: {error}", f"this is a bug; the traceback is in {log}"
         _complain(cli, args, message, hint, "error")
-        return 1
+    return 1
 
 
 def _complain(cli: Cli, args: Sequence[str], message: str, hint: str | None, code: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from pathlib import Path
 
+from hybrid.disk import FREE_MIN, existing
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import MachineError
 from hybrid.jvm.jars import missing_jars
 from hybrid.jvm.java import find_java
 
-_FREE_MIN = 1024**3
+_FREE_ERROR = 128 * 1024**2
 _FREE_SHARE_MIN = 0.05
 _MIB = 1024**2
 
@@ -53,12 +53,13 @@ def _check_jars(checkup: Checkup) -> None:
 
 
 def _check_disk(checkup: Checkup) -> None:
-    folder = _existing(checkup.home.home)
+    folder = existing(checkup.home.home)
     usage = shutil.disk_usage(folder)
-    if usage.free < _FREE_MIN or usage.free < _FREE_SHARE_MIN * usage.total:
+    if usage.free < FREE_MIN or usage.free < _FREE_SHARE_MIN * usage.total:
         share = 100 * usage.free / usage.total
         message = f"The disk of {folder} has {usage.free // _MIB} MiB left ({share:.1f} %). Acts fail when it is full."
-        checkup.found(Severity.WARNING, "disk", message, hint="Make room, or move the home to another disk.")
+        severity = Severity.ERROR if usage.free < _FREE_ERROR else Severity.WARNING
+        checkup.found(severity, "disk", message, hint="Make room, or move the home to another disk.")
 
 
 def _check_logs(checkup: Checkup) -> None:
@@ -72,8 +73,3 @@ def _check_logs(checkup: Checkup) -> None:
     except OSError as error:
         message = f"Nothing can be logged in {folder}: {error.strerror}. Work goes on without."
         checkup.found(Severity.WARNING, "logs", message, hint="Make it a folder that you may write.")
-
-
-def _existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists."""
-    return next(folder for folder in (path, *path.parents) if folder.exists())

@@ -100,7 +100,7 @@ def move_config(spec: TableSpec) -> MoveConfig:
     if missing is not None:
         raise SpecError(
             f"Table '{spec.name}' has no {missing} half, so nothing can move.",
-            hint=f"hybrid table create ... --config <its {missing} table config>",
+            hint=f"hybrid table apply --schema SCHEMA.json --config {missing}.json (adds the half)",
         )
     if spec.move is None:
         raise SpecError(

@@ -96,7 +96,7 @@ def require_offline(spec: TableSpec) -> None:
     if Half.OFFLINE not in spec.halves:
         raise SpecError(
             f"Table '{spec.name}' has no OFFLINE half, so there is nothing to replace.",
-            hint="hybrid table create ... --config <its OFFLINE table config>",
+            hint="hybrid table apply --schema SCHEMA.json --config OFFLINE.json (adds the half)",
         )
 
 

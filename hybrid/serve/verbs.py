@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 import typing
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -13,10 +14,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
 from starlette.responses import JSONResponse
 
 from hybrid import views
-from hybrid.errors import NotFoundError, UsageError
+from hybrid.errors import HybridError, NotFoundError, UsageError
 from hybrid.run_views import run_details
-from hybrid.serve.context import context_of
-from hybrid.verbs import VERBS, segments
+from hybrid.serve.context import Context, context_of
+from hybrid.verbs import VERBS, query, segments
 
 router = APIRouter(tags=["verbs"])
 Arguments = Annotated[dict[str, Any], Body(examples=[{"table": "orders"}])]
@@ -32,9 +33,23 @@ def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
     checked = _checked(found.call, arguments)
     if found.is_heavy(context.home, checked):
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
+    if found.call is query:
+        return JSONResponse(_counted_query(context, request, checked))
     if found.call is segments:
         context.await_commits(context.home.table(checked["table"]))
     return JSONResponse(found.call(context.home, **checked))
+
+
+def _counted_query(context: Context, request: Request, arguments: Mapping[str, Any]) -> Any:
+    """The answer to a statement, which the metrics count like those of other clients."""
+    began, metrics = time.monotonic(), context.metrics
+    try:
+        answer = query(context.home, **arguments)
+    except HybridError as error:
+        metrics.query_failed(error.pinot_code)
+        raise
+    metrics.query(answer["tables"], request.scope["path"], answer["source"], time.monotonic() - began)
+    return answer
 
 
 @router.get("/runs/{run_id}", summary="A run: queued, going on or done")

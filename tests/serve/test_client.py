@@ -5,8 +5,10 @@ from __future__ import annotations
 import _thread
 import json
 import os
+import re
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -155,3 +157,18 @@ def test_a_name_that_is_not_loopback_is_refused(url: str) -> None:
         connection.endheaders()
         assert connection.getresponse().status == status, host
         connection.close()
+
+
+def test_a_statement_of_the_command_line_is_counted(url: str, tmp_path: Path) -> None:
+    away = ["--home", str(tmp_path / "elsewhere"), "--server", url]
+    files = ["--schema", str(DATA / "orders_schema.json"), "--config", str(DATA / "orders_offline_table.json")]
+    assert run([*away, "table", "create", *files]) == 0
+    for _ in range(2):
+        assert run([*away, "query", "select count(*) from orders"]) == 0
+    assert run([*away, "query", "select nope from orders"]) == 1
+    with urllib.request.urlopen(f"{url}/metrics") as answer:
+        text = answer.read().decode()
+    (count,) = re.findall(r'hybrid_queries_total\{[^}]*route="/verbs/query"[^}]*\} ([0-9.]+)', text)
+    assert float(count) == 2
+    (failed,) = re.findall(r'hybrid_errors_total\{[^}]*"query"[^}]*\} ([0-9.]+)', text)
+    assert float(failed) == 1

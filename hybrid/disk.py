@@ -1,0 +1,60 @@
+"""Errors of the machine below us: a full disk, a folder that cannot be written. Which disk, how much, what would do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+from hybrid.errors import MachineError
+
+FREE_MIN = 1024**3  # what acts and their staged rows should find free
+_MIB = 1024**2
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_SAID = ("No space left on device", "Disk quota exceeded", "database or disk is full")
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def full_disk(path: Path) -> MachineError:
+    """The error for a disk that has no room for what is written below `path`."""
+    folder = existing(path.absolute())
+    free = shutil.disk_usage(folder).free
+    return MachineError(
+        f"The disk of {folder} is full: {free // _MIB} MiB are left. What was committed before stays.",
+        hint=f"Make room (at least {FREE_MIN // _MIB} MiB), or move the home to another disk; then run it again.",
+    )
+
+
+def machine_error(error: BaseException, home: Path) -> MachineError | None:
+    """The error of the machine that an exception stands for, also where Spark or SQLite words it; None for another."""
+    if isinstance(error, sqlite3.Error):
+        return sqlite_error(error, home / "catalog.db")
+    if isinstance(error, OSError) and error.errno in _FULL:
+        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else home
+        return full_disk(named)
+    return full_disk(home) if any(said in str(error) for said in _SAID) else None
+
+
+def sqlite_error(error: sqlite3.Error, path: Path) -> MachineError | None:
+    """The error of the machine that SQLite met at the file `path`; None for one of the statement."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return full_disk(path)
+    if code == sqlite3.SQLITE_IOERR:
+        free = shutil.disk_usage(existing(path)).free
+        if free < _MIB:
+            return full_disk(path)
+        return MachineError(f"The disk of {path} does not read or write it: {error}.", hint="hybrid doctor")
+    if code in _DAMAGED:
+        return MachineError(f"The catalog {path} is damaged: {error}.", hint="hybrid doctor --repair")
+    if code in _REFUSED:
+        return MachineError(f"The catalog {path} cannot be opened or written: {error}.", hint=f"ls -l {path.parent}")
+    return None

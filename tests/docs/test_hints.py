@@ -1,0 +1,63 @@
+"""Every command that a message or hint names exists, with the options that it gives: it does not fail by usage."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from hybrid.cli.main import hybrid
+from tests.docs.pages import ROOT
+
+_COMMAND = re.compile(r"\bhybrid((?: +(?:--?[A-Za-z][\w-]*|[\w<>{}./\"'=*\[\]|@-]+|\.\.\.))+)")
+_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
+_PLACE = "{}"
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts in a module, values in them as `{}`; docstrings are not for users."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    skipped = {id(node.body[0].value) for node in nodes if node.body and isinstance(node.body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            skipped |= {id(value) for value in node.values}
+            yield node.lineno, "".join(v.value if isinstance(v, ast.Constant) else _PLACE for v in node.values)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+            yield node.lineno, node.value
+
+
+def named() -> Iterator[tuple[str, str]]:
+    """Where, and the words after `hybrid`, of each command in a text."""
+    for path in sorted((ROOT / "hybrid").rglob("*.py")):
+        for line, text in texts(path):
+            for found in _COMMAND.finditer(text):
+                yield f"{path.relative_to(ROOT)}:{line}", found[1].strip()
+
+
+NAMED = [(where, words) for where, words in named() if words.split()[0] in hybrid.list_commands(click.Context(hybrid))]
+
+
+@pytest.mark.parametrize(("where", "words"), NAMED, ids=[f"{where} {words}"[:90] for where, words in NAMED])
+def test_the_command_is_one(where: str, words: str) -> None:
+    command: click.Command = hybrid
+    rest = [word.rstrip(".,;:)`'\"") for word in words.split()]
+    while isinstance(command, click.Group):
+        word = rest.pop(0) if rest else None
+        if word is None or not _WORD.fullmatch(word):
+            return  # the noun alone
+        found = command.get_command(click.Context(command), word)
+        assert found is not None, f"{where}: there is no `hybrid ... {word}`"
+        command = found
+    options = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+    given = [word.partition("=")[0] for word in rest if re.fullmatch(r"--?[A-Za-z][\w-]*(?:=.*)?", word)]
+    assert not set(given) - options - {"--help", "-h"}, f"{where}: {words}"
+
+
+def test_commands_are_found() -> None:
+    assert len(NAMED) > 60
