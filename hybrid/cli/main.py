@@ -102,7 +102,11 @@ def _unexpected(cli: Cli, args: Sequence[str], error: Exception) -> int:
     from hybrid.disk import machine_error
 
     log = _log_traceback(cli)
-    found = machine_error(error, cli.home)
+    try:
+        home = cli.home
+    except HybridError:  # the settings cannot be read either
+        home = Path.cwd()
+    found = machine_error(error, home)
     if found is not None:
         _complain(cli, args, str(found), found.hint, found.code)
     elif isinstance(error, OSError):  # a folder that is not ours: the machine's fault, not the program's
