@@ -110,6 +110,13 @@ class AccessError(HybridError):
     http_status = 401
 
 
+class BusyError(HybridError):
+    """More waits already than a server takes; later it may take this too."""
+
+    code = "busy"
+    http_status = 429
+
+
 class RightError(AccessError):
     """The account that asks has not the right that this takes."""
 

@@ -11,6 +11,7 @@ What happens when a process falls:
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Mapping
@@ -19,12 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.api import ServerTask, TableDocuments
-from hybrid.catalog.runs import RunOutcome, RunRecord, RunRequest, Runs
+from hybrid.catalog.runs import ARGUMENT_BYTES_MAX, QUEUED_MAX, RunOutcome, RunRecord, RunRequest, Runs
 from hybrid.clock import wall_clock_ms
-from hybrid.errors import HybridError, error_document
+from hybrid.errors import BusyError, HybridError, UsageError, error_document
 from hybrid.input_access import rules_of
 from hybrid.lake.log import open_half, own_states
 from hybrid.logs import log_context
+from hybrid.schedules import SCHEDULE
 from hybrid.schemas import users_of
 from hybrid.spec.input_rules import InputRules
 from hybrid.spec.table_config import Half
@@ -55,14 +57,26 @@ def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) 
     assert run_type is not None, f"{verb} is not queued"
     table = _table_of(home, verb, arguments, rules_of(home.settings, source))
     prefix = f"Task_{run_type}" if run_type in TASK_TYPES else run_type
-    number = wall_clock_ms()
+    number, version = wall_clock_ms(), _version_at_queueing(home, table, run_type)
     alone = found.only_one and not arguments.get("dry_run")
+    _refuse_flood(home, arguments, source)
     while True:
         run_id = f"{prefix}_{number}"
-        queued = home.catalog.runs.enqueue(RunRequest(run_id, table, run_type, verb, arguments, source, only_one=alone))
+        queued = home.catalog.runs.enqueue(
+            RunRequest(run_id, table, run_type, verb, arguments, source, only_one=alone, queued_version=version)
+        )
         if queued is not None or home.catalog.runs.find(run_id) is None:
             return queued
         number += 1  # another one of this very millisecond has the id
+
+
+def _refuse_flood(home: Hybrid, arguments: Mapping[str, Any], source: str) -> None:
+    """UsageError for arguments that are too long, BusyError when too many runs of one source wait."""
+    size = len(json.dumps(dict(arguments)))
+    if size > ARGUMENT_BYTES_MAX:
+        raise UsageError(f"The arguments of this work have {size} bytes; at most {ARGUMENT_BYTES_MAX} are queued.")
+    if source != SCHEDULE and home.catalog.runs.queued_by(source) >= QUEUED_MAX:
+        raise BusyError(f"{QUEUED_MAX} runs of '{source}' wait already. Nothing was queued.", hint="Ask again later.")
 
 
 def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
@@ -115,11 +129,22 @@ def committed(home: Hybrid, run: RunRecord) -> Committed | None:
     """The act that bears the run's id, in the half that its kind commits to."""
     path = home.layout(run.table_name).half(_half_of(run))
     for version, state in own_states(path, open_half(path).version):
+        if run.queued_version is not None and version <= run.queued_version:
+            return None
         if state.act.id.endswith(f"-{run.id}"):
             return Committed(version, state.act, path.name)
-        if state.act.at < run.created_at:
-            return None
     return None
+
+
+def _version_at_queueing(home: Hybrid, table: str, run_type: str) -> int | None:
+    """The version of the half that a run of this type commits to: what it commits comes after. None: no such half."""
+    half = Half.REALTIME if run_type == RESET else Half.OFFLINE
+    if table not in home.table_names() or half not in home.spec(table).halves:
+        return None
+    try:
+        return open_half(home.layout(table).half(half)).version
+    except HybridError:  # a half that cannot be opened now: its whole log is looked through
+        return None
 
 
 def _commit_first(home: Hybrid, table: str) -> None:

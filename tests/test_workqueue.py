@@ -15,7 +15,7 @@ import hybrid
 from hybrid import workqueue
 from hybrid.api import Hybrid, TableDocuments
 from hybrid.catalog.runs import RunRecord
-from hybrid.errors import ConflictError
+from hybrid.errors import BusyError, ConflictError, UsageError
 from hybrid.lake.log import open_half
 from hybrid.spec.table_config import Half
 from hybrid.table.state import next_act, to_user_metadata
@@ -126,3 +126,32 @@ def test_an_error_of_the_work_fails_the_run_and_one_of_a_lost_jvm_does_not(here:
     with pytest.raises(PipelineLost):
         carry(here, run, refuse, Bench(), is_alive=False)
     assert here.run(run.id).state == "RUNNING", "its successor takes it up"
+
+
+def test_a_committed_run_is_not_done_again_after_the_clock_was_set_back(here: Hybrid) -> None:
+    run = claimed(here, attempts=2)
+    commit(here, "one", f"revert-{run.id}")
+    here.bench.now_iso = lambda: "2001-01-01T00:00:00.000Z"  # type: ignore[method-assign]
+    commit(here, "one", "merge-later")
+    done: list[Mapping[str, Any]] = []
+    ended = carry(here, run, lambda home, **arguments: done.append(arguments), Bench())
+    assert not done and ended.state == "DONE" and "Version 1 of OFFLINE" in ended.result
+
+
+def test_commits_from_before_the_queueing_are_not_looked_at(here: Hybrid) -> None:
+    commit(here, "one", "revert-revert_1")
+    run = replace(claimed(here, attempts=1), id="revert_1")
+    assert run.queued_version is None or run.queued_version == 1
+    assert workqueue.committed(here, replace(run, queued_version=1)) is None
+    assert workqueue.committed(here, replace(run, queued_version=None)) is not None
+
+
+def test_the_queue_is_bounded(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workqueue, "QUEUED_MAX", 2)
+    for _ in range(2):
+        assert enqueue(here, "revert", {"table": "one", **REVERT}, "http:ada") is not None
+    with pytest.raises(BusyError, match="2 runs of 'http:ada' wait already"):
+        enqueue(here, "revert", {"table": "one", **REVERT}, "http:ada")
+    assert enqueue(here, "revert", {"table": "one", **REVERT}, "http:bob") is not None
+    with pytest.raises(UsageError, match="at most 4194304"):
+        enqueue(here, "revert", {"table": "one", "entry": "x" * 5_000_000}, "http:bob")

@@ -19,13 +19,27 @@ from typing import Any
 import sqlalchemy as sa
 
 from hybrid.catalog.schema import RUNS
+from hybrid.errors import MachineError, error_document
 from hybrid.plain import without_samples
 
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
-ATTEMPTS_MAX = 20
 # What is kept of a run's arguments once it has ended: documents, specs, statements and conditions may hold secrets.
 _KEPT_ARGUMENTS = frozenset({"table", "type", "name", "flow", "kind", "entry", "backfill", "max_buckets", "dry_run"})
+# What kills its process three times would do so for ever, and ingestion of every table stands meanwhile.
+ATTEMPTS_MAX = 3
+_PAUSE_S = (0.0, 1.0, 10.0)  # before each attempt, from the beginning of the one before
+_REMOVED_MAX, _IDS_MAX = 10_000, 500  # in one go, and in one statement
+
+
+# What is looked at of a run that waits.
+_CLAIM_COLUMNS = tuple(
+    RUNS.c[name]
+    for name in ("id", "table_name", "type", "state", "created_at", "started_at", "verb", "source", "attempts")
+)
+# Incomplete runs and bytes of one run's arguments that the queue takes; the schedule's own are taken all the same.
+QUEUED_MAX, ARGUMENT_BYTES_MAX = 200, 4 * 1024 * 1024
+KEPT_DAYS, KEPT_PER_TABLE = 30, 1000
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,7 @@ class RunRequest:
     """What a server is to do: `verb` of the API with `arguments` (JSON values).
 
     `only_one`: the table has at most one incomplete run of this type. `source` says who asked: cli, http, schedule.
+    `queued_version` is the version of the half that the run will commit to.
     """
 
     id: str
@@ -42,6 +57,7 @@ class RunRequest:
     arguments: Mapping[str, Any] = field(repr=False)
     source: str
     only_one: bool = False
+    queued_version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,7 @@ class RunRecord:
     progress: str | None = None
     report: Any = None
     error: Mapping[str, Any] | None = None
+    queued_version: int | None = None
 
     @property
     def incomplete(self) -> bool:
@@ -122,6 +139,7 @@ class Runs:
             "arguments": json.dumps(dict(request.arguments)),
             "source": request.source,
             "attempts": 0,
+            "queued_version": request.queued_version,
             "only_one": f"{request.table_name}/{request.type}" if request.only_one else None,
         }
         try:
@@ -132,11 +150,15 @@ class Runs:
         return self.find(request.id)
 
     def claim(self, wanted: Callable[[RunRecord], bool] = lambda run: True) -> RunRecord | None:
-        """Takes the wanted run that has waited longest; it is RUNNING then. None when no such run waits."""
-        waiting = sa.select(RUNS).where(RUNS.c.state == "QUEUED").order_by(RUNS.c.created_at, RUNS.c.id)
+        """Takes the wanted run that has waited longest; it is RUNNING then. None when no such run waits.
+
+        `wanted` sees no arguments.
+        """
+        # Arguments may be long, and this is asked many times a second: they are read of the one that is taken.
+        waiting = sa.select(*_CLAIM_COLUMNS).where(RUNS.c.state == "QUEUED").order_by(RUNS.c.created_at, RUNS.c.id)
         with self._engine.connect() as connection:
-            rows = [_record(dict(row._mapping)) for row in connection.execute(waiting)]
-        found = next(filter(wanted, rows), None)
+            rows = [_waiting(dict(row._mapping)) for row in connection.execute(waiting)]
+        found = next((run for run in rows if wanted(run)), None)
         if found is None:
             return None
         taking = RUNS.update().where(RUNS.c.id == found.id, RUNS.c.state == "QUEUED")
@@ -145,13 +167,18 @@ class Runs:
             taken = connection.execute(taking.values(**values))
         return self.find(found.id) if taken.rowcount else None
 
-    def take_up_fallen(self) -> Sequence[RunRecord]:
-        """Queues again what a fallen server left RUNNING; one that fell too often is FAILED. Its successor calls it."""
+    def take_up_fallen(self, only: Sequence[str] | None = None) -> Sequence[RunRecord]:
+        """Queues again what a fallen server left RUNNING; one that fell too often is FAILED. Its successor calls it.
+
+        `only`: of these runs, whose end could not be noted.
+        """
         left = self.list(states=["RUNNING"], limit=1000)
-        fallen = [run for run in left if run.verb is not None]
+        fallen = [run for run in left if run.verb is not None and (only is None or run.id in only)]
         for run in fallen:
             if run.attempts >= ATTEMPTS_MAX:
-                self.finish(run.id, "FAILED", f"The server's process fell {run.attempts} times while it ran this.")
+                told = f"The server's process fell {run.attempts} times while it ran this. It is not tried again."
+                error = MachineError(told, hint="hybrid logs; a smaller input, or more memory (spark.driver_memory)")
+                self.finish(run.id, "FAILED", told, error=error_document(error))
                 continue
             again = RUNS.update().where(RUNS.c.id == run.id).values(state="QUEUED", progress="Taken up again.")
             with self._engine.begin() as connection:
@@ -181,6 +208,33 @@ class Runs:
             text = connection.execute(sa.select(RUNS.c.arguments).where(RUNS.c.id == run_id)).scalar()
             kept = json.dumps(public_arguments(json.loads(text or "{}")))
             connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(arguments=kept))
+
+    def queued_by(self, source: str) -> int:
+        """How many runs of a source wait."""
+        waiting = sa.select(sa.func.count()).where(RUNS.c.state == "QUEUED", RUNS.c.source == source)
+        with self._engine.connect() as connection:
+            return int(connection.execute(waiting).scalar_one())
+
+    def remove_old(self, now_ms: int, days: int = KEPT_DAYS, per_table: int = KEPT_PER_TABLE) -> int:
+        """Removes ended runs older than `days`, and of each table and type all but the newest; how many went.
+
+        The newest of each type stays, for schedules go by it.
+        """
+        before = datetime.fromtimestamp(now_ms / 1000 - days * 86_400, UTC).isoformat(timespec="milliseconds")
+        place = sa.func.row_number().over(
+            partition_by=(RUNS.c.table_name, RUNS.c.type), order_by=(RUNS.c.created_at.desc(), RUNS.c.id)
+        )
+        ended = sa.select(RUNS.c.id, RUNS.c.created_at, RUNS.c.state, place.label("place")).subquery()
+        gone = sa.select(ended.c.id).where(
+            ended.c.state.not_in(_INCOMPLETE),
+            ended.c.place > 1,
+            sa.or_(ended.c.created_at < before, ended.c.place > per_table),
+        )
+        with self._engine.begin() as connection:
+            ids = [row[0] for row in connection.execute(gone.limit(_REMOVED_MAX))]
+            for start in range(0, len(ids), _IDS_MAX):
+                connection.execute(RUNS.delete().where(RUNS.c.id.in_(ids[start : start + _IDS_MAX])))
+        return len(ids)
 
     def forget_samples(self, table: str) -> int:
         """Takes the rows out that reports of a table's runs show as samples; how many reports had some."""
@@ -244,6 +298,20 @@ def _record(row: dict[str, Any]) -> RunRecord:
         row[name] = nothing if row[name] is None else json.loads(row[name])
     row["attempts"] = row["attempts"] or 0
     return RunRecord(**row)
+
+
+def _waiting(row: dict[str, Any]) -> RunRecord:
+    row["attempts"] = row["attempts"] or 0
+    return RunRecord(**row)
+
+
+def rests(run: RunRecord) -> bool:
+    """Whether a run whose process fell is not to be tried again yet. A clock that was set back does not hold it up."""
+    if not run.attempts or run.started_at is None:
+        return False
+    pause_s = _PAUSE_S[min(run.attempts, len(_PAUSE_S) - 1)]
+    age_s = (datetime.now(UTC) - datetime.fromisoformat(run.started_at)).total_seconds()
+    return 0 <= age_s < pause_s
 
 
 def _is_alive(pid: int) -> bool:

@@ -34,8 +34,12 @@ RUNS = sa.Table(
     sa.Column("error", sa.String),
     # Holds a text while a task is incomplete, so that the index below lets only one through; None afterwards.
     sa.Column("only_one", sa.String),
+    # The version of the half that the run commits to, as it was when the run was queued.
+    sa.Column("queued_version", sa.BigInteger),
 )
 sa.Index("runs_only_one", RUNS.c.only_one, unique=True)
+sa.Index("runs_newest", RUNS.c.table_name, RUNS.c.type, RUNS.c.created_at)
+sa.Index("runs_created_at", RUNS.c.created_at)
 
 ROLES = sa.Table(
     "roles",
@@ -108,7 +112,8 @@ def _make(engine: sa.Engine) -> None:
     for table in METADATA.sorted_tables:
         known = {column["name"] for column in there.get_columns(table.name)}
         missing = [column for column in table.columns if column.name not in known]
-        if not missing:
+        indexed = {index["name"] for index in there.get_indexes(table.name)}
+        if not missing and all(index.name in indexed for index in table.indexes):
             continue
         with engine.begin() as connection:
             for column in missing:

@@ -14,7 +14,7 @@ from hybrid.errors import DataError
 from hybrid.files.jsonfile import json_shape
 from hybrid.files.orcfile import stripes
 from hybrid.files.parquetfile import row_groups
-from hybrid.files.records import Shape, Slice, is_gzip
+from hybrid.files.records import LINE_BYTES_MAX, Shape, Slice, at_line, is_gzip
 from hybrid.spec.problem import Problem
 
 # Files of JSON lines are cut after this many bytes, at the next line end, so that several workers share a large one.
@@ -103,7 +103,11 @@ def _lines(path: Path) -> tuple[str, Sequence[Slice]]:
     digest, slices, start, line = hashlib.sha256(), [], 0, 0
     with path.open("rb") as file:
         while piece := file.read(SLICE_BYTES):
-            piece += file.readline()
+            rest = file.readline(LINE_BYTES_MAX + 1)
+            if len(rest) > LINE_BYTES_MAX:
+                at = line + piece.count(b"\n")
+                raise Problem(at, at_line(at), f"is longer than {LINE_BYTES_MAX} bytes")
+            piece += rest
             digest.update(piece)
             slices.append(Slice(path, Shape.JSON_LINES, line, start, len(piece)))
             start, line = start + len(piece), line + piece.count(b"\n")

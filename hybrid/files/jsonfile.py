@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from hybrid.files.records import Record, Shape, Slice, at_line, check_text, open_plain, text_lines
+from hybrid.files.records import TEXT_BYTES_MAX, Record, Shape, Slice, at_line, check_text, open_plain, text_lines
 from hybrid.spec.jsontext import parse_json
 from hybrid.spec.problem import Problem
 
@@ -51,11 +51,22 @@ def read_lines(piece: Slice) -> Iterator[Record]:
 
 def read_whole(piece: Slice) -> Iterator[Record]:
     """The objects of a file that is one array, or holds objects one after the other."""
-    text = "".join(line for line, _ in text_lines(piece.path))
+    text = "".join(_bounded(text_lines(piece.path)))
     position = _skip_blank(text, 0)
     if text[position : position + 1] == "[":
         return _array(text, position + 1)
     return _sequence(text, position)
+
+
+def _bounded(lines: Iterator[tuple[str, int]]) -> Iterator[str]:
+    """The lines of a text that is held in memory whole."""
+    total = 0
+    for line, size in lines:
+        total += size
+        if total > TEXT_BYTES_MAX:
+            reason = f"is one JSON text of more than {TEXT_BYTES_MAX} bytes. Write one object per line"
+            raise Problem(0, "", reason)
+        yield line
 
 
 def _sequence(text: str, position: int) -> Iterator[Record]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from hybrid.files.records import Record, Shape, Slice
 from hybrid.spec.problem import Problem
 
 _BATCH_ROWS = 4096
+_RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
 
 
 def row_groups(path: Path) -> list[Slice]:
@@ -22,9 +24,19 @@ def row_groups(path: Path) -> list[Slice]:
         raise Problem(0, "", f"cannot be read as Parquet, is it damaged or cut off? {error}") from error
     slices, first = [], 0
     for group in range(metadata.num_row_groups):
+        _check_ratio(metadata.row_group(group), group)
         slices.append(Slice(path, Shape.PARQUET, first, group))
         first += metadata.row_group(group).num_rows
     return slices
+
+
+def _check_ratio(group: Any, number: int) -> None:
+    """Problem when a row group says that it unpacks to far more than it has bytes."""
+    packed = sum(group.column(place).total_compressed_size for place in range(group.num_columns))
+    if group.total_byte_size > _RATIO_FROM and group.total_byte_size > _RATIO_MAX * max(1, packed):
+        raise Problem(
+            0, f", row group {number}", f"unpacks to more than {_RATIO_MAX} times its size, which is not read"
+        )
 
 
 def read_row_group(piece: Slice) -> Iterator[Record]:

@@ -11,13 +11,20 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from hybrid.spec.problem import Problem
 
+# A line is read whole before it is parsed, and bytes that are packed tell nothing of how many they stand for.
+LINE_BYTES_MAX = 64 * 1024 * 1024
+TEXT_BYTES_MAX = 1024 * 1024 * 1024  # of a file that is one JSON text
+_RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
+_BLOCK = 1024 * 1024
+_BOMB = f"unpacks to more than {_RATIO_MAX} times its size, which is not read. Send it unpacked if it is meant"
 _NOT_TEXT = {
     b"\xff\xfe": "is UTF-16; only UTF-8 is read. Convert it first",
     b"\xfe\xff": "is UTF-16; only UTF-8 is read. Convert it first",
@@ -73,8 +80,41 @@ def is_gzip(path: Path) -> bool:
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """A file for reading, unpacked when it is compressed with gzip."""
-    return cast("IO[bytes]", gzip.open(path)) if is_gzip(path) else path.open("rb")
+    """A file for reading, unpacked when it is compressed with gzip; then Problem when it unpacks to far too much."""
+    return cast("IO[bytes]", _Unpacked(path)) if is_gzip(path) else path.open("rb")
+
+
+class _Unpacked(gzip.GzipFile):
+    """A gzip file that stops being read when it is a bomb: some bytes that stand for very many."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._packed_bytes, self._unlooked = path.stat().st_size, 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """At most `size` bytes, and never more at once than a line may have."""
+        if size is None or size < 0 or size > LINE_BYTES_MAX:
+            found = super().read(LINE_BYTES_MAX + 1)
+            if len(found) > LINE_BYTES_MAX:
+                raise Problem(0, "", f"holds a piece of more than {LINE_BYTES_MAX} bytes, which is not read at once")
+        else:
+            found = super().read(size)
+        self._check_ratio()
+        return found
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """A line, or its first `size` bytes."""
+        line = super().readline(-1 if size is None else size)
+        self._unlooked += len(line)
+        if self._unlooked > _BLOCK:
+            self._unlooked = 0
+            self._check_ratio()
+        return line
+
+    def _check_ratio(self) -> None:
+        unpacked = self.tell()
+        if unpacked > _RATIO_FROM and unpacked > _RATIO_MAX * self._packed_bytes:
+            raise Problem(0, "", _BOMB)
 
 
 def text_lines(path: Path, start: int = 0, first_line: int = 0) -> Iterator[tuple[str, int]]:
@@ -83,7 +123,9 @@ def text_lines(path: Path, start: int = 0, first_line: int = 0) -> Iterator[tupl
     try:
         with open_plain(path) as file:
             file.seek(start)
-            for line, raw in enumerate(file, first_line):
+            for line, raw in enumerate(iter(partial(file.readline, LINE_BYTES_MAX + 1), b""), first_line):
+                if len(raw) > LINE_BYTES_MAX:
+                    raise Problem(line, at_line(line), f"is longer than {LINE_BYTES_MAX} bytes")
                 if line == 0:
                     check_text(raw)
                 yield _utf8(raw.removeprefix(_BOM) if line == 0 else raw, line), len(raw)

@@ -21,6 +21,7 @@ from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.timeformat import TimeKind
 from hybrid.spec.types import DataType
+from hybrid.spec.user_patterns import compile_user_pattern
 from hybrid.table.names import time_text, time_value
 
 _TYPE = "segmentNameGeneratorSpec.type"
@@ -100,12 +101,12 @@ def _day(spec: TableSpec, job: JobSpec, time_ms: int | None) -> str:
 
 def _of_pattern(job: JobSpec, path: Path) -> str | None:
     """The template, filled with the groups of the file's path; None when the path does not fit the pattern."""
-    match = re.fullmatch(job.name_parts.file_pattern, path.as_posix())
+    match = compile_user_pattern(job.name_parts.file_pattern).fullmatch(path.as_posix())
     if match is None:
         return None
     name = job.name_parts.template
     for number, group in enumerate(match.groups(default=""), 1):
-        name = name.replace(f"${{filePathPattern:\\{number}}}", group)
+        name = name.replace(f"${{filePathPattern:\\{number}}}", group or "")
     return name
 
 

@@ -8,6 +8,7 @@ from html import escape
 from importlib.metadata import version
 from typing import Any
 
+import sqlalchemy as sa
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
@@ -78,7 +79,7 @@ def checks(context: Context) -> list[dict[str, Any]]:
 def _checked(name: str, context: Context, look: Callable[[Context], tuple[bool, str]]) -> dict[str, Any]:
     try:
         ok, detail = look(context)
-    except (HybridError, OSError) as error:
+    except (HybridError, OSError, sa.exc.SQLAlchemyError) as error:
         ok, detail = False, str(error)
     return {"name": name, "ok": ok, "detail": json_value(detail)}
 

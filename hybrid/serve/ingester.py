@@ -14,8 +14,11 @@ import threading
 import time
 from collections.abc import Callable
 
+import sqlalchemy as sa
+
 from hybrid.api import Hybrid
 from hybrid.errors import HybridError, NotFoundError
+from hybrid.handle import Table
 from hybrid.ingest.batch import BatchReport
 from hybrid.logs import log_context
 
@@ -39,6 +42,8 @@ class Ingester(threading.Thread):
         self._noted: State | None = None
         self._backoff_s = _BACKOFF_S[0]
         self._flows = False
+        self._held: tuple[str, str | None] | None = None
+        self._has_looked = False
 
     def run(self) -> None:
         """The thread's work."""
@@ -48,16 +53,12 @@ class Ingester(threading.Thread):
 
     def _round(self) -> float:
         """One look; how long to wait before the next."""
-        serving, started = self._home.catalog.serving, time.monotonic()
+        started = time.monotonic()
         try:
-            pause = serving.pauses().get(self.table)
-            if pause is not None:
-                self._note("PAUSED", pause.comment, None)
-                return _PAUSED_POLL_S
             table = self._home.table(self.table)
-            waits = table.connectors.waits()
-            if waits is not None:
-                self._note("WAITING", waits, None)
+            self._look_at_catalog(table)
+            if self._held is not None:
+                self._note(*self._held, None)
                 return _PAUSED_POLL_S
             report = table.ingest_batch()
         except NotFoundError as error:
@@ -73,6 +74,22 @@ class Ingester(threading.Thread):
         self._backoff_s = _BACKOFF_S[0]
         self._note("INGESTING", None, report.behind if report else 0)
         return self._rest_s(report, time.monotonic() - started)
+
+    def _look_at_catalog(self, table: Table) -> None:
+        """Sees whether the table is paused or waits. While the catalog cannot be read, what was seen last holds."""
+        try:
+            pause = self._home.catalog.serving.pauses().get(self.table)
+            waits = table.connectors.waits() if pause is None else None
+        except sa.exc.SQLAlchemyError as error:
+            if self._has_looked:
+                _LOG.warning("The catalog cannot be read, '%s' is ingested as before: %s", self.table, error)
+                return
+            raise
+        self._has_looked = True
+        if pause is not None:
+            self._held = ("PAUSED", pause.comment)
+        else:
+            self._held = ("WAITING", waits) if waits is not None else None
 
     def _rest_s(self, report: BatchReport | None, took_s: float) -> float:
         """How long to wait after a batch, or after a look that found nothing."""
@@ -95,4 +112,7 @@ class Ingester(threading.Thread):
                 logging.WARNING if detail else logging.INFO, "Ingestion of '%s' is %s: %s", self.table, state, detail
             )
         self._noted = (state, detail)
-        self._home.catalog.serving.note_ingestion(self.table, state, detail, behind)
+        try:
+            self._home.catalog.serving.note_ingestion(self.table, state, detail, behind)
+        except sa.exc.SQLAlchemyError as error:  # the catalog decides nothing about data
+            _LOG.warning("How '%s' is ingested cannot be noted: %s", self.table, error)

@@ -14,14 +14,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import sqlalchemy as sa
+
 from hybrid.api import Hybrid
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.runs import RunRecord, rests
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
 from hybrid.lake.spark import jvm_pid
 from hybrid.serve.ingester import Ingester
 from hybrid.serve.loader import Loader
 from hybrid.serve.scheduler import Scheduler
+from hybrid.serve.supervisor import BEAT_FILE
 from hybrid.table.state import RESET
 from hybrid.verbs import BACKFILL, INGEST, SEAL
 from hybrid.workqueue import PipelineLost, carry_out
@@ -32,6 +35,7 @@ _BEAT_S = 1.0
 _TURN_S = 0.05
 _LOOK_S = 0.5
 _LOCK_S = 20.0
+_REMOVE_S = 3600.0
 _WORKERS_MAX = 4
 _END_S = 5.0
 _JVM_END_S = 1.5
@@ -52,15 +56,15 @@ class Pipeline:
         self._workers: dict[str, threading.Thread] = {}
         self._lanes: dict[str, tuple[str, str]] = {}
         self._scheduler = Scheduler(home)
+        self._unnoted: list[str] = []
+        self._removed_at = time.monotonic()
 
     def run(self) -> int:
         """Works until it is stopped; the exit code, 1 when the JVM was lost (a successor has to start anew)."""
         with pipeline_lock(self._home.home, self._stop):
             beat = threading.Thread(target=self._beat, name="beat", daemon=True)
             beat.start()
-            taken_up = self._home.catalog.runs.take_up_fallen()
-            if taken_up:
-                _LOG.warning("Taken up again: %s", ", ".join(run.id for run in taken_up))
+            self._take_up_fallen()
             self._jvm = Process.of(jvm_pid(self._home.bench.spark))
             self._state = "ready"
             _LOG.info("The pipeline is ready.")
@@ -86,8 +90,49 @@ class Pipeline:
             self._keep_ingesters()
             self._keep_loaders()
             self._scheduler.look()
-        except (HybridError, OSError):
-            _LOG.exception("The tables cannot be looked at")
+            self._take_up_unnoted()
+            if time.monotonic() - self._removed_at >= _REMOVE_S:
+                self._removed_at = time.monotonic()
+                self._home.catalog.runs.remove_old(self._home.now_ms())
+        except (HybridError, OSError, sa.exc.SQLAlchemyError) as error:
+            self._complain("The tables cannot be looked at", error)
+            return
+        self._state = "ready"
+
+    def _complain(self, what: str, error: Exception) -> None:
+        """Says in the role's state and in the log what does not work: the work that needs no catalog goes on."""
+        self._state = f"{what}: {type(error).__name__}"
+        _LOG.error("%s: %s", what, error)
+
+    def _next_run(self, busy: set[tuple[str, str]], is_full: bool) -> RunRecord | None:
+        """Takes a queued run that may start; None without any, and while the catalog cannot be asked."""
+        try:
+            return self._home.catalog.runs.claim(
+                lambda run: not (_lane(run) in busy or (is_full and run.type == BACKFILL) or rests(run))
+            )
+        except sa.exc.SQLAlchemyError as error:
+            self._complain("The queue cannot be read", error)
+            return None
+
+    def _take_up_fallen(self) -> None:
+        """Queues again what a predecessor left, as soon as the catalog can be asked."""
+        while not self._stop.is_set():
+            try:
+                taken_up = self._home.catalog.runs.take_up_fallen()
+            except sa.exc.SQLAlchemyError as error:
+                self._complain("The catalog cannot be read", error)
+                self._stop.wait(_LOOK_S)
+                continue
+            if taken_up:
+                _LOG.warning("Taken up again: %s", ", ".join(run.id for run in taken_up))
+            return
+
+    def _take_up_unnoted(self) -> None:
+        """Queues runs again whose end could not be noted; what they committed is found and not done twice."""
+        left = [run_id for run_id in self._unnoted if run_id not in self._workers]
+        if left:
+            self._home.catalog.runs.take_up_fallen(left)
+            self._unnoted = [run_id for run_id in self._unnoted if run_id not in left]
 
     def _keep_loaders(self) -> None:
         wanted = {name for name in self._home.table_names() if self._has_connectors(name)}
@@ -129,9 +174,7 @@ class Pipeline:
         busy = {self._lanes[key] for key in self._workers}
         # A backfill may take hours: one worker is left to everything else.
         is_full = sum(kind == BACKFILL for _, kind in busy) >= _WORKERS_MAX - 1
-        run = self._home.catalog.runs.claim(
-            lambda waiting: _lane(waiting) not in busy and not (is_full and waiting.type == BACKFILL)
-        )
+        run = self._next_run(busy, is_full)
         if run is None:
             return False
         thread = threading.Thread(target=self._carry_out, args=(run,), name=run.id, daemon=True)
@@ -144,9 +187,9 @@ class Pipeline:
             carry_out(self._home, run, self._works)
         except PipelineLost:
             _LOG.warning("Spark's JVM is gone or ending; run %s is left to the next pipeline.", run.id)
-        except Exception:  # the catalog cannot be written: the run stays RUNNING and is taken up at the next start
+        except Exception:  # the catalog cannot be written: the run stays RUNNING, and is taken up when it can be
             _LOG.exception("Run %s could not be noted as ended", run.id)
-            self._lost = True
+            self._unnoted.append(run.id)
 
     def _works(self) -> bool:
         """Whether an error is that of the work itself, and not of a JVM that is gone or being ended under it."""
@@ -160,8 +203,10 @@ class Pipeline:
         return self._lost
 
     def _beat(self) -> None:
+        sign = self._home.home / BEAT_FILE
         while True:
             try:
+                sign.touch()  # first: it needs no catalog, and tells `hybrid serve` that this process does not hang
                 self._home.catalog.serving.beat(ROLE, self._state)
             except Exception:  # a beat that cannot be written is missed; readiness then says so
                 _LOG.exception("No sign of life could be given")

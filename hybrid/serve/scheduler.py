@@ -40,8 +40,8 @@ class Scheduler:
         now_ms = self._home.now_ms()
         if due_ms is None or due_ms > now_ms:
             return
-        self._since[spec.name, kind] = now_ms
         run = enqueue(self._home, "task_run", {"table": spec.name, "type": kind}, SCHEDULE)
+        self._since[spec.name, kind] = now_ms
         if run is None:
             _LOG.info("'%s' is due on '%s', but its last run is still incomplete.", kind, spec.name)
 

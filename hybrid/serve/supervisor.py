@@ -34,7 +34,11 @@ LIFELINE, SOCKETS = "HYBRID_SERVE_LIFELINE", "HYBRID_SERVE_SOCKETS"
 SUCCESSOR = "HYBRID_SERVE_SUCCESSOR"
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _EVERY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-ROLES = ("query", "pipeline")
+PIPELINE = "pipeline"
+ROLES = ("query", PIPELINE)
+# The pipeline changes this file's time each second.
+BEAT_FILE = "pipeline.beat"
+HUNG_S = 120.0
 _TURN_S = 0.05
 _PAUSE_S = (0.1, 5.0)
 _STEADY_S = 20.0
@@ -70,6 +74,8 @@ class _Child:
     not_before: float = 0.0
     pause_s: float = _PAUSE_S[0]
     starts: int = field(default=0)
+    beat: int = 0
+    beat_at: float = 0.0
 
 
 def supervise(home: Path, address: Address, options: Sequence[str], progress: Progress) -> int:
@@ -97,14 +103,20 @@ def supervise(home: Path, address: Address, options: Sequence[str], progress: Pr
         progress.say(f"hybrid serves {home} at {url}{every} (broker path: {url_of(sockets[-1])}). Ctrl-C ends it.")
         ports = [one.getsockname()[1] for one in sockets]
         where = ["--host", address.host, "--port", str(ports[0]), "--broker-port", str(ports[-1])]
-        _Supervisor(options, where, sockets, progress).run(stop)
+        _Supervisor(home, options, where, sockets, progress).run(stop)
     return 0
 
 
 class _Supervisor:
     def __init__(
-        self, options: Sequence[str], where: Sequence[str], sockets: Sequence[socket.socket], progress: Progress
+        self,
+        home: Path,
+        options: Sequence[str],
+        where: Sequence[str],
+        sockets: Sequence[socket.socket],
+        progress: Progress,
     ) -> None:
+        self._home = home
         self._options, self._where, self._sockets, self._progress = options, where, sockets, progress
         self._children = [_Child(role) for role in ROLES]
 
@@ -126,6 +138,7 @@ class _Supervisor:
         if child.process is not None:
             code = child.process.poll()
             if code is None:
+                self._kill_hung(child, child.process, now)
                 return
             child.process = None
             child.pause_s = _PAUSE_S[0] if now - child.started_at > _STEADY_S else min(2 * child.pause_s, _PAUSE_S[1])
@@ -135,6 +148,25 @@ class _Supervisor:
         if now >= child.not_before:
             child.process = self._start(child.role, lifeline)
             child.started_at, child.starts = now, child.starts + 1
+
+    def _kill_hung(self, child: _Child, process: subprocess.Popen[bytes], now: float) -> None:
+        """Kills a role that gives no sign of life for too long: it hangs, and would never end by itself.
+
+        Only a change of the file's time counts, not the time itself, for wall clocks jump.
+        """
+        if child.role != PIPELINE:
+            return
+        try:
+            beat = os.stat(self._home / BEAT_FILE).st_mtime_ns
+        except OSError:
+            beat = 0
+        if beat != child.beat:
+            child.beat, child.beat_at = beat, now
+        elif now - max(child.beat_at, child.started_at) > HUNG_S:
+            self._progress.say(f"The {child.role} process has given no sign of life for {HUNG_S:g} s: it is killed.")
+            _LOG.error("The %s process has given no sign of life for %g s: it is killed.", child.role, HUNG_S)
+            process.kill()
+            child.beat_at = now
 
     def _start(self, role: str, lifeline: int) -> subprocess.Popen[bytes]:
         numbers = [one.fileno() for one in self._sockets] if role == "query" else []

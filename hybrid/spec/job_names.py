@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hybrid.spec.document import Section
+from hybrid.spec.user_patterns import PatternError, compile_user_pattern
 
 NAME_TYPES = ("fixed", "simple", "normalizedDate", "inputFile")
 # The type of a spec that names none: simple, or normalizedDate where the time column holds dates as text.
@@ -85,8 +86,8 @@ def _file_pattern(configs: Section) -> str:
     text = configs.text("file.path.pattern")
     pattern = _JAVA_GROUP.sub("(?P<", text)
     try:
-        re.compile(pattern)
-    except re.error as error:
+        compile_user_pattern(pattern)
+    except PatternError as error:
         configs.fail(
             "file.path.pattern", f"'{text}' is not a regular expression: {error}. Write it like '.+/(.+)\\.gz'."
         )

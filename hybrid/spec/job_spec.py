@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +20,7 @@ from hybrid.spec.job_reader import data_format, reader_configs, reader_warnings
 from hybrid.spec.job_store import ObjectStore, is_on_store, parse_store, store_warnings
 from hybrid.spec.path_patterns import PatternError, compile_path_pattern
 from hybrid.spec.templates import built_in_dates, fill, names_in
+from hybrid.spec.user_patterns import UserPattern
 
 JOB_TYPES = (
     "SegmentCreation", "SegmentTarPush", "SegmentUriPush", "SegmentMetadataPush",
@@ -149,7 +149,7 @@ class JobSpec:
         return files
 
     @cached_property
-    def _patterns(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+    def _patterns(self) -> tuple[UserPattern | None, UserPattern | None]:
         include = compile_path_pattern(self.include) if self.include else None
         return include, compile_path_pattern(self.exclude) if self.exclude else None
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from hybrid.spec.user_patterns import PatternError, UserPattern, compile_user_pattern
+
+__all__ = ["PatternError", "compile_path_pattern", "glob_to_regex", "is_hidden"]
+_NOTHING = r"[^\x00-\x{10FFFF}]"
 _SPECIAL = {"*": "[^/]*", "?": "[^/]"}
-
-
-class PatternError(ValueError):
-    """A pattern that cannot be read; the message says why."""
 
 
 def is_hidden(name: str) -> bool:
@@ -16,17 +17,14 @@ def is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-def compile_path_pattern(text: str) -> re.Pattern[str]:
+def compile_path_pattern(text: str) -> UserPattern:
     """The pattern as a regular expression for whole paths. A text without `glob:` or `regex:` is a glob."""
     syntax, colon, body = text.partition(":")
     if not colon or syntax not in {"glob", "regex"}:
         syntax, body = "glob", text
     if not body:
         raise PatternError("it is empty")
-    try:
-        return re.compile(body if syntax == "regex" else glob_to_regex(body), re.DOTALL)
-    except re.error as error:
-        raise PatternError(str(error)) from error
+    return compile_user_pattern(body if syntax == "regex" else glob_to_regex(body), dot_matches_newline=True)
 
 
 def glob_to_regex(glob: str) -> str:
@@ -64,9 +62,40 @@ def _bracket(glob: str, position: int) -> tuple[str, int]:
     if end < 0:
         raise PatternError("a '[' is not closed")
     body = glob[position + 1 : end]
-    negated = body.startswith("!")
-    inside = re.sub(r"([\\\[\]^&|~])", r"\\\1", body.removeprefix("!"))
-    return f"(?!/)[{'^' if negated else ''}{inside}]", end
+    if body.startswith("!"):
+        return f"[^/{''.join(map(_range_text, _ranges(body[1:])))}]", end
+    inside = "".join(_range_text(part) for one in _ranges(body) for part in _without_slash(*one))
+    return f"[{inside}]" if inside else _NOTHING, end
+
+
+def _ranges(body: str) -> Iterator[tuple[int, int]]:
+    """The characters of a bracket as ranges of code points, both ends included."""
+    position = 0
+    while position < len(body):
+        low = high = ord(body[position])
+        if body[position + 1 : position + 2] == "-" and position + 2 < len(body):
+            high = ord(body[position + 2])
+            if high < low:
+                raise PatternError(f"the range '{body[position : position + 3]}' ends before it begins")
+            position += 2
+        position += 1
+        yield low, high
+
+
+def _without_slash(low: int, high: int) -> Iterator[tuple[int, int]]:
+    """A range without the slash, which no bracket matches."""
+    slash = ord("/")
+    if not low <= slash <= high:
+        yield low, high
+        return
+    if low < slash:
+        yield low, slash - 1
+    if high > slash:
+        yield slash + 1, high
+
+
+def _range_text(ends: tuple[int, int]) -> str:
+    return f"\\x{{{ends[0]:X}}}-\\x{{{ends[1]:X}}}"
 
 
 def _group(char: str, in_group: bool) -> tuple[str, bool]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hybrid.catalog.catalog import Catalog
-from hybrid.catalog.runs import ATTEMPTS_MAX, RunRequest
+from hybrid.catalog.runs import ATTEMPTS_MAX, RunRequest, rests
 
 TASK = "RealtimeToOfflineSegmentsTask"
 
@@ -151,3 +153,52 @@ def test_signs_of_life_pauses_and_ingestion(catalog: Catalog) -> None:
     assert serving.ingestions()["orders"].detail == "Kafka does not answer."
     serving.forget("orders")
     assert serving.ingestions() == {}
+
+
+def test_a_run_whose_process_fell_rests_before_it_is_tried_again(catalog: Catalog) -> None:
+    assert ATTEMPTS_MAX == 3
+    catalog.runs.enqueue(request(1))
+    run = catalog.runs.claim()
+    assert run is not None and rests(run)
+    for age, attempts, is_resting in ((2, 1, False), (2, 2, True), (11, 2, False), (-3600, 2, False)):
+        started = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
+        assert rests(replace(run, started_at=started, attempts=attempts)) is is_resting, (age, attempts)
+    assert not rests(replace(run, attempts=0, started_at=None))
+
+
+def test_a_run_that_falls_too_often_says_so_as_an_error(catalog: Catalog) -> None:
+    catalog.runs.enqueue(request(1))
+    for _ in range(ATTEMPTS_MAX):
+        catalog.runs.claim()
+        catalog.runs.take_up_fallen()
+    failed = catalog.runs.find("run_1")
+    assert failed.error is not None and failed.error["kind"] == "machine" and "not tried again" in failed.error["error"]
+
+
+def test_a_claim_looks_at_no_arguments_of_those_that_wait(catalog: Catalog) -> None:
+    for number in range(3):
+        catalog.runs.enqueue(request(number))
+    looked = []
+    found = catalog.runs.claim(lambda run: looked.append(run.arguments) or run.id == "run_2")
+    assert looked == [{}, {}, {}] and found is not None and found.arguments == {"table": "orders"}
+
+
+def test_old_runs_are_removed_and_the_newest_stays(catalog: Catalog) -> None:
+    for number in range(12):
+        catalog.runs.enqueue(request(number, table="a" if number < 6 else "b"))
+        if number != 3:
+            catalog.runs.finish(f"run_{number}", "DONE", "Done.")
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    assert catalog.runs.remove_old(now_ms) == 0
+    assert catalog.runs.remove_old(now_ms, per_table=4) == 4
+    assert catalog.runs.remove_old(now_ms + 31 * 86_400_000) == 5
+    left = {run.table_name: run.state for run in catalog.runs.list()}
+    assert len(catalog.runs.list()) == 3 and left["b"] == "DONE" and "run_3" in {run.id for run in catalog.runs.list()}
+
+
+def test_a_fallen_run_of_some_alone_is_taken_up(catalog: Catalog) -> None:
+    for number in (1, 2):
+        catalog.runs.enqueue(request(number))
+        catalog.runs.claim()
+    assert [run.id for run in catalog.runs.take_up_fallen(["run_2"])] == ["run_2"]
+    assert catalog.runs.find("run_1").state == "RUNNING"

@@ -1,0 +1,72 @@
+"""Files that are small and unpack to very much, or have lines without an end: refused before memory is full."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hybrid.errors import DataError
+from hybrid.files import jsonfile, parquetfile, records
+from hybrid.files.inputs import DataFormat, inspect
+from hybrid.files.reading import read_slice
+from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.problem import Problem
+
+
+@pytest.fixture(autouse=True)
+def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "LINE_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr("hybrid.files.inputs.LINE_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(records, "_RATIO_FROM", 2_000_000)
+    monkeypatch.setattr(parquetfile, "_RATIO_FROM", 2_000_000)
+    monkeypatch.setattr(jsonfile, "TEXT_BYTES_MAX", 3_000_000)
+
+
+def packed(path: Path, data: bytes) -> Path:
+    path.write_bytes(gzip.compress(data))
+    return path
+
+
+def read(path: Path, form: DataFormat) -> None:
+    for piece in inspect(path, form).slices:
+        for _ in read_slice(piece, CsvFormat()):
+            pass
+
+
+@pytest.mark.parametrize("form", [DataFormat.JSON, DataFormat.CSV])
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_line_without_end_is_refused(tmp_path: Path, form: DataFormat, compressed: bool) -> None:
+    data = b'{"a": 1}\n{"a": "' + b"x" * 5_000_000 if form is DataFormat.JSON else b"a\n" + b"x" * 5_000_000
+    path = tmp_path / "a"
+    _ = packed(path, data) if compressed else path.write_bytes(data)
+    with pytest.raises((DataError, Problem), match="is longer than 1000000 bytes"):
+        read(path, form)
+
+
+@pytest.mark.parametrize(("form", "line"), [(DataFormat.JSON, b'{"a": 1}\n'), (DataFormat.CSV, b"a\n")])
+def test_bytes_that_stand_for_far_too_many_are_refused(tmp_path: Path, form: DataFormat, line: bytes) -> None:
+    lines = (line[:-1] + b" " * 500_000 + b"\n") * 20
+    with pytest.raises((DataError, Problem), match="unpacks to more than 300 times"):
+        read(packed(tmp_path / "a.gz", lines), form)
+
+
+def test_one_json_text_is_bounded(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[\n" + '{"a": 1},\n' * 400_000 + '{"a": 1}]')
+    with pytest.raises((DataError, Problem), match="one JSON text of more than"):
+        read(tmp_path / "a.json", DataFormat.JSON)
+
+
+def test_a_parquet_row_group_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> None:
+    rows = pa.table({"a": ["x" * 100_000] * 100})
+    pq.write_table(rows, tmp_path / "a.parquet", compression="zstd", use_dictionary=False)
+    with pytest.raises(DataError, match="unpacks to more than 300 times"):
+        inspect(tmp_path / "a.parquet", DataFormat.PARQUET)
+
+
+def test_ordinary_packed_files_are_read(tmp_path: Path) -> None:
+    data = b"".join(b'{"a": %d}\n' % number for number in range(200_000))
+    read(packed(tmp_path / "a.gz", data), DataFormat.JSON)

@@ -1,0 +1,111 @@
+"""A catalog that cannot be used stops neither ingestion nor the pipeline, and readiness says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+import hybrid
+from hybrid.api import Hybrid
+from hybrid.progress import Silent
+from hybrid.serve import health, supervisor
+from hybrid.serve.ingester import Ingester
+from hybrid.serve.pipeline import Pipeline
+
+LOCKED = sa.exc.OperationalError("SELECT 1", {}, Exception("database is locked"))
+
+
+@pytest.fixture
+def here(home: Path) -> Iterator[Hybrid]:
+    found = hybrid.connect(home)
+    yield found
+    found.close()
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise LOCKED
+
+
+def test_the_pipeline_goes_on_and_says_why_it_is_not_ready(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = Pipeline(here, threading.Event())
+    monkeypatch.setattr(here.catalog.runs, "claim", fail)
+    monkeypatch.setattr(pipeline._scheduler, "look", fail)
+    pipeline._look()
+    assert pipeline._start_waiting() is False and pipeline._state == "The queue cannot be read: OperationalError"
+    monkeypatch.undo()
+    pipeline._look()
+    assert pipeline._state == "ready" and not pipeline._lost
+
+
+def test_a_run_whose_end_could_not_be_noted_is_taken_up_again(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline, taken = Pipeline(here, threading.Event()), []
+    monkeypatch.setattr("hybrid.serve.pipeline.carry_out", fail)
+    pipeline._carry_out(SimpleNamespace(id="job_1"))  # type: ignore[arg-type]
+    assert not pipeline._lost
+    monkeypatch.setattr(here.catalog.runs, "take_up_fallen", taken.append)
+    pipeline._look()
+    pipeline._look()
+    assert taken == [["job_1"]]
+
+
+def test_a_table_is_ingested_while_the_catalog_cannot_be_read(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[int] = []
+    table = SimpleNamespace(connectors=SimpleNamespace(waits=lambda: None), ingest_batch=lambda: batches.append(1))
+    monkeypatch.setattr(here, "table", lambda name: table)
+    ingester = Ingester(here, "orders", lambda: False)
+    ingester._round()
+    serving = here.catalog.serving
+    monkeypatch.setattr(serving, "pauses", fail)
+    monkeypatch.setattr(serving, "note_ingestion", fail)
+    ingester._round()
+    assert batches == [1, 1]
+
+
+def test_a_paused_table_stays_paused_while_the_catalog_cannot_be_read(
+    here: Hybrid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches: list[int] = []
+    table = SimpleNamespace(connectors=SimpleNamespace(waits=lambda: None), ingest_batch=lambda: batches.append(1))
+    monkeypatch.setattr(here, "table", lambda name: table)
+    here.catalog.serving.pause("orders", "for now")
+    ingester = Ingester(here, "orders", lambda: False)
+    ingester._round()
+    monkeypatch.setattr(here.catalog.serving, "pauses", fail)
+    ingester._round()
+    assert not batches and here.catalog.serving.ingestions()["orders"].state == "PAUSED"
+    other = Ingester(here, "orders", lambda: False)
+    other._round()
+    assert not batches, "nobody knows yet whether it is paused"
+
+
+def test_readiness_says_that_the_catalog_does_not_answer() -> None:
+    found = health._checked("catalog", SimpleNamespace(), fail)  # type: ignore[arg-type]
+    assert found["ok"] is False and "database is locked" in str(found["detail"])
+
+
+def test_a_pipeline_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "HUNG_S", 0.3)
+    watch = supervisor._Supervisor(tmp_path, [], [], [], Silent())
+    child = next(one for one in watch._children if one.role == supervisor.PIPELINE)
+    child.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    child.started_at = time.monotonic()
+    beat = tmp_path / supervisor.BEAT_FILE
+    for number in range(5):
+        beat.touch()
+        os.utime(beat, ns=(0, number))  # wall clocks may say what they like
+        watch._kill_hung(child, child.process, time.monotonic())
+        time.sleep(0.1)
+    assert child.process.poll() is None
+    time.sleep(0.4)
+    watch._kill_hung(child, child.process, time.monotonic())
+    assert child.process.wait(5) != 0
