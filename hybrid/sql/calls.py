@@ -18,8 +18,15 @@ _TEMPORAL_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "DATE", "DATETIME", "TIMESTAMPNTZ
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    """`name(arguments)`."""
-    return exp.Anonymous(this=name, expressions=list(arguments))
+    """`name(arguments)`, in DuckDB's words already: no rule of ours is for it."""
+    node = exp.Anonymous(this=name, expressions=list(arguments))
+    node.meta["made"] = True
+    return node
+
+
+def is_made(node: exp.Expr) -> bool:
+    """Whether `call` made the node."""
+    return bool(node.meta.get("made"))
 
 
 def number(value: float) -> exp.Expr:

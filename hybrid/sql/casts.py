@@ -5,10 +5,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from hybrid.spec.types import DataType
-from hybrid.sql.calls import ColumnTypes, as_millis, as_timestamp, call, cast, is_temporal, literal_text, text
-from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT, INT, LONG, kind_of
+from hybrid.sql.calls import ColumnTypes, call, cast, literal_text, text
+from hybrid.sql.infer import is_time, type_of
+from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT, kind_of
+from hybrid.sql.wholes import as_instant, as_milliseconds, as_whole, cut_millis
 
-_WHOLE = ("INT", "BIGINT")
+_WHOLE = ("INT", "BIGINT", "SMALLINT", "TINYINT", "INT128", "UINT", "UBIGINT", "USMALLINT", "UTINYINT")
+_FRACTIONS = ("FLOAT", "DOUBLE", "DECIMAL")
 _TEXTS = ("TEXT", "VARCHAR")
 _MOMENTS = ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME")
 # Pinot's names that DuckDB does not know.
@@ -24,37 +27,49 @@ def pinot_type(name: str | None) -> str | None:
     return PINOT_TYPES.get((name or "").upper())
 
 
-def rewrite_casts(tree: exp.Query, types: ColumnTypes) -> None:
-    """Puts every CAST of `tree` into DuckDB's words."""
+def rewrite_casts(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) -> None:
+    """Puts every CAST of `tree` into DuckDB's words; those of row expressions (`rows`) into ones that Spark has too."""
     for node in reversed(list(tree.find_all(exp.Cast))):
         known = _OWN.get(str(node.to.args.get("kind") or "").upper())
         if known is not None:
             node.set("to", exp.DataType.build(known, dialect="duckdb"))
         target = node.to.this.name if isinstance(node.to.this, exp.DType) else ""
         if target in _WHOLE:
-            node.set("this", _whole(node, types))
+            node.set("this", _whole(node, types, rows))
         elif target in _TEXTS and kind_of(node.this, types) is DECIMAL:
             # DuckDB writes all digits of the scale; the zeros behind are none of the number's.
             plain = cast(node.this, "VARCHAR")
             node.replace(call("regexp_replace", plain, text(r"\.?0*$"), text("")))
-        elif target in _MOMENTS and kind_of(node.this, types) in {INT, LONG}:
-            node.replace(as_timestamp(node.this, types))
+        elif target in _FRACTIONS and type_of(node.this, types) is DataType.TIMESTAMP:
+            node.set("this", as_milliseconds(node.this, types, rows=rows))
+        elif target in _MOMENTS and _is_instant(node.this, types, rows):
+            node.replace(as_instant(node.this, types, rows=rows))
 
 
-def _whole(node: exp.Cast, types: ColumnTypes) -> exp.Expr:
+def _is_instant(value: exp.Expr, types: ColumnTypes, rows: bool) -> bool:
+    """Whether a value is, or may be, epoch milliseconds where a timestamp is asked for."""
+    if kind_of(value, types) is not None:
+        return True
+    written = literal_text(value.unnest())
+    if written is not None:
+        return written.lstrip("-").isdigit()
+    return not rows and type_of(value, types) is None and not is_time(value, types) and not _is_null(value)
+
+
+def _is_null(value: exp.Expr) -> bool:
+    return isinstance(value.unnest(), exp.Null)
+
+
+def _whole(node: exp.Cast, types: ColumnTypes, rows: bool) -> exp.Expr:
     value: exp.Expr = node.this
-    if is_temporal(value, types) and isinstance(value.unnest(), exp.Column):
-        return as_millis(value, types)
-    if kind_of(value, types) in {FLOAT, DOUBLE, DECIMAL}:
+    if is_time(value, types):
+        return cut_millis(value, rows=rows)
+    kind = type_of(value, types)
+    if kind in {FLOAT, DOUBLE, DECIMAL}:
         return call("trunc", value)
-    if not _is_text(value, types):
+    if kind is DataType.STRING or literal_text(value.unnest()) is not None:
+        exact = exp.DataType.build("DECIMAL(38, 18)", dialect="duckdb")
+        return call("trunc", (exp.TryCast if isinstance(node, exp.TryCast) else exp.Cast)(this=value, to=exact))
+    if kind is not None or rows or _is_null(value) or isinstance(node, exp.TryCast):
         return value
-    number = cast(value, "DECIMAL(38, 9)")
-    return call("trunc", exp.TryCast(this=value, to=number.to) if isinstance(node, exp.TryCast) else number)
-
-
-def _is_text(value: exp.Expr, types: ColumnTypes) -> bool:
-    inner = value.unnest()
-    if isinstance(inner, exp.Column):
-        return types.get(inner.name.lower()) is DataType.STRING
-    return literal_text(inner) is not None
+    return as_whole(value, types)

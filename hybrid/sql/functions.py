@@ -12,8 +12,10 @@ from hybrid.errors import QueryError, suggestion
 from hybrid.spec.dialect import canonical
 from hybrid.sql import aggregates, arithmetic, jsons, texts, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE
-from hybrid.sql.calls import call, cast, number
+from hybrid.sql.calls import call, cast, is_made, number
 from hybrid.sql.casts import rewrite_casts
+from hybrid.sql.constants import fold_constants
+from hybrid.sql.infer import set_type, type_of
 from hybrid.sql.lists import rewrite_lists
 from hybrid.sql.texts import Arguments, ScalarRule, renamed
 
@@ -32,13 +34,17 @@ def rewrite_functions(tree: exp.Query, context: times.Context) -> None:
 
     QueryError 700 for an unknown function or wrong arguments.
     """
+    fold_constants(tree)
     rewrite_lists(tree, context.lists)
     arithmetic.rewrite_arithmetic(tree, context.types)
-    rewrite_casts(tree, context.types)
+    rewrite_casts(tree, context.types, rows=context.rows)
     texts.ignore_case(tree)
-    for node in reversed(list(tree.find_all(exp.Anonymous))):
+    for node in [node for node in reversed(list(tree.find_all(exp.Anonymous))) if not is_made(node)]:
+        kind = type_of(node, context.types)
         replacement = _rewritten(node, context)
         if replacement is not node:
+            if kind is not None:
+                set_type(replacement, kind)
             aggregates.place(node, replacement)
 
 
@@ -106,13 +112,6 @@ def _scalar_rule(node: exp.Anonymous) -> ScalarRule | None:
     return found[1]
 
 
-def _round(arguments: Arguments) -> exp.Expr:
-    """ROUND(value, step) is the multiple of `step` towards zero, as Pinot's users round times."""
-    value, step = (cast(call("trunc", argument), "BIGINT") for argument in arguments)
-    steps = exp.Paren(this=exp.IntDiv(this=value, expression=step))
-    return exp.Paren(this=exp.Mul(this=steps, expression=step.copy()))
-
-
 def _round_decimal(arguments: Arguments) -> exp.Expr:
     """ROUNDDECIMAL(value [, digits]): halves go up; with digits they are decimal ones, as the number is written."""
     value = cast(arguments[0], "DOUBLE")
@@ -138,7 +137,6 @@ SCALARS: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     "divide": ((3,), _divided),
     "log": ((1,), renamed("ln")),
     "sign": ((1,), lambda arguments: cast(call("sign", arguments[0]), "DOUBLE")),
-    "round": ((2,), _round),
     "rounddecimal": ((1, 2), _round_decimal),
     "truncate": ((1, 2), renamed("trunc")),
     "arraylength": ((1,), lambda arguments: cast(call("len", arguments[0]), "INTEGER")),

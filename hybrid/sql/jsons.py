@@ -10,6 +10,7 @@ from sqlglot import exp
 from hybrid.errors import QueryError
 from hybrid.sql.calls import call, cast, literal_text, text
 from hybrid.sql.casts import PINOT_TYPES, pinot_type
+from hybrid.sql.wholes import try_whole
 
 Arguments = Sequence[exp.Expr]
 
@@ -39,7 +40,9 @@ def _value(place: Arguments, kind: str, default: Arguments) -> exp.Expr:
         path = text(_BRACKETS.sub(lambda found: f'."{found.group(1)}"', written))
     valid = call("json_valid", cast(column.copy(), "VARCHAR"))
     found: exp.Expr = exp.Case(ifs=[exp.If(this=valid, true=call("json_extract_string", column, path))])
-    if kind != "VARCHAR":
+    if kind in {"INTEGER", "BIGINT"}:
+        found = try_whole(found, kind)
+    elif kind != "VARCHAR":
         found = exp.TryCast(this=found, to=exp.DataType.build(kind, dialect="duckdb"))
     return call("coalesce", found, default[0]) if default else found
 

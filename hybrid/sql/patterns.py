@@ -1,48 +1,130 @@
-"""Java's date patterns, as Pinot's users write them, as DuckDB's strftime patterns."""
+"""Java's date patterns, as Pinot's users write them, in DuckDB's words: written by strftime, read by strptime.
+
+What strftime cannot write (a fraction of some digits, an offset other than UTC's) is computed beside it. What a pattern
+lacks is 1970-01-01 00:00:00.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
 
 from hybrid.errors import QueryError
+from hybrid.sql.calls import call, cast, number, text, to_millis
+from hybrid.sql.wholes import once
+from hybrid.sql.zones import is_utc, to_local
 
 _LETTERS = {
     "yyyy": "%Y", "YYYY": "%Y", "xxxx": "%G", "yy": "%y", "MM": "%m", "MMM": "%b", "MMMM": "%B", "M": "%-m",
     "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M", "ss": "%S",
     "s": "%-S", "SSS": "%g", "a": "%p", "E": "%a", "EEE": "%a", "EEEE": "%A", "D": "%-j", "DDD": "%j", "ww": "%V",
-    "e": "%u", "Z": "%z", "ZZ": "%z",
+    "e": "%u",
 }  # fmt: skip
-_OFFSETS = {"Z": "+0000", "ZZ": "+00:00"}
+# Whether hours and minutes are divided by a colon, and what UTC is.
+_OFFSETS = {"Z": (False, "+0000"), "ZZ": (True, "+00:00"), "X": (False, "Z"), "XX": (False, "Z"), "XXX": (True, "Z")}
+_DIGITS_MAX = 9
+_YEARS = ("%Y", "%G", "%y")
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
+_ZONE = re.compile(r"(?P<pattern>.*?)\s*tz\(\s*(?P<zone>[^)]+?)\s*\)")
 
 
-def strftime_pattern(pattern: str, *, utc: bool | None = None) -> str:
-    """A Java date pattern as strftime's. QueryError (700) for a letter that is not known.
+def format_time(moment: exp.Expr, pattern: str, zone: str) -> exp.Expr:
+    """The text that the pattern makes of an instant, in the zone."""
+    pieces = list(_pieces(pattern))
+    if not any(letters for _, letters in pieces):
+        return call("strftime", to_local(moment, zone), text("".join(plain for plain, _ in pieces)))
+    return once(moment, lambda instant: _joined(pieces, instant, zone))
 
-    `utc` says in which zone a time is written: UTC (True), another (False), or that it is read (None). DuckDB writes
-    offsets of UTC only, and not as Java does.
-    """
+
+def parse_time(written: exp.Expr, pattern: str) -> tuple[exp.Expr, bool]:
+    """The time that a text names, and whether the pattern has an offset: then it is an instant, else a local time."""
     parts: list[str] = []
-    for match in _TOKEN.finditer(pattern):
-        found = match.group()
-        if match.group(1) is not None:
-            parts.append((match.group(1).replace("''", "'") or "'").replace("%", "%%"))
-        elif match.group(2) is None:
-            parts.append(found.replace("%", "%%"))
-        elif found in _OFFSETS and utc:
-            parts.append(_OFFSETS[found])
-        elif found in _LETTERS and not (found in _OFFSETS and utc is False):
-            parts.append(_LETTERS[found])
-        else:
-            known = "not supported with a zone" if found in _OFFSETS else "not supported"
-            raise QueryError(f"Date pattern '{pattern}': the letters '{found}' are {known}.", pinot_code=700)
-    return "".join(parts)
-
-
-_ZONE = re.compile(r"(?P<pattern>.*?)\s+tz\((?P<zone>[^)]+)\)")
+    has_offset = False
+    for plain, letters in _pieces(pattern):
+        has_offset = has_offset or letters in _OFFSETS
+        parts.append("%z" if letters in _OFFSETS else "%n" if letters else plain)
+    form = "".join(parts)
+    if not any(year in form for year in _YEARS):
+        form, written = f"%Y {form}", call("concat", text("1970 "), written)
+    if has_offset:
+        written = call("regexp_replace", written, text("([0-9])[zZ]$"), text(r"\1+0000"))
+    moment = call("strptime", written, text(form))
+    return (call("timezone", text("UTC"), moment) if has_offset else moment), has_offset
 
 
 def split_zone(pattern: str) -> tuple[str, str]:
     """`yyyy-MM-dd tz(Asia/Tokyo)` as its pattern and its zone; UTC without one."""
     match = _ZONE.fullmatch(pattern.strip())
     return (match["pattern"], match["zone"]) if match else (pattern, "UTC")
+
+
+def _pieces(pattern: str) -> Iterator[tuple[str, str]]:
+    """The pattern as (strftime's words, "") and ("", letters that strftime has no words for). QueryError (700)."""
+    for match in _TOKEN.finditer(pattern):
+        found = match.group()
+        if match.group(1) is not None:
+            yield (match.group(1).replace("''", "'") or "'").replace("%", "%%"), ""
+        elif match.group(2) is None:
+            yield found.replace("%", "%%"), ""
+        elif found in _LETTERS:
+            yield _LETTERS[found], ""
+        elif found in _OFFSETS or (set(found) == {"S"} and len(found) <= _DIGITS_MAX):
+            yield "", found
+        else:
+            known = " ".join(dict.fromkeys([*_LETTERS, *_OFFSETS, "S"]))
+            message = f"Date pattern '{pattern}': the letters '{found}' are not supported; known are {known}."
+            raise QueryError(message, pinot_code=700)
+
+
+def _joined(pieces: Sequence[tuple[str, str]], instant: exp.Expr, zone: str) -> exp.Expr:
+    parts: list[exp.Expr] = []
+    plain = ""
+    for words, letters in (*pieces, ("", "end")):
+        plain += words
+        if letters and plain:
+            parts.append(call("strftime", to_local(instant.copy(), zone), text(plain)))
+            plain = ""
+        if letters and letters != "end":
+            parts.append(_offset(instant, letters, zone) if letters in _OFFSETS else _fraction(instant, len(letters)))
+    joined: exp.Expr = parts[0]
+    for part in parts[1:]:  # a null stays one, which concat() would leave out
+        joined = exp.DPipe(this=joined, expression=part)
+    return exp.Paren(this=joined)
+
+
+def _fraction(instant: exp.Expr, digits: int) -> exp.Expr:
+    """The first digits of the fraction of the second."""
+    return call("left", call("strftime", instant.copy(), text("%n")), number(digits))
+
+
+def _offset(instant: exp.Expr, letters: str, zone: str) -> exp.Expr:
+    """The zone's offset at an instant, as Java writes it."""
+    colon, utc = _OFFSETS[letters]
+    if is_utc(zone):  # of the instant, so that a null stays one
+        return exp.Case(
+            ifs=[exp.If(this=exp.Not(this=exp.Is(this=instant.copy(), expression=exp.Null())), true=text(utc))]
+        )
+    local = to_millis(to_local(instant.copy(), zone))
+    minutes = exp.Paren(
+        this=exp.IntDiv(
+            this=exp.Paren(this=exp.Sub(this=local, expression=to_millis(instant.copy()))), expression=number(60_000)
+        )
+    )
+    sign = exp.Case(
+        ifs=[exp.If(this=exp.LT(this=minutes, expression=number(0)), true=text("-"))],
+        default=text("+"),
+    )
+    hours = exp.IntDiv(this=call("abs", minutes.copy()), expression=number(60))
+    rest = exp.Mod(this=call("abs", minutes.copy()), expression=number(60))
+    parts = [sign, _two_digits(hours), *([text(":")] if colon else []), _two_digits(rest)]
+    written: exp.Expr = call("concat", *parts)
+    if utc == "Z":
+        zero = exp.EQ(this=minutes.copy(), expression=number(0))
+        return exp.Case(ifs=[exp.If(this=zero, true=text("Z"))], default=written)
+    return written
+
+
+def _two_digits(value: exp.Expr) -> exp.Expr:
+    return call("lpad", cast(exp.Paren(this=value), "VARCHAR"), number(2), text("0"))

@@ -120,7 +120,7 @@ def _rewritten(tree: exp.Expr, reader: RowReader, now_ms: int | None) -> exp.Exp
     types, lists = _types(reader.spec)
     select = exp.Select(expressions=[exp.Paren(this=tree)])
     fit_compared(select, types, reader.refuse)
-    rewrite_functions(select, Context(now_ms or 0, types, lists))
+    rewrite_functions(select, Context(now_ms or 0, types, lists, rows=True))
     coerce_timestamps(select, types)
     found: exp.Expr = select.expressions[0].this
     return found

@@ -7,25 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
 from hybrid.errors import QueryError
 from hybrid.spec.period import duration_ms
-from hybrid.sql.calls import (
-    ColumnTypes,
-    as_millis,
-    as_timestamp,
-    call,
-    cast,
-    is_temporal,
-    literal_number,
-    literal_text,
-    number,
-    text,
-    to_millis,
-)
-from hybrid.sql.patterns import split_zone, strftime_pattern
+from hybrid.sql.calls import ColumnTypes, call, cast, number, text, to_millis
+from hybrid.sql.constants import constant_number, constant_text, described
+from hybrid.sql.infer import is_time
+from hybrid.sql.patterns import format_time, parse_time, split_zone
+from hybrid.sql.wholes import as_instant, as_milliseconds, as_whole
+from hybrid.sql.zones import is_utc, to_instant, to_local, truncate_local
 
 Arguments = Sequence[exp.Expr]
 
@@ -34,12 +27,26 @@ Arguments = Sequence[exp.Expr]
 class Context:
     """`now_ms` is the statement's clock: every now() and ago() in it agree. `types` are the tables' column types.
 
-    `lists` are their multi-value columns, in lower case; those are not in `types`.
+    `lists` are their multi-value columns, in lower case; those are not in `types`. `rows` is a row expression, which
+    Spark is to understand.
     """
 
     now_ms: int
     types: ColumnTypes
     lists: frozenset[str] = frozenset()
+    rows: bool = False
+
+    def whole(self, node: exp.Expr) -> exp.Expr:
+        """The expression as a BIGINT, a fraction cut off."""
+        return as_whole(node, self.types, rows=self.rows)
+
+    def instant(self, node: exp.Expr) -> exp.Expr:
+        """The expression as a timestamp; a number is epoch milliseconds."""
+        return as_instant(node, self.types, rows=self.rows)
+
+    def millis(self, node: exp.Expr) -> exp.Expr:
+        """The expression as epoch milliseconds."""
+        return as_milliseconds(node, self.types, rows=self.rows)
 
 
 TimeRule = Callable[[Arguments, Context], exp.Expr]
@@ -69,78 +76,140 @@ def _date_trunc(arguments: Arguments, context: Context) -> exp.Expr:
     """DATETRUNC(unit, time [, input unit [, zone [, output unit]]]); a DATE or TIMESTAMP stays one."""
     unit = _date_unit(arguments[0], "DATETRUNC")
     units = [_constant(argument, "DATETRUNC") for argument in arguments[2:]]
-    if not units and is_temporal(arguments[1], context.types) and not isinstance(arguments[1], exp.Column):
+    if not units and is_time(arguments[1], context.types) and not isinstance(arguments[1], exp.Column):
         return call("date_trunc", text(unit), arguments[1])
     input_unit = units[0] if units else "MILLISECONDS"
     output_unit = units[2] if len(units) > 2 else input_unit
-    moment = as_timestamp(_scaled(arguments[1], _unit_ms(input_unit), 1), context.types)
-    truncated = call("date_trunc", text(unit), _shift(moment, units[1] if len(units) > 1 else "UTC", back=False))
-    shifted = _shift(truncated, units[1] if len(units) > 1 else "UTC", back=True)
-    return _scaled(to_millis(shifted), 1, _unit_ms(output_unit))
+    if is_time(arguments[1], context.types) and _unit_ms(input_unit) == 1:
+        moment = arguments[1]
+    else:
+        moment = call("make_timestamp_ms", _scaled(context.whole(arguments[1]), _unit_ms(input_unit), 1))
+    zone = _zone(arguments[3], "DATETRUNC") if len(units) > 1 else "UTC"
+    return _scaled(to_millis(_truncated(unit, moment, zone, context)), 1, _unit_ms(output_unit))
+
+
+def _truncated(unit: str, moment: exp.Expr, zone: str, context: Context) -> exp.Expr:
+    if context.rows and not is_utc(zone):  # Spark's own way to local time and back
+        local = call("date_trunc", text(unit), to_local(moment, zone))
+        return call("timezone", text("UTC"), call("timezone", text(zone), local))
+    return truncate_local(unit, moment, zone)
 
 
 def _to_date_time(arguments: Arguments, context: Context) -> exp.Expr:
-    zone = _constant(arguments[2], "TODATETIME") if len(arguments) > 2 else "UTC"
-    pattern = strftime_pattern(_constant(arguments[1], "TODATETIME"), utc=_is_utc(zone))
-    return call("strftime", _shift(as_timestamp(arguments[0], context.types), zone, back=False), text(pattern))
+    zone = _zone(arguments[2], "TODATETIME") if len(arguments) > 2 else "UTC"
+    return format_time(context.instant(arguments[0]), _constant(arguments[1], "TODATETIME"), zone)
 
 
 def _from_date_time(arguments: Arguments, context: Context) -> exp.Expr:
-    pattern = strftime_pattern(_constant(arguments[1], "FROMDATETIME"))
-    zone = _constant(arguments[2], "FROMDATETIME") if len(arguments) > 2 else "UTC"
-    moment = call("strptime", cast(arguments[0], "VARCHAR"), text(pattern))
-    # A text with an offset says itself which instant it means.
-    return to_millis(moment if "%z" in pattern else _shift(moment, zone, back=True))
+    zone = _zone(arguments[2], "FROMDATETIME") if len(arguments) > 2 else "UTC"
+    return _parsed(arguments[0], _constant(arguments[1], "FROMDATETIME"), zone)
+
+
+def _parsed(written: exp.Expr, pattern: str, zone: str) -> exp.Expr:
+    """Epoch milliseconds of a text. One with an offset says itself which instant it means."""
+    moment, has_offset = parse_time(cast(written, "VARCHAR"), pattern)
+    return to_millis(call("date_trunc", text("millisecond"), moment if has_offset else to_instant(moment, zone)))
 
 
 def _time_convert(arguments: Arguments, context: Context) -> exp.Expr:
     """TIMECONVERT(time, from unit, to unit)."""
     units = [_constant(argument, "TIMECONVERT") for argument in arguments[1:]]
-    return _scaled(as_millis(arguments[0], context.types), _unit_ms(units[0]), _unit_ms(units[1]))
+    return _scaled(context.millis(arguments[0]), _unit_ms(units[0]), _unit_ms(units[1]))
 
 
 def _date_time_convert(arguments: Arguments, context: Context) -> exp.Expr:
-    """DATETIMECONVERT(time, input format, output format, granularity): epochs and simple date formats."""
-    source, target, granularity = (_constant(argument, "DATETIMECONVERT") for argument in arguments[1:4])
-    count, unit = _granularity(granularity)
-    parts = source.split(":", 3)
-    if parts[2:3] == ["EPOCH"]:
-        millis = _scaled(as_millis(arguments[0], context.types), int(parts[0]) * _unit_ms(parts[1]), 1)
-    elif parts[2:3] == ["SIMPLE_DATE_FORMAT"] and len(parts) == 4:
-        millis = _from_date_time([arguments[0], *(text(part) for part in split_zone(parts[3]))], context)
+    """DATETIMECONVERT(time, input format, output format, granularity [, zone of the buckets])."""
+    source, target = (_format(argument) for argument in arguments[1:3])
+    count, unit = _granularity(_constant(arguments[3], "DATETIMECONVERT"))
+    if source.pattern:
+        millis = _parsed(arguments[0], source.pattern, source.zone)
     else:
-        raise _wrong(f"DATETIMECONVERT: the format '{source}' is not supported")
-    step = number(count * unit)
+        millis = _scaled(context.millis(arguments[0]), source.step_ms, 1)
+    if target.pattern:
+        return _bucket_text(call("make_timestamp_ms", millis), count, unit, target)
+    step = number(count * _unit_ms(unit))
     steps = exp.IntDiv(this=exp.Paren(this=millis), expression=step)
-    rounded = exp.Paren(this=exp.Mul(this=steps, expression=step.copy()))
-    parts = target.split(":", 3)
-    if parts[2:3] == ["EPOCH"]:
-        return _scaled(rounded, 1, int(parts[0]) * _unit_ms(parts[1]))
-    if parts[2:3] == ["SIMPLE_DATE_FORMAT"] and len(parts) == 4:
-        return _to_date_time([rounded, *(text(part) for part in split_zone(parts[3]))], context)
-    raise _wrong(f"DATETIMECONVERT: the format '{target}' is not supported")
+    rounded = exp.Paren(this=exp.Mul(this=exp.Paren(this=steps), expression=step.copy()))
+    if target.is_instant:
+        return call("make_timestamp_ms", rounded)
+    return _scaled(rounded, 1, target.step_ms)
 
 
-def _granularity(granularity: str) -> tuple[int, int]:
+def _bucket_text(moment: exp.Expr, count: int, unit: str, target: TimeForm) -> exp.Expr:
+    """The text of the bucket of local time: steps of `count` units within the next larger unit, as in Pinot."""
+    part, step = unit.lower().removesuffix("s"), unit.lower()
+    start = truncate_local(part, moment, target.zone)
+    if count == 1:
+        return format_time(start, target.pattern, target.zone)
+    within: exp.Expr = call(part, to_local(start.copy(), target.zone))
+    if part == "millisecond":  # DuckDB counts them within the minute
+        within = exp.Mod(this=within, expression=number(1000))
+    over: exp.Expr = exp.Mod(this=exp.Paren(this=within), expression=number(count))
+    if part == "day":  # days before the first step of a month belong to its first day
+        over = call("least", over, exp.Sub(this=within.copy(), expression=number(1)))
+    back = call(f"to_{step}", cast(exp.Paren(this=over), "INTEGER"))
+    return format_time(exp.Paren(this=exp.Sub(this=start, expression=back)), target.pattern, target.zone)
+
+
+@dataclass(frozen=True)
+class TimeForm:
+    """A format of DATETIMECONVERT: a date pattern in a zone, an instant, or steps of `step_ms`."""
+
+    step_ms: int = 1
+    pattern: str = ""
+    zone: str = "UTC"
+    is_instant: bool = False
+
+
+def _format(node: exp.Expr) -> TimeForm:
+    """A format in either of Pinot's spellings, `1:DAYS:EPOCH` and `EPOCH|DAYS|1`."""
+    written = _constant(node, "DATETIMECONVERT")
+    if "|" in written.split(":")[0] or ":" not in written:
+        kind, *rest = (part.strip() for part in written.split("|", 2))
+        unit, size, pattern = *[*rest, "MILLISECONDS", "1"][:2], "|".join(rest)
+        if len(rest) == 1:
+            size = "1"
+        if not rest:
+            unit, size = "MILLISECONDS", "1"
+        pattern, _, zone = pattern.partition("|")
+    else:
+        size, unit, kind, *rest = [*written.split(":", 3), "", ""][:4]
+        pattern, zone = split_zone(rest[0])
+    if kind.upper() == "SIMPLE_DATE_FORMAT" and pattern:
+        return TimeForm(pattern=pattern, zone=_known_zone(zone or "UTC", "DATETIMECONVERT"))
+    if kind.upper() == "TIMESTAMP":
+        return TimeForm(is_instant=True)
+    if kind.upper() != "EPOCH" or not size.isdigit() or int(size) == 0:
+        hint = "write it like '1:MILLISECONDS:EPOCH', 'EPOCH|SECONDS', 'SIMPLE_DATE_FORMAT|yyyy-MM-dd' or 'TIMESTAMP'"
+        raise _wrong(f"DATETIMECONVERT: '{written}' is not a time format; {hint}")
+    return TimeForm(int(size) * _unit_ms(unit))
+
+
+def _granularity(granularity: str) -> tuple[int, str]:
+    """`15:MINUTES` as 15 and MINUTES."""
     count, _, unit = granularity.partition(":")
+    if not unit:  # the newer spelling
+        unit, _, count = granularity.partition("|")
+        count = count or "1"
     if not count.isdigit() or int(count) == 0:
         raise _wrong(f"DATETIMECONVERT: '{granularity}' is not a granularity; write it like '1:HOURS'")
-    return int(count), _unit_ms(unit)
+    _unit_ms(unit)
+    return int(count), unit.upper()
 
 
 def _part(name: str) -> TimeRule:
     """YEAR(time [, zone]) and the like."""
 
     def rule(arguments: Arguments, context: Context) -> exp.Expr:
-        zone = _constant(arguments[1], name) if len(arguments) > 1 else "UTC"
-        return _int(call(name, _shift(as_timestamp(arguments[0], context.types), zone, back=False)))
+        zone = _zone(arguments[1], name) if len(arguments) > 1 else "UTC"
+        return _int(call(name, to_local(context.instant(arguments[0]), zone)))
 
     return rule
 
 
 def _millisecond(arguments: Arguments, context: Context) -> exp.Expr:
     """MILLISECOND(time) within its second; DuckDB counts within the minute."""
-    within = exp.Mod(this=call("millisecond", as_timestamp(arguments[0], context.types)), expression=number(1000))
+    within = exp.Mod(this=call("millisecond", context.instant(arguments[0])), expression=number(1000))
     return _int(within)
 
 
@@ -149,7 +218,7 @@ def _int(value: exp.Expr) -> exp.Expr:
 
 
 def _to_epoch(unit: str) -> TimeRule:
-    return lambda arguments, context: _scaled(as_millis(arguments[0], context.types), 1, _UNIT_MS[unit])
+    return lambda arguments, context: _scaled(context.millis(arguments[0]), 1, _UNIT_MS[unit])
 
 
 def _to_bucket(unit: str, *, rounded: bool) -> TimeRule:
@@ -157,38 +226,45 @@ def _to_bucket(unit: str, *, rounded: bool) -> TimeRule:
 
     def rule(arguments: Arguments, context: Context) -> exp.Expr:
         size = _size(arguments[1])
-        steps = _scaled(as_millis(arguments[0], context.types), 1, size * _UNIT_MS[unit])
+        steps = _scaled(context.millis(arguments[0]), 1, size * _UNIT_MS[unit])
         return _scaled(steps, size, 1) if rounded else steps
 
     return rule
 
 
 def _from_epoch(unit: str) -> TimeRule:
-    return lambda arguments, context: _scaled(cast(arguments[0], "BIGINT"), _UNIT_MS[unit], 1)
+    return lambda arguments, context: _scaled(context.whole(arguments[0]), _UNIT_MS[unit], 1)
 
 
 def _from_bucket(unit: str) -> TimeRule:
-    return lambda arguments, context: _scaled(cast(arguments[0], "BIGINT"), _size(arguments[1]) * _UNIT_MS[unit], 1)
+    return lambda arguments, context: _scaled(context.whole(arguments[0]), _size(arguments[1]) * _UNIT_MS[unit], 1)
 
 
 def _size(node: exp.Expr) -> int:
-    size = literal_number(node)
+    size = constant_number(node)
     if size is None or size < 1 or size != int(size):
-        raise _wrong(f"'{node.sql('duckdb')}' must be a whole number of steps")
+        raise _wrong(f"{described(node)} must be a whole number of steps, from 1 on")
     return int(size)
+
+
+def _round(arguments: Arguments, context: Context) -> exp.Expr:
+    """ROUND(value, step) is the multiple of `step` towards zero, as Pinot's users round times."""
+    value, step = (context.whole(argument) for argument in arguments)
+    steps = exp.Paren(this=exp.IntDiv(this=value, expression=step))
+    return exp.Paren(this=exp.Mul(this=steps, expression=step.copy()))
 
 
 def _date_add(arguments: Arguments, context: Context) -> exp.Expr:
     """DATEADD(unit, count, time) in epoch milliseconds."""
     unit = _date_unit(arguments[0], "DATEADD")
-    interval = call(f"to_{unit}s", cast(arguments[1], "INTEGER"))
-    moved = exp.Add(this=as_timestamp(arguments[2], context.types), expression=interval)
+    interval = call(f"to_{unit}s", cast(context.whole(arguments[1]), "INTEGER"))
+    moved = exp.Add(this=context.instant(arguments[2]), expression=interval)
     return to_millis(moved)
 
 
 def _date_diff(arguments: Arguments, context: Context) -> exp.Expr:
     """DATEDIFF(unit, from, to): whole units between two times."""
-    moments = (as_timestamp(argument, context.types) for argument in arguments[1:])
+    moments = (context.instant(argument) for argument in arguments[1:])
     return call("date_sub", text(_date_unit(arguments[0], "DATEDIFF")), *moments)
 
 
@@ -200,31 +276,19 @@ def _date_unit(node: exp.Expr, name: str) -> str:
 
 
 def _to_timestamp(arguments: Arguments, context: Context) -> exp.Expr:
-    return as_timestamp(arguments[0], context.types)
+    return context.instant(arguments[0])
 
 
 def _scaled(value: exp.Expr, times: int, over: int) -> exp.Expr:
     """`value * times // over`, and no arithmetic where there is nothing to do."""
     if times == over:
         return value
-    if not (isinstance(value, exp.Cast) or is_temporal(value, {})):
+    if not isinstance(value, exp.Cast):
         value = cast(value, "BIGINT")  # INT times milliseconds does not fit INT
     if times % over == 0:
         return exp.Paren(this=exp.Mul(this=exp.Paren(this=value), expression=number(times // over)))
     product = value if times == 1 else exp.Paren(this=exp.Mul(this=exp.Paren(this=value), expression=number(times)))
     return exp.Paren(this=exp.IntDiv(this=exp.Paren(this=product), expression=number(over)))
-
-
-def _shift(moment: exp.Expr, zone: str, *, back: bool) -> exp.Expr:
-    """A UTC timestamp as the clock of `zone` shows it, or back."""
-    if _is_utc(zone):
-        return moment
-    first, second = (zone, "UTC") if back else ("UTC", zone)
-    return call("timezone", text(second), call("timezone", text(first), moment))
-
-
-def _is_utc(zone: str) -> bool:
-    return zone.upper() in {"UTC", "GMT", "Z"}
 
 
 def _unit_ms(unit: str) -> int:
@@ -234,10 +298,21 @@ def _unit_ms(unit: str) -> int:
 
 
 def _constant(node: exp.Expr, name: str) -> str:
-    found = literal_text(node)
+    found = constant_text(node)
     if found is None:
-        raise _wrong(f"{name}: '{node.sql('duckdb')}' must be a quoted constant")
+        raise _wrong(f"{name}: {described(node)} must be a quoted constant")
     return found
+
+
+def _zone(node: exp.Expr, name: str) -> str:
+    return _known_zone(_constant(node, name), name)
+
+
+def _known_zone(zone: str, name: str) -> str:
+    try:
+        return zone if is_utc(zone) else ZoneInfo(zone).key
+    except (ValueError, OSError, KeyError):
+        raise _wrong(f"{name}: '{zone}' is not a time zone; write it like 'Europe/Berlin'") from None
 
 
 def _wrong(message: str) -> QueryError:
@@ -260,7 +335,8 @@ RULES: dict[str, tuple[int, int, TimeRule]] = {
     "timeconvert": (3, 3, _time_convert),
     "datetimeconvert": (4, 4, _date_time_convert),
     "totimestamp": (1, 1, _to_timestamp),
-    "fromtimestamp": (1, 1, lambda arguments, context: as_millis(arguments[0], context.types)),
+    "fromtimestamp": (1, 1, lambda arguments, context: context.millis(arguments[0])),
+    "round": (2, 2, _round),
     **{name: (1, 2, _part(target)) for name, target in _PARTS.items()},
     "millisecond": (1, 1, _millisecond),
     "dateadd": (3, 3, _date_add),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import duckdb
 import pytest
+from sqlglot import exp
 
 from hybrid.errors import QueryError
 from hybrid.spec.types import DataType
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.names import result_name
-from hybrid.sql.patterns import split_zone, strftime_pattern
+from hybrid.sql.patterns import parse_time, split_zone
 from hybrid.sql.shape import name_columns
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.times import Context
@@ -53,7 +54,7 @@ def value(expression: str) -> object:
         ("2.5", "CAST(2.5 AS DOUBLE)"),
         ("cast(d as int)", "CAST(trunc(d) AS INT)"),
         ("cast(i as int)", "CAST(i AS INT)"),
-        ("cast(t as long)", "CAST(epoch_ms(t) AS BIGINT)"),
+        ("cast(t as long)", "CAST(epoch_ms(date_trunc('millisecond', t)) AS BIGINT)"),
         ("cast(d as big_decimal)", "CAST(d AS DECIMAL(38, 18))"),
         ("cast(l as timestamp)", "make_timestamp_ms(CAST(l AS BIGINT))"),
         ("s = 5", "s = '5'"),
@@ -174,16 +175,38 @@ def test_rewriting_is_a_function_of_statement_types_and_moment() -> None:
     assert rewritten(sql) == rewritten(sql)
 
 
-@pytest.mark.parametrize("pattern", ["yyyy-QQ", "SSSSS", "VV"])
+@pytest.mark.parametrize("pattern", ["yyyy-QQ", "SSSSSSSSSS", "VV"])
 def test_letters_that_are_not_known(pattern: str) -> None:
     with pytest.raises(QueryError, match="not supported"):
-        strftime_pattern(pattern)
+        parse_time(exp.Literal.string("1"), pattern)
 
 
-def test_offsets_are_written_in_utc_only() -> None:
-    assert strftime_pattern("HH Z''ZZ", utc=True) == "%H +0000'+00:00"
-    with pytest.raises(QueryError, match="with a zone"):
-        strftime_pattern("HH Z", utc=False)
+@pytest.mark.parametrize(
+    ("pattern", "zone", "written"),
+    [
+        ("HH Z''ZZ", "UTC", "02 +0000'+00:00"),
+        ("HH:mm'Z'", "UTC", "02:30Z"),
+        ("HH:mmX", "UTC", "02:30Z"),
+        ("HH:mmXXX", "Asia/Kolkata", "08:00+05:30"),
+        ("HH:mmXX", "America/New_York", "21:30-0500"),
+        ("HH:mm ZZ", "Asia/Tokyo", "11:30 +09:00"),
+        ("ss.S", "UTC", "07.9"),
+        ("ss.SS", "UTC", "07.98"),
+        ("ss.SSS", "UTC", "07.987"),
+        ("ss.SSSSSS", "UTC", "07.987000"),
+    ],
+)
+def test_patterns_read_what_they_write(pattern: str, zone: str, written: str) -> None:
+    """X9: what a pattern writes it reads again."""
+    millis = 1_700_015_407_987  # 2023-11-15T02:30:07.987Z
+    quoted = pattern.replace("'", "''")
+    assert value(f"TODATETIME({millis}, '{quoted}', '{zone}')") == written
+    whole = f"yyyy-MM-dd {pattern}" if "HH" in pattern else f"yyyy-MM-dd HH:mm:{pattern}"
+    form = whole.replace("'", "''")
+    again = value(f"FROMDATETIME(TODATETIME({millis}, '{form}', '{zone}'), '{form}', '{zone}')")
+    kept = 60_000 if "ss" not in pattern else 10 ** (3 - min(3, pattern.count("S")))
+    if "Z''" not in pattern:
+        assert again == millis // kept * kept
 
 
 def test_the_zone_of_a_pattern() -> None:

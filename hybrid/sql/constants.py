@@ -1,0 +1,90 @@
+"""Arguments that must be constants: literals, and what plain functions make of literals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from hybrid.spec.dialect import canonical
+from hybrid.sql.calls import literal_number, literal_text, text
+
+_TEXT_CALLS: dict[str, Callable[..., str]] = {
+    "lower": str.lower,
+    "lcase": str.lower,
+    "upper": str.upper,
+    "ucase": str.upper,
+    "trim": str.strip,
+    "ltrim": str.lstrip,
+    "rtrim": str.rstrip,
+    "reverse": lambda value: value[::-1],
+    "replace": str.replace,
+}
+_COUNTS = {"replace": 3}
+
+
+def fold_constants(tree: exp.Expr) -> None:
+    """Puts the text in the place of arguments that are computed from constants: `DATETRUNC(LOWER('DAY'), ts)`."""
+    for node in reversed(list(tree.find_all(exp.Anonymous, exp.DPipe, exp.Trim))):
+        if isinstance(node.parent, exp.Anonymous):
+            found = constant_text(node)
+            if found is not None and found.isascii():
+                node.replace(text(found))
+
+
+def constant_text(node: exp.Expr) -> str | None:
+    """The text that an expression of constants gives, or None."""
+    node = node.unnest()
+    written = literal_text(node)
+    if written is not None:
+        return written
+    if isinstance(node, exp.DPipe):
+        return _joined([node.this, node.expression])
+    if isinstance(node, exp.Cast) and node.to.this in exp.DataType.TEXT_TYPES:
+        return constant_text(node.this)
+    if isinstance(node, exp.Trim) and not node.expression and not node.args.get("position"):
+        inner = constant_text(node.this)
+        return None if inner is None else inner.strip()
+    return _called(node) if isinstance(node, exp.Anonymous) else None
+
+
+def constant_number(node: exp.Expr) -> float | None:
+    """The number that an expression of constants gives, or None."""
+    node = node.unnest()
+    number = literal_number(node)
+    if number is not None:
+        return number
+    if isinstance(node, exp.Cast):
+        return constant_number(node.this)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        left, right = constant_number(node.this), constant_number(node.expression)
+        if left is None or right is None:
+            return None
+        if isinstance(node, exp.Mul):
+            return left * right
+        return left + right if isinstance(node, exp.Add) else left - right
+    return None
+
+
+def described(node: exp.Expr) -> str:
+    """An argument in an error, by its user's words: a column or a constant; what is computed has none any more."""
+    inner = node.unnest()
+    return f"'{inner.name}'" if isinstance(inner, exp.Column | exp.Literal) else "what is computed here"
+
+
+def _called(node: exp.Anonymous) -> str | None:
+    name, arguments = canonical(node.name), node.expressions
+    if name == "concat" and len(arguments) != 3:
+        return _joined(arguments)
+    if name == "concat":
+        left, right, between = arguments
+        return _joined([left, between, right])
+    texts = [constant_text(argument) for argument in arguments]
+    if name not in _TEXT_CALLS or None in texts or len(texts) != _COUNTS.get(name, 1):
+        return None
+    return _TEXT_CALLS[name](*texts)
+
+
+def _joined(parts: list[exp.Expr]) -> str | None:
+    texts = [constant_text(part) for part in parts]
+    return None if None in texts else "".join(text or "" for text in texts)

@@ -1,0 +1,68 @@
+"""Local times of a zone in DuckDB's words, by the rules of Joda and java.time where a local time is missing or twice.
+
+An instant is a TIMESTAMP in UTC, a local time one without a zone. DuckDB's own way back from a local time takes the
+later of two instants.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from hybrid.sql.calls import call, text
+from hybrid.sql.wholes import once
+
+# Units below a day are counted in the offset of the instant.
+_CLOCK_UNITS = ("millisecond", "second", "minute", "hour")
+_LONGEST_OVERLAP = exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this="DAY"))
+
+
+def is_utc(zone: str) -> bool:
+    """Whether a zone's local times are UTC."""
+    return zone.upper() in {"UTC", "GMT", "Z"}
+
+
+def to_local(moment: exp.Expr, zone: str) -> exp.Expr:
+    """What the clock of the zone shows at an instant."""
+    return moment if is_utc(zone) else call("timezone", text(zone), call("timezone", text("UTC"), moment))
+
+
+def to_instant(local: exp.Expr, zone: str) -> exp.Expr:
+    """The instant of a local time: the earlier of two; one that is missing is moved on as the clock was."""
+    if is_utc(zone):
+        return local
+    return once(local, lambda wall: once(_later(wall, zone), lambda later: _earlier(wall, later, zone)))
+
+
+def truncate_local(unit: str, moment: exp.Expr, zone: str) -> exp.Expr:
+    """The instant at which the unit of local time that holds an instant begins."""
+    if is_utc(zone):
+        return call("date_trunc", text(unit), moment)
+    return once(moment, lambda instant: _truncated(unit, instant, zone))
+
+
+def _later(local: exp.Expr, zone: str) -> exp.Expr:
+    return call("timezone", text("UTC"), call("timezone", text(zone), local))
+
+
+def _earlier(wall: exp.Expr, later: exp.Expr, zone: str) -> exp.Expr:
+    """The instant of the local time in the offset of the day before, if the clock showed it then."""
+    before = exp.Paren(this=exp.Sub(this=later.copy(), expression=_LONGEST_OVERLAP.copy()))
+    candidate = _less_offset(wall.copy(), to_local(before, zone), before.copy())
+    shown = exp.EQ(this=to_local(candidate, zone), expression=wall.copy())
+    return exp.Case(ifs=[exp.If(this=shown, true=call("least", candidate.copy(), later.copy()))], default=later.copy())
+
+
+def _truncated(unit: str, instant: exp.Expr, zone: str) -> exp.Expr:
+    local = to_local(instant.copy(), zone)
+    start = call("date_trunc", text(unit), local)
+    same_offset = _less_offset(start, local.copy(), instant.copy())
+    if unit in _CLOCK_UNITS:
+        return same_offset
+    shown = exp.EQ(this=to_local(same_offset.copy(), zone), expression=start.copy())
+    return exp.Case(ifs=[exp.If(this=shown, true=same_offset)], default=_later(start.copy(), zone))
+
+
+def _less_offset(local: exp.Expr, shown: exp.Expr, instant: exp.Expr) -> exp.Expr:
+    """A local time less the offset of a zone at an instant, of which the local time `shown` is known."""
+    offset = exp.Paren(this=exp.Sub(this=shown, expression=instant))
+    return exp.Paren(this=exp.Sub(this=local, expression=offset))
