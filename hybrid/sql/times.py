@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
@@ -18,7 +17,7 @@ from hybrid.sql.constants import constant_number, constant_text, described
 from hybrid.sql.infer import is_time
 from hybrid.sql.patterns import format_time, parse_time, split_zone
 from hybrid.sql.wholes import as_instant, as_milliseconds, as_whole
-from hybrid.sql.zones import is_utc, to_instant, to_local, truncate_local
+from hybrid.sql.zones import is_utc, start_local, to_instant, to_local, truncate_local
 
 Arguments = Sequence[exp.Expr]
 
@@ -84,7 +83,7 @@ def _date_trunc(arguments: Arguments, context: Context) -> exp.Expr:
         moment = arguments[1]
     else:
         moment = call("make_timestamp_ms", _scaled(context.whole(arguments[1]), _unit_ms(input_unit), 1))
-    zone = _zone(arguments[3], "DATETRUNC") if len(units) > 1 else "UTC"
+    zone = _constant(arguments[3], "DATETRUNC") if len(units) > 1 else "UTC"
     return _scaled(to_millis(_truncated(unit, moment, zone, context)), 1, _unit_ms(output_unit))
 
 
@@ -96,12 +95,12 @@ def _truncated(unit: str, moment: exp.Expr, zone: str, context: Context) -> exp.
 
 
 def _to_date_time(arguments: Arguments, context: Context) -> exp.Expr:
-    zone = _zone(arguments[2], "TODATETIME") if len(arguments) > 2 else "UTC"
+    zone = _constant(arguments[2], "TODATETIME") if len(arguments) > 2 else "UTC"
     return format_time(context.instant(arguments[0]), _constant(arguments[1], "TODATETIME"), zone)
 
 
 def _from_date_time(arguments: Arguments, context: Context) -> exp.Expr:
-    zone = _zone(arguments[2], "FROMDATETIME") if len(arguments) > 2 else "UTC"
+    zone = _constant(arguments[2], "FROMDATETIME") if len(arguments) > 2 else "UTC"
     return _parsed(arguments[0], _constant(arguments[1], "FROMDATETIME"), zone)
 
 
@@ -137,18 +136,23 @@ def _date_time_convert(arguments: Arguments, context: Context) -> exp.Expr:
 
 def _bucket_text(moment: exp.Expr, count: int, unit: str, target: TimeForm) -> exp.Expr:
     """The text of the bucket of local time: steps of `count` units within the next larger unit, as in Pinot."""
-    part, step = unit.lower().removesuffix("s"), unit.lower()
-    start = truncate_local(part, moment, target.zone)
+    part = unit.lower().removesuffix("s")
     if count == 1:
-        return format_time(start, target.pattern, target.zone)
-    within: exp.Expr = call(part, to_local(start.copy(), target.zone))
+        return format_time(truncate_local(part, moment, target.zone), target.pattern, target.zone)
+    start = start_local(lambda local: _step_start(local, count, part), moment, target.zone)
+    return format_time(start, target.pattern, target.zone)
+
+
+def _step_start(local: exp.Expr, count: int, part: str) -> exp.Expr:
+    """The start of the step of `count` parts in which a local time is."""
+    within: exp.Expr = call(part, local.copy())
     if part == "millisecond":  # DuckDB counts them within the minute
         within = exp.Mod(this=within, expression=number(1000))
     over: exp.Expr = exp.Mod(this=exp.Paren(this=within), expression=number(count))
     if part == "day":  # days before the first step of a month belong to its first day
         over = call("least", over, exp.Sub(this=within.copy(), expression=number(1)))
-    back = call(f"to_{step}", cast(exp.Paren(this=over), "INTEGER"))
-    return format_time(exp.Paren(this=exp.Sub(this=start, expression=back)), target.pattern, target.zone)
+    back = call(f"to_{part}s", cast(exp.Paren(this=over), "INTEGER"))
+    return exp.Paren(this=exp.Sub(this=call("date_trunc", text(part), local.copy()), expression=back))
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,7 @@ def _format(node: exp.Expr) -> TimeForm:
         size, unit, kind, *rest = [*written.split(":", 3), "", ""][:4]
         pattern, zone = split_zone(rest[0])
     if kind.upper() == "SIMPLE_DATE_FORMAT" and pattern:
-        return TimeForm(pattern=pattern, zone=_known_zone(zone or "UTC", "DATETIMECONVERT"))
+        return TimeForm(pattern=pattern, zone=zone or "UTC")
     if kind.upper() == "TIMESTAMP":
         return TimeForm(is_instant=True)
     if kind.upper() != "EPOCH" or not size.isdigit() or int(size) == 0:
@@ -201,7 +205,7 @@ def _part(name: str) -> TimeRule:
     """YEAR(time [, zone]) and the like."""
 
     def rule(arguments: Arguments, context: Context) -> exp.Expr:
-        zone = _zone(arguments[1], name) if len(arguments) > 1 else "UTC"
+        zone = _constant(arguments[1], name) if len(arguments) > 1 else "UTC"
         return _int(call(name, to_local(context.instant(arguments[0]), zone)))
 
     return rule
@@ -302,17 +306,6 @@ def _constant(node: exp.Expr, name: str) -> str:
     if found is None:
         raise _wrong(f"{name}: {described(node)} must be a quoted constant")
     return found
-
-
-def _zone(node: exp.Expr, name: str) -> str:
-    return _known_zone(_constant(node, name), name)
-
-
-def _known_zone(zone: str, name: str) -> str:
-    try:
-        return zone if is_utc(zone) else ZoneInfo(zone).key
-    except (ValueError, OSError, KeyError):
-        raise _wrong(f"{name}: '{zone}' is not a time zone; write it like 'Europe/Berlin'") from None
 
 
 def _wrong(message: str) -> QueryError:

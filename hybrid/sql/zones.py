@@ -6,11 +6,14 @@ later of two instants.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from hybrid.sql.calls import call, text
 from hybrid.sql.wholes import once
 
+Start = Callable[[exp.Expr], exp.Expr]
 # Units below a day are counted in the offset of the instant.
 _CLOCK_UNITS = ("millisecond", "second", "minute", "hour")
 _LONGEST_OVERLAP = exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this="DAY"))
@@ -37,7 +40,16 @@ def truncate_local(unit: str, moment: exp.Expr, zone: str) -> exp.Expr:
     """The instant at which the unit of local time that holds an instant begins."""
     if is_utc(zone):
         return call("date_trunc", text(unit), moment)
-    return once(moment, lambda instant: _truncated(unit, instant, zone))
+    keep = unit in _CLOCK_UNITS
+    start: Start = lambda local: call("date_trunc", text(unit), local)  # noqa: E731
+    return once(moment, lambda instant: _started(start, instant, zone, keep=keep))
+
+
+def start_local(start: Start, moment: exp.Expr, zone: str) -> exp.Expr:
+    """The instant of the local time that `start` makes of an instant's local time."""
+    if is_utc(zone):
+        return once(moment, start)
+    return once(moment, lambda instant: _started(start, instant, zone, keep=False))
 
 
 def _later(local: exp.Expr, zone: str) -> exp.Expr:
@@ -52,14 +64,15 @@ def _earlier(wall: exp.Expr, later: exp.Expr, zone: str) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=shown, true=call("least", candidate.copy(), later.copy()))], default=later.copy())
 
 
-def _truncated(unit: str, instant: exp.Expr, zone: str) -> exp.Expr:
+def _started(start: Start, instant: exp.Expr, zone: str, *, keep: bool) -> exp.Expr:
+    """`keep`: in the offset of the instant, whether or not the clock shows it there."""
     local = to_local(instant.copy(), zone)
-    start = call("date_trunc", text(unit), local)
-    same_offset = _less_offset(start, local.copy(), instant.copy())
-    if unit in _CLOCK_UNITS:
+    begun = start(local)
+    same_offset = _less_offset(begun, local.copy(), instant.copy())
+    if keep:
         return same_offset
-    shown = exp.EQ(this=to_local(same_offset.copy(), zone), expression=start.copy())
-    return exp.Case(ifs=[exp.If(this=shown, true=same_offset)], default=_later(start.copy(), zone))
+    shown = exp.EQ(this=to_local(same_offset.copy(), zone), expression=begun.copy())
+    return exp.Case(ifs=[exp.If(this=shown, true=same_offset)], default=_later(begun.copy(), zone))
 
 
 def _less_offset(local: exp.Expr, shown: exp.Expr, instant: exp.Expr) -> exp.Expr:
