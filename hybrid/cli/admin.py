@@ -1,11 +1,12 @@
 """`hybrid admin`: the command lines of Pinot's `pinot-admin.sh`, as recipes write them.
 
-Options have Pinot's single dash (docs.pinot.apache.org, "Command-Line Interface"); hosts, ports and credentials of a
-Pinot controller are read and not used: the server that runs on this home is, or this process.
+Options have Pinot's single dash (docs.pinot.apache.org, "Command-Line Interface"); host and port of a Pinot controller
+are read and not used: the server that runs on this home is, or this process. A password or token counts as `--token`.
 """
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ from hybrid.cli.table import tell_creation
 from hybrid.errors import UsageError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_UNUSED = ("controllerHost", "controllerPort", "controllerProtocol", "user", "password", "authToken", "authTokenUrl")
+_UNUSED = ("controllerHost", "controllerPort", "controllerProtocol", "user", "authTokenUrl")
 
 
 def _pinots(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +30,29 @@ def _pinots(command: Callable[..., Any]) -> Callable[..., Any]:
     for name in _UNUSED:
         option = click.option(f"-{name}", name, metavar="TEXT", expose_value=False, help="Read and not used.")
         command = option(command)
+    for name, meaning in (
+        ("password", "Secret of an account."),
+        ("authToken", "The same, as Bearer or Basic."),
+    ):
+        option = click.option(
+            f"-{name}", name, metavar="TEXT", expose_value=False, callback=_keep_secret, help=f"{meaning} As --token."
+        )
+        command = option(command)
     return command
+
+
+def _keep_secret(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    """Use a credential that is given in Pinot's way as `--token`, which wins."""
+    if value is None:
+        return
+    scheme, _space, rest = value.strip().partition(" ")
+    secret = rest.strip() if scheme.lower() in {"basic", "bearer"} and rest else value
+    if scheme.lower() == "basic" and rest:
+        try:
+            secret = base64.b64decode(secret, validate=True).decode("utf-8").partition(":")[2]
+        except ValueError:
+            raise UsageError("What follows 'Basic' in -authToken is not base64 of NAME:SECRET.") from None
+    Cli.of(ctx).given.setdefault("token", secret)
 
 
 @click.group(cls=HybridGroup)

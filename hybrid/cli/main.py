@@ -74,6 +74,8 @@ def _run(cli: Cli, args: Sequence[str]) -> int:
         result = hybrid.main(list(args), prog_name="hybrid", obj=cli, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except HybridError as error:
+        if _was_interrupted(error):
+            return _interrupted(cli)
         _complain(cli, args, str(error), error.hint, error.code)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -87,14 +89,24 @@ def _run(cli: Cli, args: Sequence[str]) -> int:
         _complain(cli, args, error.format_message(), None, "usage")
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        cli.say("interrupted")
-        return INTERRUPTED
+        return _interrupted(cli)
     except BrokenPipeError:
         # Whoever read our output has gone (`| head`); nobody is left to tell, and Python must not try at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # the one place where anything at all may arrive: it is logged, and said
-        return _unexpected(cli, args, error)
+        return _interrupted(cli) if _was_interrupted(error) else _unexpected(cli, args, error)
+
+
+def _interrupted(cli: Cli) -> int:
+    cli.say("interrupted")
+    return INTERRUPTED
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether an error only follows from Ctrl-C: a Spark job that was cancelled makes what cleans up after it fail."""
+    cause = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt) or (cause is not None and _was_interrupted(cause))
 
 
 def _unexpected(cli: Cli, args: Sequence[str], error: Exception) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import sys
@@ -13,6 +14,7 @@ import hybrid
 from hybrid.access import Accounts, Right
 from hybrid.cli.main import run
 from hybrid.errors import NotFoundError
+from tests.serve.app import OFFLINE, SCHEMA
 from tests.test_change import given
 
 NOWHERE = [
@@ -86,7 +88,9 @@ def test_a_server_that_cannot_be_asked_is_refused(
     assert run(["--home", str(home), *words]) == 2
 
 
-@pytest.mark.parametrize("words", [["kafka", "start"], ["kafka", "stop"], ["kafka", "status"], ["serve"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["kafka", "start"], ["kafka", "stop"], ["kafka", "status"], ["serve"], ["setup"], ["demo"]], ids=" ".join
+)
 def test_a_server_that_is_named_in_vain_is_refused(home: Path, words: list[str]) -> None:
     home.mkdir()
     assert run(["--home", str(home), "--server", "http://far:9000", *words]) == 2
@@ -149,3 +153,19 @@ def test_a_statement_by_standard_input(
         assert run(["--home", str(home), "--json", *words]) == code
         out = json.loads(capsys.readouterr().out)
         assert out == [{"c": 0}] if code == 0 else "no statement" in out["message"]
+
+
+def test_pinots_credentials_count_too(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, reader = Accounts(home).add("reader", Right.READ)
+    _, admin = Accounts(home).add("admin", Right.ADMIN)
+    schema, config = tmp_path / "schema.json", tmp_path / "config.json"
+    schema.write_text(json.dumps(SCHEMA))
+    config.write_text(json.dumps(OFFLINE))
+    files = ["-schemaFile", str(schema), "-tableConfigFile", str(config), "-exec"]
+    add = ["--home", str(home), "admin", "AddTable", *files]
+    basic = base64.b64encode(f"reader:{reader}".encode()).decode()
+    for given_ in (["-user", "reader", "-password", reader], ["-authToken", f"Basic {basic}"], ["-authToken", reader]):
+        assert run([*add, *given_]) == 1
+        assert "Account 'reader' has the right read" in capsys.readouterr().err
+    assert run([*add, "-authToken", "Bearer wrong"]) == 1 and run([*add, "-authToken", "Basic x"]) == 2
+    assert run([*add, "-authToken", f"Bearer {admin}"]) == 0

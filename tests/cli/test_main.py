@@ -13,7 +13,7 @@ import pytest
 from hybrid.cli import main as cli_main
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.main import NOUNS, hybrid, run
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, MachineError
 
 HEAVY = ("pyspark", "delta", "duckdb", "deltalake", "kafka", "pyarrow", "pandas", "sqlalchemy", "sqlglot", "yaml")
 
@@ -168,3 +168,22 @@ def test_config_show(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert (shown["kafka"]["value"], shown["kafka"]["source"]) == ("k:1", "HYBRID_KAFKA")
     assert (shown["home"]["value"], shown["home"]["source"]) == (str(home), "flag")
     assert not home.exists()
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, MachineError])
+def test_what_only_follows_from_an_interrupt_is_one(
+    kind: type[Exception], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command(cls=HybridCommand)
+    def torn() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise kind("Job 3 cancelled as part of cancellation of all jobs")
+
+    hybrid.commands["torn"] = torn
+    try:
+        assert run(["torn", "--home", str(home)]) == 130
+    finally:
+        del hybrid.commands["torn"]
+    assert capsys.readouterr().err == "interrupted\n"
