@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError, UsageError
+from hybrid.job_rows import ParquetSpool
 from hybrid.lake.workbench import new_act_id
 from hybrid.spec.job_spec import AnsweredStatement, JobSpec
 from hybrid.spec.path_patterns import is_hidden
@@ -21,11 +22,8 @@ from hybrid.spec.table_config import Half
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
-    from hybrid.query.result import QueryResult
     from hybrid.query.tail import TailSource
     from hybrid.replace.report import JobReport
-
-_ROWS_PER_GROUP = 65_536
 
 
 @dataclass(frozen=True)
@@ -83,15 +81,27 @@ def answered(
     if into.spec.folds:
         _refuse_folded(table, sql, home.table_names())
     seen = into.half(Half.OFFLINE).version if is_past and Half.OFFLINE in into.spec.halves else None
-    result = home.query(sql, options if tail is None else replace(options, tail=tail))
-    _check_names(result)
-    read = [one.offline for one in result.revision.tables if one.table == table and not is_past]
-    statement = AnsweredStatement(sql, str(result.revision), read[0] if read else None, seen)
+    if home.input_rules is not None:  # in a server's process, which does other work too
+        settings = home.settings
+        options = replace(
+            options,
+            timeout_ms=settings.job_sql_timeout_s * 1000,
+            rows_max=settings.job_sql_rows_max,
+            memory_bytes=settings.query_memory_bytes or None,
+            spill=settings.spill,
+        )
     with home.bench.staging(home.layout(table), new_act_id("query")) as folder:
         folder.mkdir()
         path = folder / "query.parquet"
-        _write(result, str(path))
-        yield path, statement
+        spool = ParquetSpool(path)
+        options = replace(options, sink=spool)
+        result = home.query(sql, options if tail is None else replace(options, tail=tail))
+        if result.rows:  # of an EXPLAIN, which gives its rows by itself
+            spool.begin(result.column_names, result.column_types)
+            spool.take(result.rows)
+        spool.close()
+        read = [one.offline for one in result.revision.tables if one.table == table and not is_past]
+        yield path, AnsweredStatement(sql, str(result.revision), read[0] if read else None, seen)
 
 
 @contextmanager
@@ -134,16 +144,3 @@ def _refuse_folded(table: str, sql: str, names: list[str]) -> None:
             hint=f"FROM {table}_OFFLINE gives the rows as they are stored. To correct them in their place: hybrid "
             "backfill plan ... --update or --delete",
         )
-
-
-def _check_names(result: QueryResult) -> None:
-    names = list(result.column_names)
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"--sql: the statement gives column '{twice}' twice. Name one of them AS something else.")
-
-
-def _write(result: QueryResult, path: str) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(result.arrow(), path, row_group_size=_ROWS_PER_GROUP)

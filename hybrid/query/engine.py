@@ -19,6 +19,7 @@ from hybrid.query.failures import is_evolution, is_missing_file
 from hybrid.query.guard import check_statement
 from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
+from hybrid.query.spool import RowSink, spool
 from hybrid.query.tail import KafkaTail, TailSource
 from hybrid.sql.shape import has_default_limit, set_limit
 from hybrid.sql.statement import Statement, parse_statement
@@ -42,7 +43,8 @@ class QueryOptions:
     A result of more than `rows_max` rows is a QueryError (None: no limit). `whole`: without Pinot's default LIMIT.
     `as_of` is a revision or a time (None: now; a statement's own `SET asOf` wins). `cache` is asked before the files
     are. `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
-    Its time began at `began` (monotonic; None: when it is run).
+    Its time began at `began` (monotonic; None: when it is run). With a `sink`, which takes the rows in batches, the
+    result itself holds none.
     """
 
     timeout_ms: int | None = None
@@ -56,6 +58,7 @@ class QueryOptions:
     cache: CachedAnswers | None = None
     as_of: str | None = None
     began: float | None = None
+    sink: RowSink | None = None
 
     @property
     def asked_cache(self) -> CachedAnswers | None:
@@ -100,7 +103,7 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
         options.running(connection.interrupt)
         with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.timeout_ms), started):
             check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
-            fetched = _fetch(connection, plan, options.rows_max)
+            fetched = _fetch(connection, plan, options)
     if options.cache is not None and plan.as_of is None:
         for pinned in plan.tables:
             options.cache.note(pinned.table, pinned.shown)
@@ -144,19 +147,25 @@ def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection
         connection.close()
 
 
-def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, rows_max: int | None) -> Fetched:
+def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, options: QueryOptions) -> Fetched:
     import duckdb
+
+    def take(sql: str) -> Fetched:
+        statement = parsed(connection, sql)
+        if options.sink is not None:
+            return spool(connection, statement, options.rows_max, plan.rewritten, options.sink)
+        return fetch(connection, statement, options.rows_max)
 
     for pinned in plan.tables:
         if pinned.tail_rows is not None:
             pinned.tail_rows.load(connection, pinned.tail_name)
     try:
-        return fetch(connection, parsed(connection, plan.full_sql()), rows_max)
+        return take(plan.full_sql())
     except duckdb.Error as error:
         # Older files lack columns that were added later. Reading by name costs the footer of every file: only then.
         if not is_evolution(str(error), plan.rewritten.columns()):
             raise
-    return fetch(connection, parsed(connection, plan.full_sql(evolved=True)), rows_max)
+    return take(plan.full_sql(evolved=True))
 
 
 def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:

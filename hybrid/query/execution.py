@@ -111,12 +111,13 @@ def to_result(
     if most is not None and len(rows) > most:
         rows = rows[:most]
         told.append(f"Only the first {most} rows are shown, as in Pinot: add LIMIT to the query for more.")
-    types = [_wire(name, kind, rewritten) for name, kind in fetched.columns]
+    types = [wire_of(name, kind, rewritten) for name, kind in fetched.columns]
     converters = [converter(kind, wire) for (_, kind), wire in zip(fetched.columns, types, strict=True)]
     names = [name for name, _ in fetched.columns]
     return QueryResult(names, types, convert_rows(rows, converters), revision, told, stats, source)
 
 
-def _wire(name: str, kind: str, rewritten: Rewritten) -> str:
+def wire_of(name: str, kind: str, rewritten: Rewritten) -> str:
+    """Pinot's type of a result column of this name and DuckDB type."""
     wire = wire_type(kind)
     return "JSON" if wire == "STRING" and rewritten.stored.get(name) is DataType.JSON else wire

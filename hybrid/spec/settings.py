@@ -44,6 +44,8 @@ KEYS = (
     Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement"),
     Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; 0: no bound"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
+    Key("job_sql_timeout_s", 3600, int, "how long a server's job works on its statement, seconds"),
+    Key("job_sql_rows_max", 100_000_000, int, "most rows of the statement of a server's job"),
     Key("input_folders", None, str, f"folders that work of a server's accounts may read, separated by '{os.pathsep}'"),
     Key("s3_buckets", None, str, "buckets that work of accounts may read as the server itself, by commas; *: all"),
     Key("s3_endpoints", None, str, "S3 endpoints that work of accounts may name, host[:port], by commas"),
@@ -119,6 +121,16 @@ class Settings:
     def upload_bytes_max(self) -> int:
         """The longest file that a server takes, bytes."""
         return int(self._value("upload_bytes_max") or 0)
+
+    @property
+    def job_sql_timeout_s(self) -> int:
+        """Seconds that a server's job works on its statement."""
+        return int(self._value("job_sql_timeout_s") or 0)
+
+    @property
+    def job_sql_rows_max(self) -> int:
+        """Most rows of the statement of a server's job."""
+        return int(self._value("job_sql_rows_max") or 0)
 
     @property
     def input_folders(self) -> tuple[Path, ...]:

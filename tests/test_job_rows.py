@@ -1,0 +1,85 @@
+"""Rows of a job's statement: written in batches, bounded in a server, the same as before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from hybrid import job_rows
+from hybrid.errors import DataError, MachineError, QueryError, UsageError
+from hybrid.job_rows import ParquetSpool
+from hybrid.query.engine import QueryOptions
+from hybrid.query.tail import NoTail
+from tests.serve.app import App, lay_orders
+
+TYPES = ("LONG", "STRING", "BIG_DECIMAL", "TIMESTAMP", "LONG_ARRAY", "BYTES")
+ROW = (1, "a", Decimal("1.5"), datetime(2021, 9, 24), [1, 2], b"x")
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[App]:
+    made = App(tmp_path / "home")
+    lay_orders(made.home)
+    yield made
+    made.close()
+
+
+def test_batches_become_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_rows, "_GROUP_ROWS", 10)
+    spool = ParquetSpool(tmp_path / "a.parquet")
+    spool.begin(["old"], ["LONG"])
+    spool.take([(1,)] * 20)
+    spool.begin([f"c{place}" for place in range(6)], TYPES)  # the statement was run again
+    for _ in range(7):
+        spool.take([ROW] * 4)
+    spool.take([(None,) * 6])
+    spool.close()
+    found = pq.read_table(tmp_path / "a.parquet")
+    assert found.num_rows == 29 and found.num_columns == 6
+    assert list(found.slice(0, 1).to_pylist()[0].values()) == list(ROW)
+
+
+def test_no_rows_are_a_file_with_columns(tmp_path: Path) -> None:
+    spool = ParquetSpool(tmp_path / "a.parquet")
+    spool.begin(["a"], ["LONG"])
+    spool.close()
+    assert pq.read_table(tmp_path / "a.parquet").column_names == ["a"]
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = ParquetSpool(tmp_path / "a.parquet")
+    with pytest.raises(UsageError, match="gives column 'a' twice"):
+        spool.begin(["a", "a"], ["LONG", "LONG"])
+    spool.begin(["a"], ["BIG_DECIMAL"])
+    spool.take([(Decimal(1),)])
+    spool.take([(Decimal("9" * 37),)])
+    with pytest.raises(DataError, match="more digits"):
+        spool.close()
+    monkeypatch.setattr(job_rows, "_FREE_BYTES_MIN", 2**62)
+    spool.begin(["a"], ["LONG"])
+    spool.take([(1,)])
+    with pytest.raises(MachineError, match="would fill the disk"):
+        spool.close()
+
+
+def test_a_statement_gives_its_rows_to_the_sink_and_is_bounded(app: App, tmp_path: Path) -> None:
+    spool = ParquetSpool(tmp_path / "a.parquet")
+    options = QueryOptions(whole=True, tail=NoTail(), sink=spool)
+    result = app.home.query("select order_id, amount, customer from orders order by order_id", options)
+    spool.close()
+    assert result.rows == [] and result.revision.tables
+    assert [row["order_id"] for row in pq.read_table(tmp_path / "a.parquet").to_pylist()] == [1, 2, 3, 4]
+    bounded = QueryOptions(whole=True, tail=NoTail(), sink=ParquetSpool(tmp_path / "b.parquet"), rows_max=3)
+    with pytest.raises(QueryError, match="more than 3 rows"):
+        app.home.query("select order_id from orders", bounded)
+    slow = QueryOptions(whole=True, tail=NoTail(), sink=ParquetSpool(tmp_path / "c.parquet"), timeout_ms=300)
+    many = "select a.order_id, repeat(a.customer, 1000) x from orders a, orders b" + "".join(
+        f", orders c{place}" for place in range(14)
+    )
+    with pytest.raises(QueryError):
+        app.home.query(many, slow)
