@@ -6,6 +6,7 @@ import shutil
 import tempfile
 
 from hybrid.disk import FREE_MIN, existing
+from hybrid.doctor.filesystem import check_filesystem
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import MachineError
 from hybrid.jvm.jars import missing_jars
@@ -26,6 +27,8 @@ def check_machine(checkup: Checkup) -> None:
         _check_jars(checkup)
     with checkup.surviving("disk"):
         _check_disk(checkup)
+    with checkup.surviving("filesystem"):
+        check_filesystem(checkup)
     with checkup.surviving("logs"):
         _check_logs(checkup)
 
