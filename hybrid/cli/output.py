@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 import shutil
 import sys
 import time
@@ -21,6 +21,8 @@ _LINE_S = 5.0  # off a terminal: at most one progress line in so many seconds
 _REDRAW_S = 0.1
 _BAR_CHARS = 24
 _COLUMN_MIN = 8
+_CSV_PLAIN = re.compile(r"[^,\"\r\n]+")
+_CSV_EDGE = " \t\ufeff"  # readers trim blanks, and a byte order mark
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {9: "\\t", 10: "\\n", 13: "\\r"}
 
 
@@ -41,9 +43,9 @@ def emit(
         for row in rows:
             print(json.dumps(json_value(row), ensure_ascii=False), file=out)
     elif fmt == "csv":
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([text(row.get(name)) for name in names] for row in rows)
+        print(",".join(csv_cell(name) for name in names), file=out)
+        for row in rows:
+            print(",".join(csv_cell(row.get(name)) for name in names), file=out)
     elif isinstance(data, Mapping):
         _print_object(data, names, out)
     else:
@@ -62,6 +64,16 @@ def text(value: object) -> str:
             return json.dumps(nested, ensure_ascii=False)
         case plain:
             return str(plain)
+
+
+def csv_cell(value: object) -> str:
+    """A value in a CSV cell: nothing for None, `""` for an empty text; in quotes where it needs them."""
+    if value is None:
+        return ""
+    cell = text(value)
+    if cell and _CSV_PLAIN.fullmatch(cell) and cell[0] not in _CSV_EDGE and cell[-1] not in _CSV_EDGE:
+        return cell
+    return '"' + cell.replace('"', '""') + '"'
 
 
 def printable(text: str) -> str:

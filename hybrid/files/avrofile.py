@@ -12,13 +12,13 @@ from typing import Any
 from uuid import UUID
 
 from hybrid.files.records import Record, Slice, open_plain
+from hybrid.spec.avromessages import avro_library
 from hybrid.spec.problem import Problem
 
 
 def read_avro(piece: Slice) -> Iterator[Record]:
     """The rows of a file. Problem names the row, and the block it lies in, that cannot be read."""
-    import fastavro
-
+    fastavro = avro_library()
     position = block = 0
     try:
         with open_plain(piece.path) as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from hybrid.files.records import Record, Shape, Slice
 from hybrid.spec.problem import Problem
@@ -36,7 +37,12 @@ def read_stripe(piece: Slice) -> Iterator[Record]:
 
     position, stripe = piece.first, f"stripe {piece.start}"
     try:
-        rows = orc.ORCFile(piece.path).read_stripe(piece.start)
+        file = orc.ORCFile(piece.path)
+        try:
+            rows = file.read_stripe(piece.start)
+        except ArrowException as error:
+            _refuse_unreadable_time(file, piece, error)
+            raise
         for start in range(0, rows.num_rows, _BATCH_ROWS):
             for values in rows.slice(start, _BATCH_ROWS).to_pylist(maps_as_pydicts="strict"):
                 yield Record(position, f", row {position + 1} ({stripe})", values)
@@ -44,3 +50,19 @@ def read_stripe(piece: Slice) -> Iterator[Record]:
     except (ArrowException, OSError, ValueError, KeyError) as error:
         at = f", from row {position + 1} on ({stripe})"
         raise Problem(position, at, f"cannot be read as ORC, is it damaged? {error}") from error
+
+
+def _refuse_unreadable_time(file: Any, piece: Slice, error: Exception) -> None:
+    """Problem with the column's name where its instants go beyond what 64 bits of nanoseconds hold."""
+    from pyarrow.lib import ArrowException
+
+    if "nanosecond" not in str(error):
+        return
+    for name in file.schema.names:
+        try:
+            file.read_stripe(piece.start, columns=[name])
+        except ArrowException as of_column:
+            if "nanosecond" in str(of_column):
+                reason = f"column '{name}' has an instant outside of 1677 to 2262, which ORC is not read beyond"
+                at = f", stripe {piece.start}"
+                raise Problem(piece.first, at, f"{reason}: {of_column}. Write the file as Parquet") from error

@@ -11,6 +11,8 @@ from hybrid.spec.problem import Problem
 
 _BATCH_ROWS = 4096
 _RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
+# Spark and Hive write INT96. Beyond 1677 to 2262 it would wrap around in 64 bits of nanoseconds.
+INT96_UNIT = "us"
 
 
 def row_groups(path: Path) -> list[Slice]:
@@ -46,7 +48,8 @@ def read_row_group(piece: Slice) -> Iterator[Record]:
 
     position, group = piece.first, f"row group {piece.start}"
     try:
-        for batch in pq.ParquetFile(piece.path).iter_batches(_BATCH_ROWS, row_groups=[piece.start]):
+        file = pq.ParquetFile(piece.path, coerce_int96_timestamp_unit=INT96_UNIT)
+        for batch in file.iter_batches(_BATCH_ROWS, row_groups=[piece.start]):
             for values in batch.to_pylist(maps_as_pydicts="strict"):
                 yield Record(position, f", row {position + 1} ({group})", values)
                 position += 1

@@ -45,7 +45,7 @@ from hybrid.replace.report import (
 from hybrid.replace.stage import Staged, stage
 from hybrid.replace.swap import NOT_YET, Swap, commit_swap, require_offline
 from hybrid.replace.targets import Target, check_fixed_name, refuse_times_outside_name, targets_of
-from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.csvformat import CsvFormat, multi_value_columns, text_columns
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.table_config import Half, TableSpec
@@ -100,7 +100,9 @@ def run_job(
     require_offline(spec)
     _check_table(spec, job)
     check_fixed_name(job)
-    csv_format = CsvFormat.of(job.reader_configs, _multi_value(spec), job.source)
+    csv_format = CsvFormat.of(
+        job.reader_configs, multi_value_columns(spec.schema), job.source, texts=text_columns(spec.schema)
+    )
     expectations = expectations_of(spec, job, expect)
     act_id = act_id or new_act_id("replace")
     files = _inspect_all(bench, job, allow_empty)
@@ -266,10 +268,6 @@ def _nothing_sentence(job: JobSpec, plan: JobPlan, filtered: int) -> str:
         return sentence_of_nothing(plan.segments_to, plan.found, filtered)
     what = f"segment '{job.segment_name}' does not exist" if job.segment_name else "no row gives a segment a name"
     return f"Nothing to change: the input holds no rows{dropped(filtered)} and {what}."
-
-
-def _multi_value(spec: TableSpec) -> frozenset[str]:
-    return frozenset(field.name for field in spec.schema.fields if not field.single_value)
 
 
 def _files_shown(files: Sequence[InputFile]) -> str:

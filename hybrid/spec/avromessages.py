@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import UTC, datetime, timedelta
+from functools import cache, cached_property
 from io import BytesIO
 from typing import Any
 from uuid import UUID
 
+_NANOS = ("long-timestamp-nanos", "long-local-timestamp-nanos")
 _LEAST = {"null": 0, "float": 4, "double": 8}
 # A zero, and the schema's number.
 REGISTRY_BYTES = 5
@@ -47,8 +49,7 @@ class AvroMessages:
 
     def read(self, payload: bytes) -> dict[str, Any]:
         """The record in a message. ValueError when the bytes are not one record of the schema."""
-        import fastavro
-
+        fastavro = avro_library()
         if len(payload) < self.skips or (self.skips and payload[0] != 0):
             raise ValueError("it does not begin with a registry's mark and number")
         file = BytesIO(payload)
@@ -107,6 +108,22 @@ class _Sizes:
             size = sum(self.least(field["type"]) for field in node["fields"])
         self._named[node["name"]] = size
         return size
+
+
+@cache
+def avro_library() -> Any:
+    """fastavro, which also reads instants in nanoseconds as instants; it gives them as bare numbers by itself."""
+    import fastavro
+    from fastavro.read import LOGICAL_READERS
+
+    for name in _NANOS:
+        LOGICAL_READERS[name] = _from_nanos
+    return fastavro
+
+
+def _from_nanos(value: int, *_: object) -> datetime:
+    """To the microsecond, as TIMESTAMP holds instants."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value // 1000)
 
 
 def _plain(value: object) -> object:

@@ -46,7 +46,8 @@ def csv_format(form: CsvFormat, schema: Schema, columns: tuple[str, ...]) -> csv
         dialect=Dialect(form.delimiter, form.quote, form.escape, trim=False, controls=False),
         columns=columns,
         skip_header=form.headers,
-        multi_value=frozenset(field.name for field in schema.fields if not field.single_value),
+        multi_value=csv.multi_value_columns(schema),
+        texts=csv.text_columns(schema),
     )
 
 

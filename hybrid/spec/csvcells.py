@@ -17,6 +17,15 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _BLANKS = " \t"
 
 
+class QuotedEmpty(str):
+    """An empty cell that was quoted: an empty text, where a bare one is a null."""
+
+    __slots__ = ()
+
+
+EMPTY_TEXT = QuotedEmpty()
+
+
 @dataclass(frozen=True)
 class Dialect:
     """How cells are told apart. `trim`: blanks around a cell do not count, but within quotes they do.
@@ -98,6 +107,7 @@ class _Rows:
             start = match.end() if match else position
             if dialect.quote and line.startswith(dialect.quote, start):
                 cell, line, position = self._quoted(line, start + 1)
+                cell = cell or EMPTY_TEXT
             else:
                 cell, line, position = self._bare(line, position)
             ended = not line.startswith(dialect.delimiter, position)

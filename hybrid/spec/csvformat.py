@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid.errors import SpecError
-from hybrid.spec.csvcells import Dialect, rows_of
+from hybrid.spec.csvcells import EMPTY_TEXT, Dialect, rows_of
+from hybrid.spec.jsontext import parse_json
 from hybrid.spec.problem import Problem
+from hybrid.spec.schema import Schema
+from hybrid.spec.types import DataType
 
 # What Pinot's `fileFormat` names mean: Commons CSV's predefined formats, without regard to case and underscores.
 _FILE_FORMATS: dict[str, dict[str, Any]] = {
@@ -35,7 +38,8 @@ _FILE_FORMATS: dict[str, dict[str, Any]] = {
 class CsvFormat:
     """How a file is read. `columns` stand in for a header line; `null` is the text of a missing value.
 
-    Cells of the columns in `multi_value` are split at `multi_value_delimiter`; None: they are not.
+    Cells of the columns in `multi_value` are split at `multi_value_delimiter`, or are a JSON array, as query results
+    are written; None: they are neither. In the columns of `texts` an empty cell in quotes is an empty text.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
@@ -44,6 +48,7 @@ class CsvFormat:
     skip_header: bool = False
     null: str | None = None
     multi_value: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -52,10 +57,11 @@ class CsvFormat:
         multi_value: frozenset[str],
         source: str,
         place: str = "recordReaderSpec.configs.",
+        texts: frozenset[str] = frozenset(),
     ) -> CsvFormat:
         """The format that the `configs` of one of Pinot's readers give, which stand at `place` of `source`.
 
-        `multi_value` names the columns whose cells are split.
+        `multi_value` names the columns whose cells are split, `texts` those that can hold an empty text.
         """
         name = configs.get("fileFormat", "DEFAULT").replace("_", "").upper()
         if name not in _FILE_FORMATS:
@@ -66,20 +72,47 @@ class CsvFormat:
         splits = _is_true(configs, "multiValueDelimiterEnabled", default=True)
         return cls(
             dialect=dialect,
-            multi_value_delimiter=configs.get("multiValueDelimiter", ";") if splits else None,
+            multi_value_delimiter=(configs.get("multiValueDelimiter", ";") if splits else "") or None,
             columns=_columns(configs, dialect, source, place),
             skip_header=_is_true(configs, "skipHeader"),
             null=configs.get("nullStringValue", named.get("null")),
             multi_value=multi_value,
+            texts=texts,
         )
 
     def value(self, column: str, cell: str) -> object:
         """What a cell holds: None when it is empty, a list in a multi-value column, text otherwise."""
         if cell in {"", self.null}:
-            return None
+            return "" if cell is EMPTY_TEXT and self.null != "" and column in self.texts else None
         if self.multi_value_delimiter is None or column not in self.multi_value:
             return cell
-        return cell.split(self.multi_value_delimiter)
+        values = _array(cell)
+        return cell.split(self.multi_value_delimiter) if values is None else values
+
+
+def multi_value_columns(schema: Schema) -> frozenset[str]:
+    """The columns whose cells hold several values."""
+    return frozenset(field.name for field in schema.fields if not field.single_value)
+
+
+def text_columns(schema: Schema) -> frozenset[str]:
+    """The columns that can hold an empty text."""
+    return frozenset(
+        field.name
+        for field in schema.fields
+        if field.single_value and field.data_type in {DataType.STRING, DataType.BYTES}
+    )
+
+
+def _array(cell: str) -> list[object] | None:
+    """The values of a cell that is a JSON array; None when it is none."""
+    if not (cell.startswith("[") and cell.endswith("]")):
+        return None
+    try:
+        found = parse_json(cell)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) else None
 
 
 def _dialect(configs: Mapping[str, str], named: Mapping[str, Any]) -> Dialect:

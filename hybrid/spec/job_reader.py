@@ -64,7 +64,8 @@ def check_csv(configs: Section) -> None:
     """SpecError for what is no character or truth value among the `configs` of CSV."""
     for key in _CHARACTERS:
         value = configs.doc.get(key)
-        if value is not None and len(str(value)) != 1:
+        splits_nothing = key == "multiValueDelimiter" and value == ""
+        if value is not None and not splits_nothing and len(str(value)) != 1:
             configs.fail(key, f"{shown(value)} is not one character.")
     for key in _TRUTHS:
         configs.boolean(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybrid.spec.avromessages import AvroMessages, avro_texts
-from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.csvformat import CsvFormat, multi_value_columns, text_columns
 from hybrid.spec.document import Section, shown
 from hybrid.spec.job_reader import READER_KEYS, check_csv
 from hybrid.spec.schema import Schema
@@ -20,8 +20,8 @@ def codec_of(section: Section, schema: Schema) -> CsvFormat | AvroMessages | Non
     if name.endswith("CSVMessageDecoder"):
         check_csv(props)
         configs = {key: str(value) for key, value in props.doc.items() if value is not None}
-        multi_value = frozenset(field.name for field in schema.fields if not field.single_value)
-        return CsvFormat.of(configs, multi_value, section.source, section.at(_PROPS))
+        place = section.at(_PROPS)
+        return CsvFormat.of(configs, multi_value_columns(schema), section.source, place, text_columns(schema))
     if name.endswith("SimpleAvroMessageDecoder"):
         return _avro(props)
     if not name.endswith("JSONMessageDecoder") or "Confluent" in name:

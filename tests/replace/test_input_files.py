@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import fastavro
@@ -12,12 +14,15 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 from hybrid.errors import DataError, SpecError
 from hybrid.files import inputs as files
 from hybrid.files.inputs import DataFormat, inspect
+from hybrid.flow.connectors.delta_files import DeltaFile, _read_file
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.stage import read_slice
+from hybrid.spec.avromessages import AvroMessages
 from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.problem import Problem
@@ -261,3 +266,38 @@ def test_no_files(tmp_path: Path) -> None:
     _file(tmp_path, "", "order.json")
     with pytest.raises(DataError, match=r"matches 'glob:\*\*/orders.json'; there are 'order.json'. Did you mean"):
         list_inputs(_job(tmp_path, "glob:**/orders.json"))
+
+
+FAR = [datetime(2300, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1, 1, 1), None, datetime(1950, 5, 5)]
+
+
+def test_int96_beyond_64_bits_of_nanoseconds_is_exact(tmp_path: Path) -> None:
+    """What Spark and Hive write by default: 2300-01-01 came out as 1715-06-13."""
+    lists = pa.array([[one] for one in FAR], pa.list_(pa.timestamp("us")))
+    data = pa.table({"t": pa.array(FAR, pa.timestamp("us")), "m": lists})
+    pq.write_table(data, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    assert [values for _, values in _read(tmp_path / "a.parquet", "parquet")] == [{"t": one, "m": [one]} for one in FAR]
+    found = _read_file(LocalFileSystem(), DeltaFile(str(tmp_path / "a.parquet"), {}), 0, data.schema, {})
+    assert [one for batch in found for one in batch.column(0).to_pylist()] == FAR
+
+
+def test_orc_instants_that_cannot_be_held_are_refused_by_file_and_column(tmp_path: Path) -> None:
+    data = pa.table({"id": [1], "t": pa.array([FAR[0]], pa.timestamp("us"))})
+    orc.write_table(data, tmp_path / "a.orc")
+    problem = _problem(tmp_path / "a.orc", "orc")
+    assert "column 't' has an instant outside of 1677 to 2262" in problem and "Parquet" in problem
+
+
+@pytest.mark.parametrize("kind", ["timestamp-nanos", "local-timestamp-nanos"])
+def test_avro_nanoseconds_are_instants(tmp_path: Path, kind: str) -> None:
+    field = {"name": "t", "type": {"type": "long", "logicalType": kind}}
+    schema = {"type": "record", "name": "r", "fields": [field]}
+    moment = datetime(2023, 11, 14, 22, 13, 20, 123456, UTC)
+    file = io.BytesIO()
+    fastavro.writer(file, fastavro.parse_schema(schema), [{"t": 1_700_000_000_123_456_789}])
+    path = tmp_path / "a.avro"
+    path.write_bytes(file.getvalue())
+    assert [values for _, values in _read(path, "avro")] == [{"t": moment}]
+    message = io.BytesIO()
+    fastavro.schemaless_writer(message, fastavro.parse_schema(schema), {"t": 1_700_000_000_123_456_789})
+    assert AvroMessages(json.dumps(schema)).read(message.getvalue()) == {"t": moment}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from hybrid.files.parquetfile import INT96_UNIT
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def _read_file(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    place, opened = 0, pq.ParquetFile(store.open_input_file(file.path))
+    opened = pq.ParquetFile(store.open_input_file(file.path), coerce_int96_timestamp_unit=INT96_UNIT)
+    place = 0
     names = [stored.get(name, name) for name in schema.names]
     there = [name for name in names if name in opened.schema_arrow.names]
     for batch in opened.iter_batches(_BATCH_ROWS, columns=there):

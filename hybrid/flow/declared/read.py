@@ -6,16 +6,17 @@ for every column: a line is in one of them, never in both and never in none, wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError
+from hybrid.flow.declared.csvreader import CsvReader
 from hybrid.flow.declared.evolve import merged, new_fields, top_level
 from hybrid.flow.declared.listing import SourceFile
 from hybrid.flow.declared.options import Evolution, FileSource
-from hybrid.flow.declared.reader import CORRUPT, Reader, file_path, reader_for
+from hybrid.flow.declared.reader import CORRUPT, JsonReader, ParquetReader, Reader, file_path
 from hybrid.flow.declared.rescue import rescued
 from hybrid.lake.layout import quoted
 from hybrid.table import columns
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+_READERS: Mapping[str, type[Reader]] = {"json": JsonReader, "csv": CsvReader, "parquet": ParquetReader}
 _SHOWN_MAX = 10
 
 
@@ -53,7 +55,7 @@ def load_files(
 
     DataError when no line of them can be read, and when a mode says that new columns stop the flow.
     """
-    reader = reader_for(spark, source, files)
+    reader = _READERS[source.format](spark, source, files)
     given = reader.parsed(source.schema) if source.schema is not None else None
     found = reader.inferred()
     before = given if given is not None else known
@@ -61,6 +63,8 @@ def load_files(
         before = merged(before, reader.partitions(found), None, Evolution.ADD)
     warnings = _about_new(reader, source, files, before, found)
     hints = reader.parsed(source.hints) if source.hints else None
+    if hints is not None:
+        reader.check_hints(hints)
     schema = merged(before, found, hints, source.evolution)
     if not schema.fields:
         shown = files[0].path if len(files) == 1 else f"{len(files)} files, e.g. {files[0].path}"

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hybrid.errors import DataError, SpecError
+from hybrid.errors import SpecError
 from hybrid.flow.declared.listing import SourceFile, base_folder, is_pattern
 from hybrid.flow.declared.options import FileSource
 from hybrid.lake.layout import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import StructType
 
 CORRUPT = "_hy_corrupt"
-_KEPT = {"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE"}
+KEPT_ROWS = {"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE"}
 # A path that was listed names one file, whatever characters of patterns are in it.
 _AS_IT_IS = ("__globPaths__", "false")
 _PARTITION = re.compile(r"/([^/=]+)=[^/]*(?=/)")
@@ -61,6 +58,9 @@ class Reader:
         wanted = self.source.partition_columns
         return names if wanted is None else names & set(wanted)
 
+    def check_hints(self, hints: StructType) -> None:
+        """SpecError when hints name columns that no file of this source can have."""
+
     def rows(self, schema: StructType) -> Iterator[DataFrame]:
         """Frames of all rows by the columns of `schema`; what a line is that does not fit stands in CORRUPT."""
         raise NotImplementedError
@@ -96,11 +96,6 @@ class Reader:
         return StructType([field for field in found if field.name not in unwanted])
 
 
-def reader_for(spark: SparkSession, source: FileSource, files: Sequence[SourceFile]) -> Reader:
-    """The reader of a source's format."""
-    return {"json": JsonReader, "csv": CsvReader, "parquet": ParquetReader}[source.format](spark, source, files)
-
-
 def _base_path(source: FileSource) -> str | None:
     """Below which folder `name=value` folders are columns: a folder that is read whole, as in Spark; or where asked."""
     if source.partition_columns is not None and not source.partition_columns:
@@ -117,7 +112,7 @@ class JsonReader(Reader):
     def _infer(self, paths: Sequence[str]) -> StructType:
         from pyspark.sql.types import StringType, StructField, StructType
 
-        found = self.spark_reader(**_KEPT).json(list(paths)).schema
+        found = self.spark_reader(**KEPT_ROWS).json(list(paths)).schema
         if self.source.infer_types:
             return found
         kept = self.partition_names()
@@ -127,7 +122,7 @@ class JsonReader(Reader):
         """One frame; Spark finds what is malformed."""
         from pyspark.sql.types import StructType
 
-        reader = self.spark_reader(**_KEPT).schema(StructType(list(schema)).add(CORRUPT, "string"))
+        reader = self.spark_reader(**KEPT_ROWS).schema(StructType(list(schema)).add(CORRUPT, "string"))
         yield reader.json(self.paths)
 
     def text_rows(self) -> Iterator[DataFrame]:
@@ -149,7 +144,7 @@ class JsonReader(Reader):
                 F.concat(
                     F.lit(f"column '{field.name}': "),
                     F.substring(F.element_at(fields, field.name), 1, 100),
-                    F.lit(f" is not {_named(field.dataType.simpleString())}"),
+                    F.lit(f" is not {type_name(field.dataType.simpleString())}"),
                 ),
             )
             for field in raw.schema
@@ -158,72 +153,6 @@ class JsonReader(Reader):
         return F.when(fields.isNull(), F.lit("not a JSON object")).otherwise(
             F.coalesce(F.nullif(F.concat_ws("; ", *wrong), F.lit("")), F.lit("a field inside does not fit its type"))
         )
-
-
-class CsvReader(Reader):
-    """Files with the same header are read together: a column is known by its name, wherever it stands in a line."""
-
-    def _groups(self, paths: Sequence[str]) -> list[list[str]]:
-        if not self.source.flag("header"):
-            return [list(paths)]
-        groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
-        for path in paths:
-            groups[self._header(path)].append(path)
-        return list(groups.values())
-
-    def _header(self, path: str) -> tuple[str, ...]:
-        options = self.source.reader
-        opened = gzip.open if path.endswith(".gz") else open
-        encoding = options.get("encoding", options.get("charset", "utf-8"))
-        try:
-            with opened(path, "rt", encoding=encoding, newline="") as file:
-                delimiter = options.get("delimiter", options.get("sep", ",")).replace("\\t", "\t")
-                lines = csv.reader(file, delimiter=delimiter, quotechar=options.get("quote", '"') or None)
-                return tuple(next(lines, []))
-        except (OSError, UnicodeDecodeError, csv.Error, TypeError) as error:
-            raise DataError(f"{path}: its header cannot be read: {error}.") from error
-
-    def _columns(self, paths: Sequence[str], infer: bool) -> StructType:
-        reader = self.spark_reader(inferSchema=str(infer).lower(), enforceSchema="true")
-        return reader.csv(list(paths)).schema
-
-    def _infer(self, paths: Sequence[str]) -> StructType:
-        from pyspark.sql.types import StructType
-
-        fields: dict[str, StructField] = {}
-        for group in self._groups(paths):
-            for field in self._columns(group, self.source.infer_types):
-                fields.setdefault(field.name, field)
-        return StructType(list(fields.values()))
-
-    def rows(self, schema: StructType) -> Iterator[DataFrame]:
-        """A frame for each header."""
-        from pyspark.sql.types import StructType
-
-        known = {field.name.lower(): field for field in schema}
-        for group in self._groups(self.paths):
-            partitions = self.partition_names()
-            there = self._columns(group, False)
-            data = [known.get(one.name.lower(), one) for one in there if one.name not in partitions]
-            typed = StructType(data).add(CORRUPT, "string")
-            for one in there:
-                if one.name in partitions:
-                    typed = typed.add(known.get(one.name.lower(), one))
-            reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
-            yield reader.schema(typed).csv(group)
-
-    def text_rows(self) -> Iterator[DataFrame]:
-        """A frame of texts for each header."""
-        for group in self._groups(self.paths):
-            yield self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(group)
-
-    def reason(self, raw: DataFrame) -> Column:
-        """The columns that the line should have had."""
-        from pyspark.sql import functions as F
-
-        kept = [one for one in raw.schema if one.name != CORRUPT]
-        columns = ", ".join(f"{one.name} {_named(one.dataType.simpleString())}" for one in kept)
-        return F.lit(f"the line does not fit the columns ({columns})")
 
 
 class ParquetReader(Reader):
@@ -250,7 +179,8 @@ class ParquetReader(Reader):
         return F.lit("")
 
 
-def _named(kind: str) -> str:
+def type_name(kind: str) -> str:
+    """A type as DDL writes it."""
     return kind.upper()
 
 

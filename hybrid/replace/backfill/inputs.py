@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hybrid.errors import DataError, NotFoundError
 from hybrid.files.inputs import DataFormat, InputFile, inspect
-from hybrid.spec.csvformat import CsvFormat
+from hybrid.spec.csvformat import CsvFormat, multi_value_columns, text_columns
 from hybrid.spec.input_files import check_each, files_below
 from hybrid.spec.input_rules import InputRules
 from hybrid.spec.path_patterns import is_hidden
@@ -45,10 +45,9 @@ def inspect_input(
                 f"{one}: what it holds cannot be told by its name; the names end in {known}.",
                 hint="A job spec names a format: hybrid job run",
             )
-    multi_value = frozenset(field.name for field in spec.schema.fields if not field.single_value)
     if rules is not None:
         check_each(rules, found)
     files = tuple(inspect(one, FORMATS[one.suffix.lower()]) for one in found)
     if rules is not None:
         check_each(rules, [Path(file.real) for file in files])
-    return files, CsvFormat(multi_value=multi_value)
+    return files, CsvFormat(multi_value=multi_value_columns(spec.schema), texts=text_columns(spec.schema))

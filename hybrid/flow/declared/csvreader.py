@@ -1,0 +1,151 @@
+"""How CSV files are read by Spark: a column is known by its name where a header names it, else by its place."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from hybrid.errors import DataError, SpecError
+from hybrid.flow.declared.reader import CORRUPT, Reader, type_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField, StructType
+
+_PLACE = re.compile(r"_c[0-9]+")
+_OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+# Spark unpacks these too; their first line is not read here, and each is a group of its own.
+_PACKED = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".xz")
+
+
+class CsvReader(Reader):
+    """Files with the same header, or without one of the same width, are read together."""
+
+    @property
+    def _has_header(self) -> bool:
+        return self.source.flag("header")
+
+    def _groups(self, paths: Sequence[str]) -> list[list[str]]:
+        groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
+        for path in paths:
+            groups[self._group(path)].append(path)
+        return list(groups.values())
+
+    def _group(self, path: str) -> tuple[object, ...]:
+        if path.endswith(_PACKED):
+            return ("", path)
+        first = self._first_row(path)
+        return tuple(first) if self._has_header else (len(first),)
+
+    def _first_row(self, path: str) -> list[str]:
+        """The cells of the first line that is neither blank nor a comment, as Spark takes the header."""
+        options = self.source.reader
+        encoding = options.get("encoding", options.get("charset", "utf-8"))
+        delimiter = options.get("delimiter", options.get("sep", ",")).replace("\\t", "\t")
+        try:
+            with _OPEN.get(Path(path).suffix, open)(path, "rt", encoding=encoding, newline="") as file:
+                lines = self._lines(file)
+                if len(delimiter) != 1:
+                    return next(lines, "").rstrip("\r\n").split(delimiter)
+                return next(csv.reader(lines, delimiter=delimiter, quotechar=options.get("quote", '"') or None), [])
+        except (OSError, EOFError, UnicodeError, LookupError, csv.Error, TypeError) as error:
+            raise DataError(f"{path}: its first line cannot be read: {error}.") from error
+
+    def _lines(self, file: IO[str]) -> Iterator[str]:
+        comment = self.source.reader.get("comment", "")
+        is_first = True
+        for line in file:
+            if is_first and (not line.strip() or (comment and line.lstrip().startswith(comment))):
+                continue
+            is_first = False
+            yield line
+
+    def _columns(self, paths: Sequence[str], infer: bool) -> StructType:
+        """The columns of a group: by its header, else the given schema's by their place, else `_c0` and so on."""
+        reader = self.spark_reader(inferSchema=str(infer).lower(), enforceSchema="true")
+        return self._by_place(reader.csv(list(paths)).schema)
+
+    def _by_place(self, found: StructType) -> StructType:
+        from pyspark.sql.types import StructField, StructType
+
+        if self._has_header or self.source.schema is None:
+            return found
+        partitions = self.partition_names()
+        given = [field for field in self.parsed(self.source.schema) if field.name not in partitions]
+        beyond = [field for field in found if field.name not in partitions][len(given) :]
+        named = [StructField(field.name, field.dataType) for field in given]
+        return StructType([*named, *beyond, *(field for field in found if field.name in partitions)])
+
+    def _infer(self, paths: Sequence[str]) -> StructType:
+        from pyspark.sql.types import StructType
+
+        fields: dict[str, StructField] = {}
+        for group in self._groups(paths):
+            for field in self._columns(group, self.source.infer_types):
+                fields.setdefault(field.name, field)
+        return StructType(list(fields.values()))
+
+    def check_hints(self, hints: StructType) -> None:
+        """SpecError for a hint by a name that a file without a header cannot give."""
+        partitions = self.partition_names()
+        unknown = [] if self._has_header else [one.name for one in hints if not _PLACE.fullmatch(one.name.lower())]
+        unknown = [name for name in unknown if name not in partitions]
+        if unknown:
+            raise SpecError(
+                f"{self.source.path}: schemaHints name {', '.join(unknown)}, but no header names the columns: they are "
+                "_c0, _c1 and so on.",
+                hint="Set header to true if the first line names the columns; else give all of them as a schema.",
+            )
+
+    def rows(self, schema: StructType) -> Iterator[DataFrame]:
+        """A frame for each group."""
+        known = {field.name.lower(): field for field in schema}
+        for group in self._groups(self.paths):
+            there = self._columns(group, False)
+            self._check_named(group, there, known.keys())
+            typed = self._typed(there, lambda one: known.get(one.name.lower(), one))
+            reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
+            yield reader.schema(typed).csv(group)
+
+    def _typed(self, there: StructType, typed: Callable[[StructField], StructField]) -> StructType:
+        """Spark wants columns of folders behind those of the file."""
+        from pyspark.sql.types import StructType
+
+        partitions = self.partition_names()
+        found = StructType([typed(one) for one in there if one.name not in partitions]).add(CORRUPT, "string")
+        return StructType([*found, *(typed(one) for one in there if one.name in partitions)])
+
+    def _check_named(self, group: Sequence[str], there: StructType, known: Any) -> None:
+        """DataError when a header has none of the given schema's columns: every row would be nothing but nulls."""
+        names = [one.name for one in there if one.name not in self.partition_names()]
+        if self.source.schema is None or not names or any(name.lower() in known for name in names):
+            return
+        raise DataError(
+            f"{group[0]}: its header names {', '.join(names[:10])}: none of them is a column of the schema.",
+            hint="Set header to false if the first line is a row; else see whether sep is the file's delimiter.",
+        )
+
+    def text_rows(self) -> Iterator[DataFrame]:
+        """A frame of texts for each group."""
+        for group in self._groups(self.paths):
+            frame = self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(group)
+            named = self._by_place(frame.schema)
+            if named != frame.schema:
+                kinds = [(one.name, "string") for one in named]
+                texts = self.spark_reader(enforceSchema="true", mode="PERMISSIVE")
+                frame = texts.schema(", ".join(f"`{name}` {kind}" for name, kind in kinds)).csv(group)
+            yield frame
+
+    def reason(self, raw: DataFrame) -> Column:
+        """The columns that the line should have had."""
+        from pyspark.sql import functions as F
+
+        kept = [one for one in raw.schema if one.name != CORRUPT]
+        columns = ", ".join(f"{one.name} {type_name(one.dataType.simpleString())}" for one in kept)
+        return F.lit(f"the line does not fit the columns ({columns})")
