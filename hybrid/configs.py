@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.schemas import find_schema
-from hybrid.spec.document import Section
+from hybrid.spec.document import Section, configs_in
 from hybrid.spec.table_config import Half
 from hybrid.spec.table_json import raw_table_name
 
@@ -22,6 +22,7 @@ def add_config(home: Hybrid, document: Json, source: str, kafka: str | None = No
     The schema is the table's, or the stored one that the config names (else of the table's name): NotFoundError when
     there is none. ConflictError when the table has this half.
     """
+    document = only_config(document)
     name, half = half_of(document, source)
     if name in home.definitions.names() and half in home.spec(name).halves:
         raise ConflictError(f"Table '{name}_{half}' exists already. Nothing was changed.", hint=f"PUT /tables/{name}")
@@ -30,6 +31,7 @@ def add_config(home: Hybrid, document: Json, source: str, kafka: str | None = No
 
 def update_config(home: Hybrid, table: str, document: Json, source: str) -> Creation:
     """Puts another config in place of one half's. NotFoundError when the table has no such half."""
+    document = only_config(document)
     name, half = half_of(document, source)
     if name != table:
         raise SpecError.at(source, "tableName", f"'{name}' is not the table of the path, '{table}'.")
@@ -38,9 +40,15 @@ def update_config(home: Hybrid, table: str, document: Json, source: str) -> Crea
     return home.apply_table(documents_of(home, table, document, source, None))
 
 
+def only_config(document: Json) -> Json:
+    """The config in a document of one half's, as `GET /tables/{table}?type=` answers it."""
+    found = configs_in(document)
+    return found[0] if len(found) == 1 else document
+
+
 def half_of(document: Json, source: str) -> tuple[str, Half]:
     """The table's name without suffix and the half that a config is for."""
-    top = Section(document, source)
+    top = Section(only_config(document), source)
     half = Half(top.choice("tableType", tuple(Half)))
     return raw_table_name(top.text("tableName")), half
 

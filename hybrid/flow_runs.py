@@ -97,7 +97,7 @@ def load_flows(home: Hybrid, path: Path, variables: Mapping[str, str]) -> FlowSe
     session = FlowSession(Declaration(str(path)), dict(variables), lambda: home.bench.spark)
     with lakeflow_modules():
         readers[path.suffix](path, text, session)
-    session.declaration.warnings += session.unused()
+    session.declaration.warnings += session.unused(text)
     if not session.declaration.flows:
         raise UsageError(f"{path} declares no flow.", hint="See the how-to: Load files once and incrementally.")
     return session

@@ -36,9 +36,10 @@ class TableDocuments:
         default_kafka: str | None = None,
     ) -> TableDocuments:
         """The documents in a user's files."""
+        from hybrid.spec.document import configs_in
         from hybrid.spec.overrides import load_json
 
-        documents = [(load_json(path), str(path)) for path in configs]
+        documents = [(one, str(path)) for path in configs for one in configs_in(load_json(path))]
         return cls((load_json(schema), str(schema)), documents, kafka, overrides, default_kafka)
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from hybrid.files.records import Record, Slice, is_gzip, text_lines
 from hybrid.spec.csvcells import rows_of
 from hybrid.spec.csvformat import CsvFormat, header_of
 from hybrid.spec.problem import Problem
+
+_SHOWN_MAX = 10
 
 
 def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
@@ -23,9 +25,19 @@ def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
     header = header_of(rows, replace(form, skip_header=False) if piece.start else form)
     for position, (line, cells) in enumerate(rows):
         at = f", line {line}"
+        if form.trailing_delimiter and len(cells) == len(header) + 1 and not cells[-1]:
+            cells = cells[:-1]
         if len(cells) != len(header):
-            raise Problem(position, at, f"has {len(cells)} cells where the header has {len(header)}")
+            raise Problem(position, at, _unequal(header, cells, form))
         yield Record(position, at, {name: form.value(name, cell) for name, cell in zip(header, cells, strict=True)})
+
+
+def _unequal(header: Sequence[str], cells: Sequence[str], form: CsvFormat) -> str:
+    shown = ", ".join(header[:_SHOWN_MAX]) + (", ..." if len(header) > _SHOWN_MAX else "")
+    words = f"has {len(cells)} cells where the header has {len(header)} ({shown}; delimiter {form.dialect.delimiter!r})"
+    if len(cells) == len(header) + 1 and not cells[-1]:
+        words += ". Its rows end in the delimiter: set trailingDelimiter to true in recordReaderSpec.configs"
+    return words
 
 
 def _lines(piece: Slice) -> Iterator[str]:

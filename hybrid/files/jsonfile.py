@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from itertools import islice
@@ -14,6 +15,7 @@ from hybrid.spec.jsontext import parse_json
 from hybrid.spec.problem import Problem
 
 _HEAD_BYTES = 64 * 1024
+_ANOTHER = re.compile(rb"\}[ \t]*\{")
 
 
 def json_shape(path: Path) -> Shape:
@@ -22,12 +24,28 @@ def json_shape(path: Path) -> Shape:
     check_text(head)
     if head.decode("utf-8-sig", errors="replace").lstrip()[:1] == "[":
         return Shape.JSON_WHOLE
+    if _holds_two_values_on_a_line(head):
+        return Shape.JSON_WHOLE
     try:
         first = list(islice((line for line, _ in text_lines(path) if line.strip()), 2))
     except Problem:  # bad bytes in the first lines: the worker tells, with the line
         return Shape.JSON_LINES
     # A bad first line is a bad row of a file of lines when the second line is a row; else an object spans lines.
     return Shape.JSON_LINES if not first or any(map(_is_object, first)) else Shape.JSON_WHOLE
+
+
+def _holds_two_values_on_a_line(head: bytes) -> bool:
+    """Whether a line of the head is several JSON values; only those with `}{` are parsed."""
+    for line in head.splitlines():
+        if _ANOTHER.search(line):
+            text = line.decode("utf-8-sig", errors="replace").strip()
+            try:
+                value, end = json.JSONDecoder().raw_decode(text)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict) and text[end:].lstrip().startswith("{"):
+                return True
+    return False
 
 
 def _head(path: Path) -> bytes:
@@ -125,7 +143,8 @@ def _record(text: str, position: int, line: int) -> Record:
     try:
         value = parse_json(text)
     except json.JSONDecodeError as error:
-        raise Problem(position, at_line(line), f"is not JSON: {error.msg} at place {error.colno}") from error
+        more = ": another value follows on the line; write each on its own" if error.msg == "Extra data" else ""
+        raise Problem(position, at_line(line), f"is not JSON: {error.msg} at place {error.colno}{more}") from error
     except (ValueError, RecursionError) as error:
         raise Problem(position, at_line(line), f"is not JSON: {error}") from error
     if not isinstance(value, dict):

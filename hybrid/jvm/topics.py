@@ -170,7 +170,7 @@ def require_listener(brokers: str) -> None:
     reasons = []
     for address in brokers.split(","):
         host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdigit():
+        if not host or "//" in host or not port.isdigit():
             raise StreamError(f"'{address}' is no Kafka address: host:port[,host:port].")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from hybrid.errors import suggestion
+from hybrid.spec.broker_list import plain_brokers
 from hybrid.spec.connectors import KafkaInput, KafkaStart, StartKind
 from hybrid.spec.document import Section, shown
 from hybrid.spec.kafka_security import of_librdkafka
@@ -25,7 +26,8 @@ _START_EXAMPLES = (
     '[{"topic": "t", "partition": 0, "offset": 42}].'
 )
 _RESET = "auto.offset.reset"
-_USED = {"bootstrap.servers", "topic", "topics", "partitions", "start_from", _RESET}
+_SERVERS = "bootstrap.servers"
+_USED = {_SERVERS, "topic", "topics", "partitions", "start_from", _RESET}
 # librdkafka's that a connection takes.
 _KEPT = re.compile(r"(?:security|sasl|ssl)\..+|client\.id|client\.rack")
 # How the clients of Feldera or of librdkafka work, and groups of consumers, which neither system uses.
@@ -55,13 +57,16 @@ def parse_kafka(config: Section, brokers: str | None) -> KafkaInput:
     _check_fixed(config)
     topics = _topics(config)
     partitions = _partitions(config)
+    properties = _properties(config)
+    security = of_librdkafka(config, properties)
+    place = "--kafka" if brokers else f"{config.source}: {config.at(_SERVERS)}"
     return KafkaInput(
-        brokers=brokers or config.text("bootstrap.servers"),
+        brokers=plain_brokers(brokers or config.text(_SERVERS), place, security.protocol),
         topics=topics,
         partitions=partitions,
         start=_start(config, topics, partitions),
-        properties=(properties := _properties(config)),
-        security=of_librdkafka(config, properties),
+        properties=properties,
+        security=security,
     )
 
 

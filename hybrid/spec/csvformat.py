@@ -40,6 +40,7 @@ class CsvFormat:
 
     Cells of the columns in `multi_value` are split at `multi_value_delimiter`, or are a JSON array, as query results
     are written; None: they are neither. In the columns of `texts` an empty cell in quotes is an empty text.
+    `trailing_delimiter`: rows end in a delimiter, behind which no cell stands.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
@@ -49,6 +50,7 @@ class CsvFormat:
     null: str | None = None
     multi_value: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
+    trailing_delimiter: bool = False
 
     @classmethod
     def of(
@@ -78,6 +80,7 @@ class CsvFormat:
             null=configs.get("nullStringValue", named.get("null")),
             multi_value=multi_value,
             texts=texts,
+            trailing_delimiter=_is_true(configs, "trailingDelimiter"),
         )
 
     def value(self, column: str, cell: str) -> object:
@@ -144,6 +147,8 @@ def _columns(configs: Mapping[str, str], dialect: Dialect, source: str, place: s
 def header_of(rows: Iterator[tuple[int, list[str]]], form: CsvFormat) -> Sequence[str]:
     """The names of the columns, given or as the first row has them, which is taken from `rows`. Problem without any."""
     first = [] if form.columns and not form.skip_header else next(rows, (0, []))[1]
+    if form.trailing_delimiter and len(first) > 1 and not first[-1]:
+        first = first[:-1]
     header = form.columns or tuple(name.strip() for name in first)
     twice = next((name for name, count in Counter(header).items() if count > 1), None)
     if twice is not None:

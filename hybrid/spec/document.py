@@ -9,6 +9,11 @@ from typing import NoReturn
 from hybrid.errors import SpecError, suggestion
 from hybrid.spec.secrets import HIDDEN, value_without_secrets
 
+# Of keys that are alike by chance another one is not meant.
+_CLOSE = 0.75
+# Spelled right: they are Pinot's, and have no effect.
+_OF_PINOT = frozenset({"quota", "query", "tierConfigs", "tableSamplers", "queryConfig"})
+
 
 @dataclass(frozen=True)
 class Section:
@@ -104,8 +109,9 @@ class Section:
     def unknown(self, known: Collection[str]) -> Iterator[str]:
         """One warning for each key that nobody reads."""
         for key in self.doc:
-            if key not in known:
-                near = suggestion(str(key), known)  # YAML has keys that are no texts
+            if key not in known and self.doc[key] not in (None, "", {}, []):
+                # YAML has keys that are no texts.
+                near = "" if key in _OF_PINOT else suggestion(str(key), known, _CLOSE)
                 yield f"{self.source}: {self.at(key)}: this key is not implemented and has no effect.{near}"
 
     def _shown(self, key: str, value: object) -> str:
@@ -114,6 +120,14 @@ class Section:
 
     def _text_shown(self, key: str, text: str) -> str:
         return HIDDEN if value_without_secrets(key, text) == HIDDEN else text
+
+
+def configs_in(doc: dict[str, object]) -> list[dict[str, object]]:
+    """The table configs in a document: itself, or those of the halves, as `GET /tables/{table}` answers them."""
+    halves = [value for value in doc.values() if value is not None]
+    if "tableType" in doc or not halves or not set(doc) <= {"REALTIME", "OFFLINE"}:
+        return [doc]
+    return [value for value in halves if isinstance(value, dict)] if all(isinstance(v, dict) for v in halves) else [doc]
 
 
 def shown(value: object) -> str:

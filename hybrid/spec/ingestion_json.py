@@ -80,8 +80,20 @@ def expression_fields(section: Section, key: str, function: str, column: str | N
     return found
 
 
+_TIME_CHECKS = {
+    "rowTimeValueCheck": "Pinot would put the time of ingestion in the place of times outside of 1971 to 2071.",
+    "segmentTimeValueCheck": "Pinot would refuse a segment with times outside of 1971 to 2071.",
+}
+
+
 def ingestion_warnings(section: Section) -> Iterator[str]:
     """One warning for each key of `ingestionConfig` below its own that has no effect."""
+    for key, otherwise in _TIME_CHECKS.items():
+        if section.boolean(key):
+            yield (
+                f"{section.source}: {section.at(key)}: true has no effect: rows of the years 1 to 9999 are kept with "
+                f"their times. {otherwise}"
+            )
     for one in section.sections("transformConfigs"):
         yield from one.unknown({"columnName", _FUNCTION})
     yield from section.section("filterConfig").unknown({_FILTER})

@@ -11,7 +11,13 @@ DATA_FORMATS = ("json", "csv", "parquet", "avro", "orc")
 _GZIPPED_AVRO = "gzipped_avro"
 
 _CHARACTERS = ("delimiter", "multiValueDelimiter", "commentMarker", "escapeCharacter", "quoteCharacter")
-_TRUTHS = ("skipHeader", "ignoreEmptyLines", "ignoreSurroundingSpaces", "multiValueDelimiterEnabled")
+_TRUTHS = (
+    "skipHeader",
+    "ignoreEmptyLines",
+    "ignoreSurroundingSpaces",
+    "multiValueDelimiterEnabled",
+    "trailingDelimiter",
+)
 _RAW_TIMES = "extractRawTimeValues"
 READER_KEYS: dict[str, set[str]] = {
     "csv": {*_CHARACTERS, *_TRUTHS, "header", "fileFormat", "nullStringValue"},

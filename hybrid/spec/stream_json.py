@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from hybrid.errors import SpecError
+from hybrid.spec.broker_list import plain_brokers
 from hybrid.spec.document import Section, shown
 from hybrid.spec.kafka_security import java_keys, of_java
 from hybrid.spec.offset_place import place_time_ms, place_word
@@ -15,6 +16,7 @@ from hybrid.spec.schema import Schema
 from hybrid.spec.stream_decoder import DECODER, codec_of, decoder_keys
 from hybrid.spec.table_config import StreamConfig
 
+_BROKERS = "stream.kafka.broker.list"
 _TOPIC = "stream.kafka.topic.name"
 _FLUSH = "realtime.segment.flush.threshold."
 _SIZES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -30,7 +32,7 @@ _AUTO_RESET_LIMITS = {
     "realtime.segment.offsetAutoReset.timeThresholdSeconds",
 }  # fmt: skip
 _USED = {
-    "streamType", _TOPIC, "stream.kafka.broker.list", DECODER, *_METADATA_KEYS,
+    "streamType", _TOPIC, _BROKERS, DECODER, *_METADATA_KEYS,
     *_ROWS_KEYS, *_TIME_KEYS, *_SIZE_KEYS, *_RESET_KEYS, *_ISOLATION_KEYS, _AUTO_RESET,
 }  # fmt: skip
 # Class names, Zookeeper and how Pinot's servers divide their work: read and not used.
@@ -98,7 +100,7 @@ def _parse(section: Section, schema: Schema, brokers: str | None) -> StreamConfi
     default = StreamConfig((), "")
     return StreamConfig(
         topics=(section.text(_TOPIC),),
-        brokers=brokers or section.text("stream.kafka.broker.list"),
+        brokers=_brokers(section, brokers),
         offset_reset=_offset_reset(section),
         flush_rows=_rows(section) or default.flush_rows,
         flush_bytes=_bytes(section) or default.flush_bytes,
@@ -128,6 +130,11 @@ def _check_isolation(section: Section) -> None:
     key = _given(section, _ISOLATION_KEYS)
     if key and section.text(key) != "read_committed":
         section.fail(key, f"{shown(section.doc[key])} cannot be honoured: rows of aborted transactions are never read.")
+
+
+def _brokers(section: Section, instead: str | None) -> str:
+    place = "--kafka" if instead else f"{section.source}: {section.at(_BROKERS)}"
+    return plain_brokers(instead or section.text(_BROKERS), place, of_java(section).protocol)
 
 
 def _check_auto_reset(section: Section) -> None:

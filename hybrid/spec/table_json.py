@@ -19,7 +19,7 @@ from hybrid.spec.connector_stream import stream_of
 from hybrid.spec.connectors import Connector, Datagen
 from hybrid.spec.connectors_json import connector_warnings, parse_connectors
 from hybrid.spec.dedup_json import DEDUP, dedup_warnings, parse_dedup, refuse_not_first
-from hybrid.spec.document import Section, shown
+from hybrid.spec.document import Section, configs_in, shown
 from hybrid.spec.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
 from hybrid.spec.ingestion_json import ingestion_warnings, parse_ingestion
 from hybrid.spec.merge_json import MERGE_TASK, merge_warnings, parse_merge_schedule, parse_merges
@@ -186,8 +186,7 @@ def _refuse_hidden(configs: list[tuple[dict[str, object], str]]) -> None:
 
 def _by_half(configs: list[tuple[dict[str, object], str]]) -> dict[Half, Section]:
     halves: dict[Half, Section] = {}
-    for doc, source in configs:
-        top = Section(doc, source)
+    for top in [Section(one, source) for doc, source in configs for one in configs_in(doc)]:
         half = Half(top.choice("tableType", tuple(Half)))
         if half in halves:
             top.fail("tableType", f"{half} is already configured by {halves[half].source}. Give each half once.")

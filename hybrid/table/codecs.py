@@ -38,6 +38,8 @@ def _csv(payload: bytes, form: CsvFormat) -> Sequence[Mapping[str, object] | Rej
     try:
         header = header_of(rows, form)
         for _, cells in rows:
+            if form.trailing_delimiter and len(cells) == len(header) + 1 and not cells[-1]:
+                cells = cells[:-1]
             if len(cells) == len(header):
                 found.append({name: form.value(name, cell) for name, cell in zip(header, cells, strict=True)})
             else:

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from hybrid.errors import QueryError
+from hybrid.errors import NotFoundError, QueryError
 from hybrid.query.cache import answers, cache
 from hybrid.query.cache.cache import CachedTable
 from hybrid.query.engine import QueryOptions, run
@@ -155,3 +155,29 @@ def test_rows_of_the_stream_that_find_no_room_are_told_like_any_others(tmp_path:
 
 def _sum(cache: SteppedCache, place: int) -> int:
     return sum(one[place] for one in cache.answers.sizes())
+
+
+class _Dropped:
+    """A follower whose table has no files any more."""
+
+    has_stream, starts = False, 0
+    rows = SimpleNamespace(current=None)
+
+    def start(self) -> None:
+        self.starts += 1
+        raise NotFoundError("gone")
+
+    def lose(self, forget: bool = False) -> None:
+        """Nothing is held."""
+
+
+def test_a_dropped_table_is_followed_no_longer_and_warns_nobody(
+    halves: Halves, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cache, "_BACKOFF_S", (0.01, 0.01))
+    follower = _Dropped()
+    table = CachedTable(halves.open("orders"), "", follower, lambda: None)  # type: ignore[arg-type]
+    table.start()
+    table.join(10)
+    assert not table.is_alive() and follower.starts == 1
+    assert not [one for one in caplog.records if one.levelname == "WARNING"]

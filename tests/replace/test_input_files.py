@@ -19,6 +19,7 @@ from pyarrow.fs import LocalFileSystem
 from hybrid.errors import DataError, SpecError
 from hybrid.files import inputs as files
 from hybrid.files.inputs import DataFormat, inspect
+from hybrid.files.records import Shape
 from hybrid.flow.connectors.delta_files import DeltaFile, _read_file
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.stage import read_slice
@@ -301,3 +302,26 @@ def test_avro_nanoseconds_are_instants(tmp_path: Path, kind: str) -> None:
     message = io.BytesIO()
     fastavro.schemaless_writer(message, fastavro.parse_schema(schema), {"t": 1_700_000_000_123_456_789})
     assert AvroMessages(json.dumps(schema)).read(message.getvalue()) == {"t": moment}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a":1}{"a":"}{"} {"a":3}\n', '{"a":1}\n{"a":"}{"}\t{"a":3}\n', '\ufeff{"a":1}{"a":"}{"}\n\n{"a":3}'],
+)
+def test_json_values_on_one_line(tmp_path: Path, text: str) -> None:
+    assert [values for _, values in _read(_file(tmp_path, text))] == [{"a": 1}, {"a": "}{"}, {"a": 3}]
+
+
+def test_json_values_on_one_line_far_below_are_named(tmp_path: Path) -> None:
+    text = '{"a": 1}\n' * 10_000 + '{"a": 2}{"a": 3}\n'
+    assert "line 10001: is not JSON" in (told := _problem(_file(tmp_path, text)))
+    assert "another value follows on the line; write each on its own" in told
+    assert inspect(_file(tmp_path, '{"a": "}{"}\n'), DataFormat.JSON).slices[0].shape is Shape.JSON_LINES
+
+
+def test_csv_rows_that_end_in_the_delimiter(tmp_path: Path) -> None:
+    path = _file(tmp_path, "a|b|\n1|2|\n3||\n", "a.csv")
+    form = CsvFormat.of({"delimiter": "|", "trailingDelimiter": "true"}, frozenset(), "job.yml")
+    assert [values for _, values in _read(path, "csv", form)] == [{"a": "1", "b": "2"}, {"a": "3", "b": None}]
+    told = _problem(_file(tmp_path, "a|b\n1|2|\n", "b.csv"), "csv", CsvFormat.of({"delimiter": "|"}, frozenset(), "x"))
+    assert "has 3 cells where the header has 2 (a, b; delimiter '|')" in told and "trailingDelimiter" in told

@@ -40,12 +40,15 @@ class FlowSession:
         self.used.add(name)
         return self.variables.get(name)
 
-    def unused(self) -> list[str]:
-        """One warning for each --var that nothing has asked for."""
+    def unused(self, text: str = "") -> list[str]:
+        """One warning for each --var that nothing has asked for.
+
+        A flow's function asks only when it runs: a name that stands in quotes in the file's `text` counts as used.
+        """
         return [
             f"--var {name}: {self.declaration.source} does not use it.{suggestion(name, self.used)}"
             for name in self.variables
-            if name not in self.used
+            if name not in self.used and f'"{name}"' not in text and f"'{name}'" not in text
         ]
 
 

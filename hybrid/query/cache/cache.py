@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from itertools import count
 from pathlib import Path
 from typing import Protocol
@@ -40,10 +40,16 @@ class Stamped(TableSource, Protocol):
 class CachedTable(threading.Thread):
     """One table and the thread that follows it."""
 
-    def __init__(self, table: QueryTable, stamp: Hashable, follower: Follower) -> None:
+    def __init__(
+        self,
+        table: QueryTable,
+        stamp: Hashable,
+        follower: Follower,
+        stamp_now: Callable[[], Hashable | None] | None = None,
+    ) -> None:
         super().__init__(name=f"follow-{table.spec.name}", daemon=True)
         self.table, self.stamp = table, stamp
-        self.follower = follower
+        self.follower, self._stamp_now = follower, stamp_now
         self.stop = threading.Event()
         self.used_at = time.monotonic()
 
@@ -98,9 +104,13 @@ class CachedTable(threading.Thread):
                     if not self.follower.has_stream:
                         self.stop.wait(_LOOK_S)
             except HybridError as error:
+                if self._is_dropped():
+                    return
                 _LOG.warning("Table '%s' is answered from its files: %s", self.table.spec.name, error)
                 wait_s = self._pause(wait_s)
             except Exception as error:  # whatever it is, the files answer meanwhile
+                if self._is_dropped():
+                    return
                 # Of a table that was laid a statement has taken the room, for a while.
                 if is_out_of_memory(error) and self.follower.rows.current is None:
                     _LOG.warning("Table '%s' does not fit into cache_bytes: its files answer", self.table.spec.name)
@@ -108,6 +118,14 @@ class CachedTable(threading.Thread):
                 else:
                     _LOG.exception("Table '%s' is answered from its files", self.table.spec.name)
                 wait_s = self._pause(wait_s)
+
+    def _is_dropped(self) -> bool:
+        """Whether the table is gone: then nobody asks for it, and its missing files are no trouble."""
+        if self._stamp_now is None or self._stamp_now() is not None:
+            return False
+        _LOG.info("Table '%s' was dropped and is no longer in memory", self.table.spec.name)
+        self.follower.lose(forget=True)
+        return True
 
     def _pause(self, wait_s: float) -> float:
         self.follower.lose(forget=True)
@@ -183,7 +201,9 @@ class Cache:
             if table.spec.nets_deletes:
                 return None  # which rows are left is counted over the files
             rows = CachedRows(self.database, table, f"{next(self._names)}")
-            followed = CachedTable(table, stamp, Follower(rows, self._open_stream, wall_clock_ms))
+            followed = CachedTable(
+                table, stamp, Follower(rows, self._open_stream, wall_clock_ms), lambda: self.source.stamp(name)
+            )
             self._tables[name] = followed
             self._started = [one for one in self._started if one.is_alive()] + [followed]
             followed.start()

@@ -2,79 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from tests.flow.declared.test_running import rejected
+from hybrid.errors import DataError, SpecError
+from hybrid.flow.declared.listing import list_files
+from hybrid.flow.declared.options import parse_source
+from hybrid.flow.declared.read import Loaded, load_files
 
-pytestmark = pytest.mark.spark
-
-FLOWS = """
-import dlt
-folder = "{folder}"
-@dlt.table
-def streamed():
-    return spark.readStream.format("csv").schema("id INT, name STRING").load(folder)
-@dlt.table
-def clouded():
-    return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "csv").option("header", "false")
-        .schema("id INT, name STRING").load(folder))
-@dlt.table
-def rescued():
-    return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "csv").schema("id INT, name STRING")
-        .option("cloudFiles.schemaEvolutionMode", "rescue").load(folder))
-dlt.create_streaming_table("batch")
-@dlt.append_flow(target="batch", name="batch", once=True)
-def batch():
-    return spark.read.csv(folder, schema="id INT, name STRING")
-@dlt.table
-def hinted():
-    return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "csv")
-        .option("cloudFiles.schemaHints", "id INT").load(folder))
-"""
-SQL_FLOW = """
-CREATE OR REFRESH STREAMING TABLE listed AS SELECT *
-FROM STREAM read_files('{folder}', format => 'csv', schema => 'id INT, name STRING');
-"""
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+SCHEMA = "id INT, name STRING"
 
 
-def test_without_a_header_columns_are_those_of_the_schema_by_their_places(spark_home):
-    folder = spark_home.folder / "in"
-    folder.mkdir()
-    (folder / "1.csv").write_text("1,x\n2,y\n")
-    (folder / "2.csv").write_text("3,z,more\nw,4\n")
-    reports = spark_home.run(FLOWS.format(folder=folder))
-    for name in ("streamed", "clouded", "batch"):
-        assert (reports[name].rows, reports[name].rejected) == (3, 1), name
-        assert spark_home.rows(f"select id, name from {name} order by id") == [(1, "x"), (2, "y"), (3, "z")], name
-    assert reports["rescued"].rows == 4
-    assert spark_home.rows("select id, name from rescued order by name") == [(None, "4"), (1, "x"), (2, "y"), (3, "z")]
-    assert reports["hinted"].state == "FAILED"
-    assert "no header names the columns" in reports["hinted"].sentence
-    assert any("does not fit the columns" in reason for reason, _ in rejected(spark_home, "streamed"))
-    assert spark_home.run(SQL_FLOW.format(folder=folder), name="flows.sql")["listed"].rows == 3
-    assert spark_home.rows("select id, name from listed order by id") == [(1, "x"), (2, "y"), (3, "z")]
+@pytest.fixture
+def load(tmp_path: Path, workbench) -> Callable[..., Loaded]:
+    """Reads files of the folder as a flow does, whatever its spelling: all end in `parse_source` and `load_files`."""
+
+    def read(schema: str | None, **options: object) -> Loaded:
+        source = parse_source(str(tmp_path), {"format": "csv", **options}, "flow", streaming=True, schema=schema)
+        return load_files(workbench.spark, source, list_files(source), None)
+
+    return read
 
 
-HEADERS = """
-import dlt
-@dlt.table
-def events():
-    return (spark.readStream.format("csv").option("header", "true").option("comment", "#")
-        .schema("id INT, name STRING").load("{folder}"))
-@dlt.table
-def wrong():
-    return spark.readStream.format("csv").option("header", "true").schema("a INT, b STRING").load("{folder}")
-"""
+def rows(loaded: Loaded, *names: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in loaded.good.select(*(names or loaded.good.columns)).collect()), key=repr)
 
 
-def test_headers_in_another_order_and_behind_comments_in_one_batch(spark_home):
-    folder = spark_home.folder / "in"
-    folder.mkdir()
-    (folder / "1.csv").write_text("# made today\nid,name\n1,x\n")
-    (folder / "2.csv").write_text("# made today\nname,id\ny,2\n")
-    (folder / "3.csv").write_text("\nname,id\nz,3\n")
-    reports = spark_home.run(HEADERS.format(folder=folder))
-    assert (reports["events"].state, reports["events"].rows) == ("DONE", 3), reports["events"].sentence
-    assert spark_home.rows("select id, name from events order by id") == [(1, "x"), (2, "y"), (3, "z")]
-    assert reports["wrong"].state == "FAILED"
-    assert "none of them is a column of the schema" in reports["wrong"].sentence
+def reasons(loaded: Loaded) -> list[str]:
+    return [] if loaded.rejected is None else [row[0] for row in loaded.rejected.collect()]
+
+
+def test_without_a_header_columns_are_those_of_the_schema_by_their_places(tmp_path: Path, load) -> None:
+    (tmp_path / "1.csv").write_text("1,x\n2,y\n")
+    (tmp_path / "2.csv").write_text("3,z,more\nw,4\n")
+    found = load(SCHEMA)
+    assert rows(found) == [(1, "x"), (2, "y"), (3, "z")]
+    assert len(reasons(found)) == 1 and "does not fit the columns (id INT, name STRING" in reasons(found)[0]
+    assert any("_c2" in warning for warning in found.warnings)
+    rescued = load(SCHEMA, schemaEvolutionMode="rescue")
+    assert rows(rescued, "id", "name") == [(1, "x"), (2, "y"), (3, "z"), (None, "4")]
+    assert rows(load(None), "_c0") == [("1",), ("2",), ("3",), ("w",)]
+    with pytest.raises(SpecError, match="schemaHints name id, but no header names the columns"):
+        load(None, schemaHints="id INT")
+
+
+def test_headers_in_another_order_and_behind_comments_in_one_batch(tmp_path: Path, load) -> None:
+    (tmp_path / "1.csv").write_text("# made today\nid,name\n1,x\n")
+    (tmp_path / "2.csv").write_text("# made today\nname,id\ny,2\n")
+    (tmp_path / "3.csv").write_text("\nname,id\nz,3\n")
+    assert rows(load(SCHEMA, header="true", comment="#")) == [(1, "x"), (2, "y"), (3, "z")]
+    with pytest.raises(DataError, match="none of them is a column of the schema"):
+        load("a INT, b STRING", header="true", comment="#")

@@ -1,0 +1,67 @@
+"""Documents as other tools, and our own answers, write them; keys that are read, not used, and would change rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hybrid.configs import half_of
+from hybrid.errors import SpecError
+from hybrid.spec.broker_list import plain_brokers
+from hybrid.spec.table_config import Half
+from hybrid.spec.table_json import parse_table
+
+Doc = dict[str, Any]
+BROKERS = "stream.kafka.broker.list"
+
+
+def warnings(schema: Doc, *configs: Doc) -> str:
+    return "\n".join(parse_table(schema, "s.json", [(one, "t.json") for one in configs]).warnings)
+
+
+def test_configs_are_read_as_we_answer_them(schema_doc: Doc, realtime_doc: Doc, offline_doc: Doc) -> None:
+    """`GET /tables/{t}` gives the halves by name; with `type` one of them."""
+    both = {"REALTIME": realtime_doc, "OFFLINE": offline_doc}
+    found = parse_table(schema_doc, "s.json", [(both, "t.json")])
+    assert found.halves == frozenset(Half)
+    assert (found.realtime_doc, found.offline_doc) == (realtime_doc, offline_doc)
+    one = {"REALTIME": realtime_doc, "OFFLINE": None}
+    assert parse_table(schema_doc, "s.json", [(one, "t.json")]).halves == {Half.REALTIME}
+    assert half_of({"OFFLINE": offline_doc}, "body")[1] is Half.OFFLINE
+    with pytest.raises(SpecError, match="tableType: is missing"):
+        parse_table(schema_doc, "s.json", [({"REALTIME": 1}, "t.json")])
+
+
+@pytest.mark.parametrize("key", ["rowTimeValueCheck", "segmentTimeValueCheck"])
+def test_checks_of_times_that_are_not_made_are_warned_of(schema_doc: Doc, realtime_doc: Doc, key: str) -> None:
+    ingestion = realtime_doc.setdefault("ingestionConfig", {})
+    ingestion[key] = "true"
+    assert f"ingestionConfig.{key}: true has no effect" in warnings(schema_doc, realtime_doc)
+    ingestion[key] = False
+    assert key not in warnings(schema_doc, realtime_doc)
+
+
+def test_keys_that_say_nothing_or_are_alike_by_chance(schema_doc: Doc, realtime_doc: Doc) -> None:
+    plain = warnings(schema_doc, realtime_doc)
+    assert warnings(schema_doc, realtime_doc | {"tierConfigs": None, "quota": {}, "queryConfig": None}) == plain
+    told = warnings(schema_doc, realtime_doc | {"quota": {"storage": "1G"}, "tierConfigs": [{"name": "a"}]})
+    assert "quota" in told and "tierConfigs" in told and "Did you mean" not in told
+    assert "Did you mean 'ingestionConfig'?" in warnings(schema_doc, realtime_doc | {"ingestionConfg": {"a": 1}})
+
+
+def test_brokers_with_a_scheme(schema_doc: Doc, realtime_doc: Doc) -> None:
+    assert plain_brokers("PLAINTEXT://a:9092, b:9093", "x") == "a:9092,b:9093"
+    assert plain_brokers("sasl_ssl://[::1]:9093", "x", "SASL_SSL") == "[::1]:9093"
+    assert plain_brokers("a:1,b:2", "x", "SSL") == "a:1,b:2"
+    with pytest.raises(SpecError, match="says SASL_SSL, and"):
+        plain_brokers("SASL_SSL://a:9093", "x")
+    with pytest.raises(SpecError, match=r"http:// is no listener of Kafka's"):
+        plain_brokers("http://a:9093", "x")
+    stream = realtime_doc["tableIndexConfig"]["streamConfigs"]
+    stream[BROKERS] = "PLAINTEXT://a:9092"
+    found = parse_table(schema_doc, "s.json", [(realtime_doc, "t.json")]).stream
+    assert found is not None and found.brokers == "a:9092"
+    stream[BROKERS] = "SASL_SSL://host:9093"
+    with pytest.raises(SpecError, match=r"t\.json: .*broker\.list: 'SASL_SSL://host:9093' says"):
+        parse_table(schema_doc, "s.json", [(realtime_doc, "t.json")])
