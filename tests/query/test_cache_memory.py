@@ -170,6 +170,9 @@ class _Dropped:
     def lose(self, forget: bool = False) -> None:
         """Nothing is held."""
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 def test_a_dropped_table_is_followed_no_longer_and_warns_nobody(
     halves: Halves, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -178,6 +181,6 @@ def test_a_dropped_table_is_followed_no_longer_and_warns_nobody(
     follower = _Dropped()
     table = CachedTable(halves.open("orders"), "", follower, lambda: None)  # type: ignore[arg-type]
     table.start()
-    table.join(10)
+    table.join(30)
     assert not table.is_alive() and follower.starts == 1
     assert not [one for one in caplog.records if one.levelname == "WARNING"]
