@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.errors import HybridError, SpecError
+from hybrid.flow.declared.own_session import own_session
 from hybrid.flow.declared.python_face import spark
 from hybrid.flow.declared.session import FlowSession, in_session
 
@@ -21,6 +22,7 @@ def run_python_file(path: Path, text: str, session: FlowSession) -> None:
         raise SpecError(f"{source}: line {error.lineno}: this is not Python: {error.msg}.") from error
     # As in a notebook: functions of `__main__` travel to Spark's workers by value.
     names: dict[str, Any] = {"__name__": "__main__", "__file__": str(path), "spark": spark}
+    own_session(spark)
     folder = str(path.absolute().parent)
     sys.path.insert(0, folder)
     try:

@@ -67,6 +67,11 @@ def in_session(session: FlowSession, binding: Binding | None = None) -> Iterator
         _SESSION.reset(token)
 
 
+def in_flow_file() -> bool:
+    """Whether this thread works for a flow file."""
+    return _SESSION.get() is not None
+
+
 def current(what: str) -> FlowSession:
     """The session of this thread; UsageError outside of one: `what` was asked for."""
     session = _SESSION.get()

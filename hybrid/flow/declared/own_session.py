@@ -1,0 +1,76 @@
+"""`SparkSession` as a flow file finds it: however it asks for a session, it gets the flow's, which reads its files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from hybrid.errors import SpecError
+from hybrid.flow.declared.session import current, in_flow_file
+
+# These ask for the session of the process itself.
+_OF_THE_ENGINE = ("pyspark", "py4j", "hybrid", "delta")
+_ASKING = ("builder", "active", "getActiveSession")
+
+
+class FlowBuilder:
+    """`SparkSession.builder` of a flow file: the session is there already, and settings of its own change nothing."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def getOrCreate(self) -> Any:
+        """The session of the flow file."""
+        return self._session
+
+    create = getOrCreate
+
+    def config(self, key: str | None = None, value: object = None, **_: object) -> FlowBuilder:
+        """Settings of a cluster are the home's. SpecError for one of SQL, which could change rows."""
+        if key is not None and key.startswith("spark.sql.") and not key.startswith(_HARMLESS):
+            source = current("SparkSession.builder").declaration.source
+            raise SpecError(
+                f"{source}: SparkSession.builder.config('{key}', '{value}'): the session of a flow runs already.",
+                hint=f"Write spark.conf.set('{key}', ...) inside of the flow's function, or remove it.",
+            )
+        return self
+
+    def __getattr__(self, name: str) -> Callable[..., FlowBuilder]:
+        if name not in ("appName", "master", "enableHiveSupport"):
+            raise AttributeError(f"SparkSession.builder has no '{name}' in flow files")
+        return lambda *args, **options: self
+
+
+_HARMLESS = (
+    "spark.sql.shuffle.",
+    "spark.sql.adaptive.",
+    "spark.sql.extensions",
+    "spark.sql.catalog.",
+    "spark.sql.warehouse.",
+)
+
+
+def own_session(session: Any) -> None:
+    """Makes the ways to ask for a session give `session` to what a flow file calls, from now on in this process.
+
+    What a thread asks for outside of a flow file, and what Spark asks for by itself, stays as it was.
+    """
+    from pyspark.sql import SparkSession
+
+    if not isinstance(vars(SparkSession)["builder"], _Asked):
+        for name in _ASKING:
+            setattr(SparkSession, name, _Asked(name, vars(SparkSession)[name], session))
+
+
+class _Asked:
+    """An attribute of SparkSession that is another one for flow files."""
+
+    def __init__(self, name: str, original: Any, session: Any) -> None:
+        self._name, self._original, self._session = name, original, session
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        asker = str(sys._getframe(1).f_globals.get("__name__", "")).partition(".")[0]
+        if asker in _OF_THE_ENGINE or not in_flow_file():
+            return self._original.__get__(instance, owner)
+        return FlowBuilder(self._session) if self._name == "builder" else lambda: self._session
