@@ -38,8 +38,10 @@ class CsvReader(Reader):
         return list(groups.values())
 
     def _group(self, path: str) -> tuple[object, ...]:
-        if path.endswith(_PACKED):
+        if path.endswith(_PACKED) and (self._has_header or self.source.schema is not None):
             return ("", path)
+        if not self._has_header and self.source.schema is None:
+            return ()  # their columns are inferred together
         first = self._first_row(path)
         return tuple(first) if self._has_header else (len(first),)
 
