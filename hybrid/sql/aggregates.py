@@ -15,6 +15,7 @@ from sqlglot import exp
 from hybrid.errors import QueryError
 from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
 from hybrid.sql.casts import pinot_type
+from hybrid.sql.wholes import as_whole
 
 Rule = Callable[[Sequence[exp.Expr]], exp.Expr]
 
@@ -73,7 +74,9 @@ def _with_time(name: str) -> Rule:
     def rule(arguments: Sequence[exp.Expr]) -> exp.Expr:
         found = core(name, arguments[0], arguments[1])
         kind = pinot_type(literal_text(arguments[2])) if len(arguments) > 2 else None
-        return found if kind is None else cast(found, kind)
+        if kind is None:
+            return found
+        return cast(as_whole(found, {}) if kind in {"INTEGER", "BIGINT"} else found, kind)
 
     return rule
 

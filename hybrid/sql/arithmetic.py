@@ -10,8 +10,10 @@ from sqlglot import exp
 
 from hybrid.spec.dialect import canonical
 from hybrid.spec.types import DataType
-from hybrid.sql.calls import ColumnTypes, cast, is_temporal
+from hybrid.sql.calls import ColumnTypes, cast
+from hybrid.sql.infer import TIMESTAMP, is_step, is_time, type_of
 from hybrid.sql.kinds import DECIMAL, FLOAT, INT, is_fraction, kind_of
+from hybrid.sql.wholes import cut_millis
 
 _OPERATORS: dict[str, type[exp.Binary]] = {
     "add": exp.Add, "plus": exp.Add, "sub": exp.Sub, "minus": exp.Sub, "mult": exp.Mul, "times": exp.Mul,
@@ -24,12 +26,14 @@ _VALUES = frozenset(("least", "greatest", "coalesce", "ifnull", "nullif", "if", 
 _WIDER = {INT: "BIGINT", FLOAT: "DOUBLE"}
 
 
-def rewrite_arithmetic(tree: exp.Query, types: ColumnTypes) -> None:
+def rewrite_arithmetic(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) -> None:
     """Puts operators and number literals into the words in which DuckDB computes as Pinot does."""
     for node in list(tree.find_all(exp.Anonymous)):
         if canonical(node.name) in _OPERATORS and len(node.expressions) == 2:
             left, right = (exp.Paren(this=side) for side in node.expressions)
             node.replace(exp.Paren(this=_OPERATORS[canonical(node.name)](this=left, expression=right)))
+    for operation in reversed(list(tree.find_all(exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div))):
+        _count_millis(operation, types, rows)
     # All are found before one is changed: a cast put around an operand must not change what others see of it.
     operands = [found for node in tree.find_all(exp.Binary, exp.Neg, exp.Anonymous) for found in _operands(node, types)]
     fractions = [node for node in tree.find_all(exp.Literal) if is_fraction(node) and _is_computed(node, types)]
@@ -39,11 +43,23 @@ def rewrite_arithmetic(tree: exp.Query, types: ColumnTypes) -> None:
         fraction.replace(cast(fraction.copy(), "DOUBLE"))
 
 
+def _count_millis(node: exp.Binary, types: ColumnTypes, rows: bool) -> None:
+    """A TIMESTAMP that is computed with is epoch milliseconds, unless a step of time is added to it."""
+    sides = (node.this, node.expression)
+    if TIMESTAMP not in {type_of(side, types) for side in sides} or any(is_step(side) for side in sides):
+        return
+    if any(is_time(side, types) and type_of(side, types) is not TIMESTAMP for side in sides):
+        return  # a DATE, which DuckDB computes with in days
+    for side in sides:
+        if type_of(side, types) is TIMESTAMP:
+            side.replace(cut_millis(side.copy(), rows=rows))
+
+
 def _operands(node: exp.Expr, types: ColumnTypes) -> list[tuple[exp.Expr, DataType]]:
     """The operands that would be computed with in 32 bits, and their types."""
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
         sides = [node.this, node.expression]
-        if any(isinstance(side, exp.Interval) or is_temporal(side, types) for side in sides):
+        if any(isinstance(side, exp.Interval) or is_time(side, types) for side in sides):
             return []
     elif isinstance(node, exp.Neg) and not isinstance(node.this, exp.Literal):
         sides = [node.this]

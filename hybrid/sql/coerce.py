@@ -5,29 +5,36 @@ A TIMESTAMP is compared with epoch milliseconds, a STRING with a number by its t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
 
+from hybrid.errors import QueryError
 from hybrid.spec.types import DataType
-from hybrid.sql.calls import ColumnTypes, call, cast, is_millis, is_temporal, literal_number, literal_text, text
+from hybrid.sql.calls import ColumnTypes, call, cast, literal_number, literal_text, number, text
+from hybrid.sql.infer import DECIMAL, DOUBLE, FLOAT, INT, LONG, TIMESTAMP, is_time, type_of
+from hybrid.sql.wholes import as_instant, cut_millis
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_ONE_OF = frozenset(("coalesce", "ifnull", "nullif", "greatest", "least", "if"))
+_BARE_DATE = re.compile(r"[12]\d{3}-(?:0\d-[0-3]\d|1[0-2]-0\d)")
 Coercion = Callable[[exp.Expr], exp.Expr]
 
 
 def coerce_timestamps(tree: exp.Query, types: ColumnTypes) -> None:
     """Makes of every constant that is compared with something of another type one that can be compared with it."""
     for node in list(tree.find_all(*_COMPARISONS, exp.Between, exp.In)):
+        _refuse_bare_dates(node)
         if isinstance(node, exp.Between):
             _coerce(node, "this", ("low", "high"), types)
         elif isinstance(node, exp.In):
-            coercion = _coercion(node.this, types)
-            if coercion is not None:
-                node.set("expressions", [coercion(item) for item in node.expressions])
+            _coerce_in(node, types)
         else:
             _coerce(node, "this", ("expression",), types)
             _coerce(node, "expression", ("this",), types)
+    for node in list(tree.find_all(exp.Case, exp.Anonymous)):
+        _coerce_values(node, types)
 
 
 def _coerce(node: exp.Expr, side: str, others: tuple[str, ...], types: ColumnTypes) -> None:
@@ -38,34 +45,71 @@ def _coerce(node: exp.Expr, side: str, others: tuple[str, ...], types: ColumnTyp
         node.set(other, coercion(node.args[other]))
 
 
+def _coerce_in(node: exp.In, types: ColumnTypes) -> None:
+    query = node.args.get("query")
+    if query is None:
+        coercion = _coercion(node.this, types)
+        if coercion is not None:
+            node.set("expressions", [coercion(item) for item in node.expressions])
+        return
+    left, right = type_of(node.this, types), type_of(query, types)
+    if left is TIMESTAMP and right in {INT, LONG}:
+        node.set("this", cut_millis(node.this))
+    elif left in {INT, LONG} and right is TIMESTAMP:
+        node.set("this", as_instant(node.this, types))
+
+
+def _coerce_values(node: exp.Expr, types: ColumnTypes) -> None:
+    """Values of which one is given: beside a TIMESTAMP, whole numbers are epoch milliseconds."""
+    if isinstance(node, exp.Case):
+        default = node.args.get("default")
+        values = [branch.args["true"] for branch in node.args["ifs"]] + ([default] if default is not None else [])
+    elif node.name.lower() in _ONE_OF:
+        values = node.expressions[1:] if node.name.lower() == "if" else node.expressions
+    else:
+        return
+    kinds = [type_of(value, types) for value in values]
+    if TIMESTAMP in kinds:
+        for value, kind in zip(values, kinds, strict=True):
+            if kind in {INT, LONG}:
+                value.replace(as_instant(value.copy(), types))
+
+
 def _coercion(node: exp.Expr, types: ColumnTypes) -> Coercion | None:
     """What is done to what is compared with `node`, if anything is."""
-    if is_temporal(node, types):
+    if is_time(node, types):
         return lambda other: _moment(other, types)
     column = node.unnest()
     if not isinstance(column, exp.Column):
         return None
-    return _BY_TYPE.get(types.get(column.name.lower(), DataType.INT))
+    return _BY_TYPE.get(type_of(column, types) or INT)
 
 
 def _moment(node: exp.Expr, types: ColumnTypes) -> exp.Expr:
-    if is_temporal(node, types):
+    """What is compared with a timestamp, as one: numbers are epoch milliseconds, a fraction of them counts."""
+    if is_time(node, types):
         return node
-    number = literal_number(node) is not None and literal_text(node) is None
-    written = literal_text(node) or ""
-    if number or written.lstrip("-").isdigit() or is_millis(node) or _is_arithmetic(node):
+    kind, written = type_of(node, types), literal_text(node.unnest()) or ""
+    if kind in {INT, LONG} or written.lstrip("-").isdigit():
         return call("make_timestamp_ms", cast(node, "BIGINT"))
+    if kind in {FLOAT, DOUBLE, DECIMAL}:
+        micros = exp.Mul(this=exp.Paren(this=node), expression=number(1000))
+        return call("make_timestamp", cast(call("trunc", micros), "BIGINT"))
     return node
 
 
-def _is_arithmetic(node: exp.Expr) -> bool:
-    """Sums and products of numbers, as `now() - 3600000` is."""
-    inner = node.unnest()
-    if not isinstance(inner, exp.Add | exp.Sub | exp.Mul | exp.IntDiv):
-        return False
-    return all(
-        literal_number(side.unnest()) is not None or _is_arithmetic(side) for side in (inner.this, inner.expression)
-    )
+def _refuse_bare_dates(node: exp.Expr) -> None:
+    """QueryError (700) for `day >= 2023-08-02`, which is a difference of numbers."""
+    for side in node.iter_expressions():
+        inner = side.unnest()
+        if not isinstance(inner, exp.Sub) or not isinstance(inner.this, exp.Sub):
+            continue
+        parts = [part.name for part in (inner.this.this, inner.this.expression, inner.expression)]
+        literals = all(isinstance(part, exp.Literal) for part in (inner.this.this, inner.this.expression))
+        if literals and _BARE_DATE.fullmatch("-".join(parts)):
+            date = "-".join(parts)
+            message = f"{date} without quotes is a difference of three numbers; write '{date}' for the day."
+            raise QueryError(message, pinot_code=700)
 
 
 def _written(node: exp.Expr) -> exp.Expr:

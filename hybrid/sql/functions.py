@@ -17,6 +17,7 @@ from hybrid.sql.casts import rewrite_casts
 from hybrid.sql.constants import fold_constants
 from hybrid.sql.infer import set_type, type_of
 from hybrid.sql.lists import rewrite_lists
+from hybrid.sql.scopes import note_column_types
 from hybrid.sql.texts import Arguments, ScalarRule, renamed
 
 VALIDATION = 700
@@ -35,10 +36,12 @@ def rewrite_functions(tree: exp.Query, context: times.Context) -> None:
     QueryError 700 for an unknown function or wrong arguments.
     """
     fold_constants(tree)
+    if not context.rows:
+        note_column_types(tree, context.types)
     rewrite_lists(tree, context.lists)
-    arithmetic.rewrite_arithmetic(tree, context.types)
+    arithmetic.rewrite_arithmetic(tree, context.types, rows=context.rows)
     rewrite_casts(tree, context.types, rows=context.rows)
-    texts.ignore_case(tree)
+    texts.ignore_case(tree, rows=context.rows)
     for node in [node for node in reversed(list(tree.find_all(exp.Anonymous))) if not is_made(node)]:
         kind = type_of(node, context.types)
         replacement = _rewritten(node, context)

@@ -124,13 +124,13 @@ def _number(kind: DataType | None) -> DataType | None:
 def _arithmetic(node: exp.Binary, types: ColumnTypes) -> DataType | None:
     left, right = type_of(node.this, types), type_of(node.expression, types)
     if TIMESTAMP in {left, right}:
-        if _is_step(node.this) or _is_step(node.expression):
+        if is_step(node.this) or is_step(node.expression):
             return TIMESTAMP
         left, right = (LONG if kind is TIMESTAMP else kind for kind in (left, right))
     return wider(left, right)
 
 
-def _is_step(node: exp.Expr) -> bool:
+def is_step(node: exp.Expr) -> bool:
     """Whether an operand is a step of time."""
     inner = node.unnest()
     return isinstance(inner, exp.Interval) or (

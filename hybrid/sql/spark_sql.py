@@ -14,6 +14,7 @@ from hybrid.errors import QueryError
 from hybrid.sql.calls import literal_number, literal_text
 from hybrid.sql.spark_calls import write_call, write_step
 from hybrid.sql.spark_text import backquoted, quoted
+from hybrid.sql.texts import like_pattern
 
 # DuckDB's types by sqlglot's names.
 TYPES = {
@@ -99,12 +100,12 @@ def _in(node: exp.Expr) -> str:
 
 
 def _like(node: exp.Expr) -> str:
-    """A backslash is a sign like others to DuckDB, and escapes in Spark."""
+    """A backslash escapes `_` and `%` only; Spark's escapes every sign."""
     written = literal_text(node.expression)
     if written is None:
         raise QueryError("LIKE: the pattern must be a quoted constant.", pinot_code=700)
     negated = "NOT " if node.args.get("negate") else ""
-    return f"({spark_sql(node.this)} {negated}ILIKE {quoted(written.replace(chr(92), chr(92) * 2))})"
+    return f"({spark_sql(node.this)} {negated}ILIKE {quoted(like_pattern(written))})"
 
 
 def _substring(node: exp.Expr) -> str:

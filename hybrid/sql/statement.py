@@ -38,14 +38,17 @@ def parse_statement(sql: str) -> Statement:
     """The one statement in `sql`. QueryError (150) when it is none, more than one, or no SELECT."""
     parts = [part for part in _split(tokens_of(sql), TokenType.SEMICOLON) if part]
     options: dict[str, str] = {}
-    while parts and _word(parts[0][0]) == "SET":
-        options.update(_setting(sql, parts.pop(0)))
+    for part in [part for part in parts if _word(part[0]) == "SET"]:  # Grafana's plugin writes them behind
+        options.update(_setting(sql, part))
+        parts.remove(part)
     if not parts:
         raise QueryError("There is no statement to run.", pinot_code=PARSE_ERROR, hint=_HINT)
     if len(parts) > 1:
         raise error_at(sql, parts[1][0].start, "One statement at a time: a second one begins")
-    body, trailing = _cut_option(sql, parts[0])
-    options.update(trailing)
+    body, behind, more = parts[0], dict[str, str](), True
+    while more:
+        body, more = _cut_option(sql, body, behind)
+    options.update(behind)
     explain = _is_explain(body)
     if explain:
         body = body[3:]
@@ -110,26 +113,27 @@ def _setting(sql: str, tokens: list[Token]) -> dict[str, str]:
     return {words[0].lower(): "".join(words[2:])}
 
 
-def _cut_option(sql: str, tokens: list[Token]) -> tuple[list[Token], dict[str, str]]:
-    """The statement without its trailing OPTION(...), and what stands there."""
+def _cut_option(sql: str, tokens: list[Token], options: dict[str, str]) -> tuple[list[Token], bool]:
+    """The statement without its trailing OPTION(...), if it has one, which goes to `options`; a later one wins."""
     starts = [
         place
         for place, token in enumerate(tokens[:-1])
         if _word(token) == "OPTION" and place and tokens[place + 1].token_type == TokenType.L_PAREN
     ]
     if not starts or tokens[-1].token_type != TokenType.R_PAREN:
-        return tokens, {}
+        return tokens, False
     inside = tokens[starts[-1] + 2 : -1]
     if any(token.token_type in {TokenType.L_PAREN, TokenType.R_PAREN} for token in inside):
-        return tokens, {}
-    options: dict[str, str] = {}
+        return tokens, False
+    found: dict[str, str] = {}
     for pair in _split(inside, TokenType.COMMA):  # by words, as a quoted value may hold signs of any kind
         equals = next((place for place, token in enumerate(pair) if token.token_type == TokenType.EQ), 0)
         if not equals:
             raise error_at(sql, tokens[starts[-1]].start, "OPTION is written `OPTION(name = value)`; this is not")
         name, value = ("".join(token.text for token in part) for part in (pair[:equals], pair[equals + 1 :]))
-        options[name.lower()] = value
-    return tokens[: starts[-1]], options
+        found[name.lower()] = value
+    options.update({name: value for name, value in found.items() if name not in options})
+    return tokens[: starts[-1]], True
 
 
 def _is_explain(tokens: list[Token]) -> bool:

@@ -18,6 +18,8 @@ NO_SUCH_TABLE, NO_SUCH_COLUMN = 190, 710
 # Names of the relations that stand for table references. No user name may begin with it.
 RESERVED = "_hy_"
 VIRTUAL = ("$segmentName", "$partition", "$offset", "$docId", "$hostName")
+# Pinot's name of the database that tables are in.
+_DATABASE = "default"
 _BY_LOWER = {name.lower(): name for name in VIRTUAL}
 
 
@@ -51,6 +53,9 @@ def resolve_tables(tree: exp.Query, names: Collection[str]) -> list[TableRef]:
     refs = [_resolve(node, place, names) for place, node in enumerate(found)]
     for ref in refs:
         _put_relation(ref)
+    for column in tree.find_all(exp.Column):
+        if column.db.lower() == _DATABASE and not column.catalog:
+            column.set("db", None)
     _spread_virtual(tree, refs)
     return refs
 
@@ -69,7 +74,7 @@ def _resolve(node: exp.Table, place: int, names: Collection[str]) -> TableRef:
             pinot_code=PARSE_ERROR,
             hint="UNNEST of a multi-value column is the one exception.",
         )
-    if node.args.get("catalog") or (node.db and node.db.lower() != "default"):
+    if node.args.get("catalog") or (node.db and node.db.lower() != _DATABASE):
         raise QueryError(f"Table '{_qualified(node)}' does not exist: {_KNOWN_PLAIN}", pinot_code=NO_SUCH_TABLE)
     table, half = _table_and_half(node.name, names)
     alias = node.alias or node.name

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from hybrid.errors import QueryError
 from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
+from hybrid.sql.wholes import once
 
 Arguments = Sequence[exp.Expr]
 ScalarRule = Callable[[Arguments], exp.Expr]
@@ -18,13 +19,29 @@ ScalarRule = Callable[[Arguments], exp.Expr]
 _IGNORE_CASE = "i"
 # Characters that a text may be made long at once: DuckDB neither interrupts nor bounds the making of one value.
 LONGEST = 10_000
+_PLAIN_BACKSLASH = re.compile(r"\\(?![_%])")
 _WIDTH = re.compile(r"[0-9]{4}|\*|\{[^}]*\{")
 
 
-def ignore_case(tree: exp.Query) -> None:
-    """Makes every LIKE one that does not regard case."""
-    for node in list(tree.find_all(exp.Like)):
-        node.replace(exp.ILike(**{name: value for name, value in node.args.items()}))
+def ignore_case(tree: exp.Query, *, rows: bool = False) -> None:
+    """Makes every LIKE one that does not regard case, and whose backslash before `_` or `%` takes them as they are.
+
+    Spark's LIKE (`rows`) has that backslash by itself.
+    """
+    for node in list(tree.find_all(exp.Like, exp.ILike)):
+        ignoring = exp.ILike(**{name: value for name, value in node.args.items()})
+        pattern = literal_text(node.expression)
+        escapes = pattern is not None and "\\" in pattern and not isinstance(node.parent, exp.Escape) and not rows
+        if pattern is not None and escapes:
+            ignoring.set("expression", text(like_pattern(pattern)))
+            node.replace(exp.Escape(this=ignoring, expression=text("\\")))
+        elif isinstance(node, exp.Like):
+            node.replace(ignoring)
+
+
+def like_pattern(pattern: str) -> str:
+    """Pinot's pattern of LIKE as one with the escape sign backslash: only before `_` and `%` it is one in Pinot's."""
+    return _PLAIN_BACKSLASH.sub(r"\\\\", pattern)
 
 
 def renamed(name: str) -> ScalarRule:
@@ -151,6 +168,17 @@ def _decode_url(arguments: Arguments) -> exp.Expr:
     return call("url_decode", call("replace", arguments[0], text("+"), text(" ")))
 
 
+def _from_base64(arguments: Arguments) -> exp.Expr:
+    """As Java decodes: signs of padding may be missing."""
+
+    def padded(value: exp.Expr) -> exp.Expr:
+        quads = exp.IntDiv(this=exp.Paren(this=_plus(call("length", value.copy()), 3)), expression=number(4))
+        width = exp.Mul(this=exp.Paren(this=quads), expression=number(4))
+        return call("from_base64", call("rpad", value.copy(), cast(exp.Paren(this=width), "INTEGER"), text("=")))
+
+    return once(arguments[0], padded)
+
+
 _ANY = tuple(range(1, 100))
 
 # Canonical name -> (numbers of arguments it takes, rule). With another number of arguments DuckDB's own meaning holds.
@@ -179,7 +207,7 @@ RULES: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     "encodeurl": ((1,), _encode_url),
     "decodeurl": ((1,), _decode_url),
     "tobase64": ((1,), renamed("to_base64")),
-    "frombase64": ((1,), renamed("from_base64")),
+    "frombase64": ((1,), _from_base64),
     "toutf8": ((1,), renamed("encode")),
     "fromutf8": ((1,), renamed("decode")),
     "bytestohex": ((1,), lambda arguments: call("lower", call("hex", arguments[0]))),
