@@ -128,6 +128,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+@pytest.mark.timeout(3600)
 def test_time_functions_agree_with_java(zones: dict[str, list[int]]) -> None:
     chance = random.Random(20_231_105)
     cases = [_case(chance, zones) for _ in range(CASES)]
