@@ -16,6 +16,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from hybrid.abandoned import take_back_abandoned
 from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord, rests
 from hybrid.errors import ConflictError, HybridError
@@ -94,6 +95,7 @@ class Pipeline:
             if time.monotonic() - self._removed_at >= _REMOVE_S:
                 self._removed_at = time.monotonic()
                 self._home.catalog.runs.remove_old(self._home.now_ms())
+                take_back_abandoned(self._home)
         except (HybridError, OSError, sa.exc.SQLAlchemyError) as error:
             self._complain("The tables cannot be looked at", error)
             return

@@ -46,6 +46,7 @@ KEYS = (
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("job_sql_timeout_s", 3600, int, "how long a server's job works on its statement, seconds"),
     Key("job_sql_rows_max", 100_000_000, int, "most rows of the statement of a server's job"),
+    Key("replacement_days_max", 0, int, "days after which a server takes back a replacement in progress; 0: never"),
     Key("input_folders", None, str, f"folders that work of a server's accounts may read, separated by '{os.pathsep}'"),
     Key("s3_buckets", None, str, "buckets that work of accounts may read as the server itself, by commas; *: all"),
     Key("s3_endpoints", None, str, "S3 endpoints that work of accounts may name, host[:port], by commas"),
@@ -131,6 +132,11 @@ class Settings:
     def job_sql_rows_max(self) -> int:
         """Most rows of the statement of a server's job."""
         return int(self._value("job_sql_rows_max") or 0)
+
+    @property
+    def replacement_days_max(self) -> int:
+        """Days after which a server takes back a replacement that is in progress; 0: never."""
+        return int(self._value("replacement_days_max") or 0)
 
     @property
     def input_folders(self) -> tuple[Path, ...]:
