@@ -33,7 +33,8 @@ class _Deadlines:
             number = next(self._numbers)
             heapq.heappush(self._waiting, (at, number, interrupt))
             self._running.add(number)
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
+                self._looks_at = 0.0
                 self._thread = threading.Thread(target=self._watch, name="deadlines", daemon=True)
                 self._thread.start()
             elif at < self._looks_at:
@@ -48,14 +49,24 @@ class _Deadlines:
 
     def _watch(self) -> None:
         while True:
-            with self._changed:
-                now = time.monotonic()
-                while self._waiting and self._waiting[0][0] <= now:
-                    _, number, interrupt = heapq.heappop(self._waiting)
-                    if number in self._running and _interrupts(interrupt):
-                        heapq.heappush(self._waiting, (now + _AGAIN_S, number, interrupt))
-                self._looks_at = self._waiting[0][0] if self._waiting else now + _IDLE_S
-                self._changed.wait(max(0.0, self._looks_at - now))
+            try:
+                self._look()
+            except Exception:  # one statement's trouble must not take the deadlines of all others with it
+                _LOG.exception("The deadlines of statements could not be looked at; they are looked at again")
+                time.sleep(_AGAIN_S)
+
+    def _look(self) -> None:
+        """Interrupts what has taken too long, and waits for the next deadline or for `_IDLE_S`."""
+        with self._changed:
+            now = time.monotonic()
+            while self._waiting and self._waiting[0][0] <= now:
+                _, number, interrupt = heapq.heappop(self._waiting)
+                if number in self._running and _interrupts(interrupt):
+                    heapq.heappush(self._waiting, (now + _AGAIN_S, number, interrupt))
+            # A condition waits no longer than some 292 years: more is an OverflowError.
+            left = min(self._waiting[0][0] - now, _IDLE_S) if self._waiting else _IDLE_S
+            self._looks_at = now + left
+            self._changed.wait(max(0.0, left))
 
 
 def _interrupts(interrupt: Callable[[], None]) -> bool:

@@ -44,7 +44,8 @@ class QueryOptions:
     `as_of` is a revision or a time (None: now; a statement's own `SET asOf` wins). `cache` is asked before the files
     are. `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
     Its time began at `began` (monotonic; None: when it is run). With a `sink`, which takes the rows in batches, the
-    result itself holds none.
+    result itself holds none. `bytes_max` bounds the bytes of its result, and `timeout_max_ms` the time that it may ask
+    for itself.
     """
 
     timeout_ms: int | None = None
@@ -59,6 +60,8 @@ class QueryOptions:
     as_of: str | None = None
     began: float | None = None
     sink: RowSink | None = None
+    bytes_max: int | None = None
+    timeout_max_ms: int | None = None
 
     @property
     def asked_cache(self) -> CachedAnswers | None:
@@ -68,7 +71,7 @@ class QueryOptions:
     @property
     def limits(self) -> Limits:
         """What the statement may take."""
-        return Limits(self.timeout_ms, self.rows_max, self.began)
+        return Limits(self.timeout_ms, self.rows_max, self.began, self.bytes_max, self.timeout_max_ms)
 
 
 def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> QueryResult:
@@ -101,7 +104,7 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
         return _explained(plan)
     with _open(plan, options) as connection:
         options.running(connection.interrupt)
-        with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.timeout_ms), started):
+        with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.limits), started):
             check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
             fetched = _fetch(connection, plan, options)
     if options.cache is not None and plan.as_of is None:
@@ -154,7 +157,7 @@ def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, options: QueryOption
         statement = parsed(connection, sql)
         if options.sink is not None:
             return spool(connection, statement, options.rows_max, plan.rewritten, options.sink)
-        return fetch(connection, statement, options.rows_max)
+        return fetch(connection, statement, options.rows_max, (), options.bytes_max)
 
     for pinned in plan.tables:
         if pinned.tail_rows is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,15 +21,24 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, Statement
 
 
-class Limits(NamedTuple):
-    """What a statement may take: milliseconds, unless it says so itself, and rows of its result. None: no limit.
+_MILLISECONDS = re.compile("[0-9]{1,9}")
+_ROWS_ALL = 2**31 - 1
+# Rows that are fetched at once, and what a value takes in an answer beside its text.
+_SLICE_ROWS, _VALUE_BYTES = 2048, 16
+_NESTED = frozenset({list, dict, tuple})
 
-    Its time began at `began` (monotonic; None: now).
+
+class Limits(NamedTuple):
+    """What a statement may take: milliseconds, unless it says so itself, rows and bytes of its result. None: no limit.
+
+    Its time began at `began` (monotonic; None: now). What it says itself counts up to `timeout_max_ms`.
     """
 
     timeout_ms: int | None = None
     rows_max: int | None = None
     began: float | None = None
+    bytes_max: int | None = None
+    timeout_max_ms: int | None = None
 
 
 class Fetched(NamedTuple):
@@ -38,13 +48,20 @@ class Fetched(NamedTuple):
     rows: list[Any]
 
 
-def timeout_of(rewritten: Rewritten, default_ms: int | None) -> int | None:
-    """Milliseconds that a statement may take: its own `timeoutMs`, else the default. QueryError for what is no time."""
+def timeout_of(rewritten: Rewritten, limits: Limits) -> int | None:
+    """Milliseconds that a statement may take: its own `timeoutMs`, else the default; no more than the server gives."""
     written = rewritten.statement.options.get("timeoutms")
-    if written is None:
-        return default_ms
-    if not written.isdigit() or int(written) == 0:
-        raise QueryError(f"timeoutMs must be a number of milliseconds, not '{written}'.", pinot_code=700)
+    asked = limits.timeout_ms if written is None else parse_timeout(written)
+    given = [one for one in (asked, limits.timeout_max_ms) if one is not None]
+    return min(given, default=None)
+
+
+def parse_timeout(written: str) -> int:
+    """A `timeoutMs` as it is written. QueryError 700 for what is no number of milliseconds."""
+    if _MILLISECONDS.fullmatch(written) is None or int(written) == 0:
+        raise QueryError(
+            f"timeoutMs must be a number of milliseconds from 1 to 999999999, not '{written[:40]}'.", pinot_code=700
+        )
     return int(written)
 
 
@@ -57,11 +74,35 @@ def parsed(connection: DuckDBPyConnection, sql: str) -> Statement:
 
 
 def fetch(
-    connection: DuckDBPyConnection, statement: Statement, rows_max: int | None, parameters: Sequence[object] = ()
+    connection: DuckDBPyConnection,
+    statement: Statement,
+    rows_max: int | None,
+    parameters: Sequence[object] = (),
+    bytes_max: int | None = None,
 ) -> Fetched:
-    """All rows of a SELECT. duckdb.Error when it fails, QueryError when they are more than `rows_max`."""
+    """All rows of a SELECT. duckdb.Error when it fails, QueryError when its result is larger than the bounds.
+
+    With a bound of bytes the rows are taken in slices: DuckDB makes the next ones only when they are asked for.
+    """
     found = connection.execute(statement, list(parameters))
-    rows = found.fetchall() if rows_max is None else found.fetchmany(rows_max + 1)
+    most = _ROWS_ALL if rows_max is None else rows_max + 1
+    if bytes_max is None:
+        rows = found.fetchall() if rows_max is None else found.fetchmany(most)
+    else:
+        rows, taken = list[Any](), 0
+        while len(rows) < most:
+            asked = min(_SLICE_ROWS, most - len(rows))
+            part = found.fetchmany(asked)
+            taken += size_of_rows(part)
+            if taken > bytes_max:
+                raise QueryError(
+                    f"The result is larger than {bytes_max} bytes, which is as much as this server gives at once.",
+                    pinot_code=EXECUTION,
+                    hint="Narrow it or add LIMIT to it, or raise query_result_bytes_max.",
+                )
+            rows.extend(part)
+            if len(part) < asked:
+                break
     if rows_max is not None and len(rows) > rows_max:
         raise QueryError(
             f"The result has more than {rows_max} rows, which is as many as this server gives at once.",
@@ -69,6 +110,32 @@ def fetch(
             hint="Add LIMIT to it, or raise query_rows_max.",
         )
     return Fetched([(str(column[0]), str(column[1])) for column in connection.description or ()], rows)
+
+
+def size_of_rows(rows: Sequence[tuple[Any, ...]]) -> int:
+    """About how many bytes the values of rows take: texts and bytes by their length, lists by what they hold."""
+    if not rows:
+        return 0
+    total = _VALUE_BYTES * len(rows) * len(rows[0])
+    for place in range(len(rows[0])):
+        for row in rows:
+            one = row[place]
+            kind = type(one)
+            if kind is str or kind is bytes:
+                total += len(one)
+            elif kind in _NESTED:
+                total += _size_of_nested(one)
+            elif one is not None:
+                break  # a column has one type: numbers and times are of fixed size
+    return total
+
+
+def _size_of_nested(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(_size_of_nested(one) for pair in value.items() for one in pair) + _VALUE_BYTES
+    if isinstance(value, list | tuple):
+        return sum(map(_size_of_nested, value)) + _VALUE_BYTES
+    return _VALUE_BYTES + (len(value) if isinstance(value, str | bytes) else 0)
 
 
 class Attempt:

@@ -16,6 +16,7 @@ from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.handle import Table
+from hybrid.query.engine import QueryOptions
 from hybrid.serve.door import who_asks
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import Callers, RunningQueries
@@ -36,14 +37,16 @@ class GoesOn(HybridError):
 
 @dataclass(frozen=True)
 class Limits:
-    """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms`, `query_rows` and
-    `query_memory_bytes` a statement's time, its result, and its memory where files answer.
+    """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms`, `query_rows`,
+    `query_bytes` and `query_memory_bytes` a statement's time, the rows and bytes of its result, and its memory where
+    files answer.
     """
 
     body_bytes: int = 16 * 1024 * 1024
     upload_bytes: int = 1024 * 1024 * 1024
     query_timeout_ms: int = 60_000
     query_rows: int = 1_000_000
+    query_bytes: int = 256 * 1024 * 1024
     query_memory_bytes: int = 1024 * 1024 * 1024
     run_wait_s: float = 600.0
 
@@ -58,6 +61,18 @@ class Context:
     url: str
     queries: RunningQueries = field(default_factory=RunningQueries)
     callers: Callers = field(default_factory=Callers)
+
+    def query_options(self) -> QueryOptions:
+        """How a statement is answered that this server is asked for, whichever path it came by."""
+        limits = self.limits
+        return QueryOptions(
+            limits.query_timeout_ms or None,
+            limits.query_rows,
+            memory_bytes=limits.query_memory_bytes or None,
+            spill=self.home.settings.spill,
+            bytes_max=limits.query_bytes or None,
+            timeout_max_ms=limits.query_timeout_ms or None,
+        )
 
     def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:
         """Queues heavy work; ConflictError when one of its kind waits or goes on already.

@@ -139,15 +139,10 @@ class _Asked:
         return _json(query_answer(result, request_id))
 
     def _options(self) -> QueryOptions:
-        limits, settings = self._context.limits, self._context.home.settings
-        return QueryOptions(
-            requested_timeout(self._asked_for) or limits.query_timeout_ms,
-            limits.query_rows,
-            memory_bytes=limits.query_memory_bytes or None,
-            spill=settings.spill,
-            as_of=self._asked_for.get(AS_OF_OPTION),
-            began=self._began,
-        )
+        limits = self._context.limits
+        timeout_ms = requested_timeout(self._asked_for) or limits.query_timeout_ms
+        as_of = self._asked_for.get(AS_OF_OPTION)
+        return replace(self._context.query_options(), timeout_ms=timeout_ms, as_of=as_of, began=self._began)
 
 
 def _json(document: dict[str, Any]) -> Response:

@@ -41,6 +41,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         upload_bytes=settings.upload_bytes_max,
         query_timeout_ms=settings.query_timeout_ms,
         query_rows=settings.query_rows_max,
+        query_bytes=settings.query_result_bytes_max,
         query_memory_bytes=settings.query_memory_bytes,
     )
     _ = home.catalog, home.definitions  # made before there are threads

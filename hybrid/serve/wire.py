@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from hybrid.errors import HybridError, QueryError
+from hybrid.errors import HybridError
 from hybrid.plain import json_value
 from hybrid.query.engine import QueryResult
+from hybrid.query.execution import parse_timeout
 
 _SERVERS = {"numServersQueried": 1, "numServersResponded": 1}
 _NONE = {
@@ -90,6 +91,4 @@ def requested_timeout(options: Mapping[str, str]) -> int | None:
     text = options.get("timeoutms")
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 10**9:
-        raise QueryError(f"timeoutMs must be a number of milliseconds, not '{text[:40]}'.", pinot_code=700)
-    return int(text)
+    return parse_timeout(text)

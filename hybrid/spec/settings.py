@@ -42,6 +42,7 @@ KEYS = (
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
     Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds"),
     Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement"),
+    Key("query_result_bytes_max", 256 * 1024**2, int, "most bytes of the values that a server gives for one statement"),
     Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; 0: no bound"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("job_sql_timeout_s", 3600, int, "how long a server's job works on its statement, seconds"),
@@ -112,6 +113,11 @@ class Settings:
     def query_rows_max(self) -> int:
         """Most rows of a result that a server gives."""
         return int(self._value("query_rows_max") or 0)
+
+    @property
+    def query_result_bytes_max(self) -> int:
+        """Most bytes of a result that a server gives."""
+        return int(self._value("query_result_bytes_max") or 0)
 
     @property
     def query_memory_bytes(self) -> int:

@@ -8,11 +8,12 @@ given, or waits; none makes a value of any length that it is told (sql.texts bou
 from __future__ import annotations
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
-AGGREGATES = _words(
+AGGREGATES = words(
     """
     any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_min
     arg_min_null argmax argmin array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count count_if
@@ -24,13 +25,13 @@ AGGREGATES = _words(
     """
 )
 
-WINDOWS = _words(
+WINDOWS = words(
     """
     row_number rank rank_dense dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
     """
 )
 
-_SCALARS = _words(
+_SCALARS = words(
     """
     abs acos acosh add age array_append array_cat array_concat array_contains array_distinct array_extract
     array_filter array_has array_has_all array_has_any array_indexof array_intersect array_length array_position
@@ -70,7 +71,7 @@ _SCALARS = _words(
 )
 
 # What DuckDB's own parser turns operators and clauses into: `a || b`, `a LIKE b`, `a[1]`, `{'a': 1}`, `x IN (...)`.
-_OPERATORS = _words(
+_OPERATORS = words(
     """
     != !__postfix !~~ !~~* % & && * ** + - ->> -> / // < <-> << <= <=> <@ = > >= >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,3 +104,58 @@ def test_what_the_cache_took_is_of_the_statements_time(tmp_path: Path, monkeypat
     run("select 1 from orders", halves, QueryOptions(timeout_ms=60_000, tail=NoTail(), cache=cache))
     (at,) = ends
     assert at is not None and at <= asked[0] + 60
+
+
+def test_a_far_deadline_does_not_end_the_watcher() -> None:
+    """A condition waits no longer than 292 years: `timeoutMs = 10000000000000` ended the thread for all statements."""
+    deadlines, said = _Deadlines(), list[None]()
+    far = deadlines.add(1e18, lambda: None)
+    time.sleep(0.05)
+    near = deadlines.add(time.monotonic() + 0.01, lambda: said.append(None))
+    time.sleep(0.2)
+    deadlines.remove(near)
+    deadlines.remove(far)
+    assert said
+
+
+def test_an_error_in_the_watcher_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    deadlines, said, look = _Deadlines(), list[None](), _Deadlines._look
+    failing = [True]
+
+    def looks(self: _Deadlines) -> None:
+        if failing.pop() if failing else False:
+            raise OverflowError("timestamp too large")
+        look(self)
+
+    monkeypatch.setattr(_Deadlines, "_look", looks)
+    number = deadlines.add(time.monotonic() + 0.01, lambda: said.append(None))
+    time.sleep(0.3)
+    deadlines.remove(number)
+    assert said and not failing
+
+
+def test_a_watcher_that_ended_is_started_again() -> None:
+    deadlines, said = _Deadlines(), list[None]()
+    deadlines._looks_at = time.monotonic() + 3600
+    deadlines._thread = ended = threading.Thread(target=lambda: None)
+    ended.start()
+    ended.join()
+    number = deadlines.add(time.monotonic() + 0.01, lambda: said.append(None))
+    time.sleep(0.2)
+    deadlines.remove(number)
+    assert said
+
+
+@pytest.mark.parametrize(
+    ("written", "most", "meant"), [("10", 60_000, 10), ("999999999", 60_000, 60_000), ("999999999", None, 999_999_999)]
+)
+def test_a_statement_cannot_give_itself_more_time_than_the_server(written: str, most: int | None, meant: int) -> None:
+    asked: Any = SimpleNamespace(statement=SimpleNamespace(options={"timeoutms": written}))
+    assert execution.timeout_of(asked, execution.Limits(50, timeout_max_ms=most)) == meant
+
+
+@pytest.mark.parametrize("written", ["\u00b2", "\u0663", "0", "-1", "10000000000000", "9" * 5000, "", "1.5"])
+def test_what_is_no_timeout_is_an_error_of_the_statement(written: str) -> None:
+    with pytest.raises(QueryError, match="timeoutMs must be a number") as raised:
+        execution.parse_timeout(written)
+    assert raised.value.pinot_code == 700

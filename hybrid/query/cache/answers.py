@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _SMALL_S = 0.02
 # What takes no longer may be asked for `at_once`, and what it takes at most then, ms.
 _BRIEF_S, _BRIEF_MS_MAX = 0.01, 20
+_BRIEF_ROWS_MAX = 1000
 # Options that ask for other rows than those of the newest revision.
 _ELSEWHERE = frozenset({PLAN_OPTION, AS_OF_OPTION})
 # How long a statement waits for rows to be laid: their writer does it within some milliseconds.
@@ -50,8 +51,13 @@ class _Asked(NamedTuple):
     tables: Sequence[CachedTable]
     timeout_ms: int | None
     rows_max: int | None
+    bytes_max: int | None
     running: Running
     started: float
+
+
+def _nobody(interrupt: Callable[[], None]) -> None:
+    """Is told how to interrupt a statement that is over before anybody could."""
 
 
 class CachedAnswers:
@@ -72,9 +78,9 @@ class CachedAnswers:
         tables = self._tables(template.rewritten, self._cache.table)
         if tables is None:
             return None
-        timeout_ms = timeout_of(template.rewritten, limits.timeout_ms)
+        timeout_ms = timeout_of(template.rewritten, limits)
         until = math.inf if timeout_ms is None else started + timeout_ms / 1000
-        asked = _Asked(template, values, tables, timeout_ms, limits.rows_max, running, started)
+        asked = _Asked(template, values, tables, timeout_ms, limits.rows_max, limits.bytes_max, running, started)
 
         def found() -> Answered | None:
             try:
@@ -90,20 +96,24 @@ class CachedAnswers:
     def at_once(self, sql: str, limits: Limits) -> QueryResult | None:
         """The same for a statement that is over in a moment and waits for nothing, or None: `answer` may have it.
 
-        It has run before, in so little time, and is interrupted when it takes longer now. Any thread may ask that has
+        It has run before, in so little time, and is interrupted when it takes longer now. DuckDB interrupts between
+        vectors of rows only, so all that it computes is of constant cost per row. Any thread may ask that has
         nothing better to do for that while.
         """
         known = self._templates.known(sql)
         if known is None or known[0].took_s > _BRIEF_S or (limits.timeout_ms or math.inf) <= _BRIEF_MS_MAX:
             return None
         template, values = known
+        if template.rows > _BRIEF_ROWS_MAX or not template.constant_cost:
+            return None
         if any(table.spec.connectors for table in template.rewritten.tables.values()):
             return None  # whose definition the catalog is asked for
         tables = self._tables(template.rewritten, self._cache.current)
         if tables is None:
             return None
         started = time.monotonic()
-        asked = _Asked(template, values, tables, _BRIEF_MS_MAX, limits.rows_max, lambda interrupt: None, started)
+        rows_max = min(limits.rows_max or _BRIEF_ROWS_MAX, _BRIEF_ROWS_MAX)
+        asked = _Asked(template, values, tables, _BRIEF_MS_MAX, rows_max, limits.bytes_max, _nobody, started)
         try:
             began = started if limits.began is None else limits.began
             return self._told(asked, lambda table: table.met(), lambda: self._by_itself(asked, may_wait=False), began)
@@ -193,8 +203,11 @@ class CachedAnswers:
         asked.running(reader.interrupt)
         started = time.monotonic()
         with Attempt(reader, rewritten, asked.timeout_ms, asked.started):
-            fetched = fetch(reader, self._cache.database.parsed(sql), asked.rows_max, [*beside, *numbers])
+            fetched = fetch(
+                reader, self._cache.database.parsed(sql), asked.rows_max, [*beside, *numbers], asked.bytes_max
+            )
         template.took_s = time.monotonic() - started
+        template.rows = len(fetched.rows)
         return fetched
 
     def _rewrite(self, sql: str, now_ms: int) -> Rewritten:

@@ -15,6 +15,7 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -24,6 +25,7 @@ from hybrid.errors import QueryError
 from hybrid.query.cache.relations import Over
 from hybrid.query.connection import quoted
 from hybrid.query.plan import Rewritten
+from hybrid.sql.cost import has_constant_cost
 from hybrid.sql.predicates import Constant
 
 _TEMPLATES_MAX = 1000
@@ -32,9 +34,9 @@ _TEXT_MAX = 20_000
 _TEXT, _WHOLE, _DECIMAL = "text", "whole", "decimal"
 # What is passed over whole, so that nothing inside of it looks like a value; then a value behind a comparison.
 _PIECES = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|"(?:[^"]|"")*"|
+    r"""--[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"]|"")*"|
     (?P<lead>(?:(?<![-+*/%<>=!~^&|@\#?:$])(?:<>|!=|<=|>=|=|<|>)|\bBETWEEN\b|\bAND\b)\s*)
-    (?:(?P<text>'[^'\\]*'(?!'))|(?P<decimal>\d{1,18}\.\d{1,18})(?![\w.])|(?P<whole>\d{1,18})(?![\w.]))|
+    (?:(?P<text>'[^'\\]*'(?!'))|(?P<decimal>[0-9]{1,18}\.[0-9]{1,18})(?![\w.])|(?P<whole>[0-9]{1,18})(?![\w.]))|
     '(?:[^']|'')*'""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
@@ -56,7 +58,7 @@ class Template:
 
     Those of its marks that are `numbers` reach DuckDB as parameters: it need not parse the statement again then.
     `checked`: DuckDB's parser has been asked. `over` is the statement over relations as they were the last time, behind
-    what tells that they still are. `took_s` is how long it ran the last time, if it has run.
+    what tells that they still are. `took_s` is how long it ran the last time, if it has run, and `rows` what it gave.
     """
 
     rewritten: Rewritten
@@ -65,6 +67,12 @@ class Template:
     checked: bool = False
     over: tuple[object, Over] | None = None
     took_s: float = math.inf
+    rows: int = 0
+
+    @cached_property
+    def constant_cost(self) -> bool:
+        """Whether a row costs the same whatever its texts are."""
+        return has_constant_cost(self.rewritten.statement.tree)
 
     def fill(self, sql: str, values: Sequence[str], before: int = 0) -> tuple[str, list[int]]:
         """SQL of this template's with values in the place of its marks, and its parameters, which follow `before`.
