@@ -6,6 +6,7 @@ file access but below `folders`. Whatever SQL passed the other fences meets this
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+# Room on the disk that no statement takes.
+_RESERVED_BYTES = 1024**3
 _CONFIG = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -30,7 +33,7 @@ def locked_connection(
     """A fresh in-memory database that takes at most `bytes_max` (None: four fifths of the machine's memory).
 
     What it has no room for lies in the folder `spill` (None: nowhere, and statements that need more fail). Several may
-    share one: DuckDB tells its files apart, and removes those that a killed process has left.
+    share one: DuckDB tells its files apart, and removes those that a killed process has left. See `spill_bytes`.
     `before_lock` are statements of our own that must run while settings can still be made.
     """
     import duckdb
@@ -42,12 +45,22 @@ def locked_connection(
         *([] if bytes_max is None else [f"SET memory_limit = '{bytes_max} B'"]),
         "SET TimeZone = 'UTC'",
         f"SET temp_directory = {quoted(str(spill) if spill else '')}",
+        *([] if spill is None else [f"SET max_temp_directory_size = '{spill_bytes(spill)} B'"]),
         f"SET allowed_directories = [{allowed}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):
         connection.execute(setting)
     return connection
+
+
+def spill_bytes(folder: Path) -> int:
+    """How many bytes of what does not fit into memory may lie in a folder: half of the disk's free room then.
+
+    The rest is for commits, catalog and logs, which must not fail for the sake of a statement.
+    """
+    known = next((place for place in (folder, *folder.absolute().parents) if place.exists()), Path("/"))
+    return max(0, shutil.disk_usage(known).free - _RESERVED_BYTES) // 2
 
 
 def load_duckdb() -> None:

@@ -344,6 +344,15 @@ def resolve(statement: Statement, source: TableSource) -> Resolved:
 
 def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     """Puts a statement into DuckDB's words. It changes the statement's tree."""
+    try:
+        return _rewrite(resolved, now_ms)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        # A number of more digits than Python reads, or one that fits no place or time: the statement is wrong.
+        reason = str(error)[:100] or type(error).__name__
+        raise QueryError(f"A value in the statement cannot be used: {reason}.", pinot_code=700) from error
+
+
+def _rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     statement, refs, tables, exact = resolved
     tree = statement.tree
     fields = _fields(table.spec for table in tables.values())

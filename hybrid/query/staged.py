@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -21,6 +22,8 @@ from hybrid.lake.plans import (
 from hybrid.table.plans import Plan
 
 NO_SUCH_PLAN, STALE_PLAN = 700, 200
+# What can name a file: neither a path nor longer than file systems take.
+_PLAN_ID = re.compile(r"(?!\.{1,2}\Z)[^/\0]{1,100}")
 
 
 class HasLayout(Protocol):
@@ -37,13 +40,13 @@ def find_staged(plan_id: str | None, tables: Iterable[HasLayout]) -> Plan | None
         return None
     layouts = [table.layout for table in tables]
     for layout in layouts:
-        found = find_plan(layout, plan_id) if plan_id not in {"", ".", ".."} and "/" not in plan_id else None
+        found = find_plan(layout, plan_id) if _PLAN_ID.fullmatch(plan_id) else None
         if found is not None:
             return found
     names = " and ".join(f"'{layout.root.name}'" for layout in layouts) or "no table"
     known = [known for layout in layouts for known in plan_ids(layout)]
     raise QueryError(
-        f"SET plan: there is no backfill plan '{plan_id}' of {names}.{suggestion(plan_id, known)}",
+        f"SET plan: there is no backfill plan '{plan_id[:100]}' of {names}.{suggestion(plan_id[:100], known)}",
         pinot_code=NO_SUCH_PLAN,
         hint="hybrid backfill list",
     )

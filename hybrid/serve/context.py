@@ -17,6 +17,7 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.handle import Table
 from hybrid.query.engine import QueryOptions
+from hybrid.serve.admission import Admission
 from hybrid.serve.door import who_asks
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import Callers, RunningQueries
@@ -61,6 +62,7 @@ class Context:
     url: str
     queries: RunningQueries = field(default_factory=RunningQueries)
     callers: Callers = field(default_factory=Callers)
+    admission: Admission = field(default_factory=Admission)
 
     def query_options(self) -> QueryOptions:
         """How a statement is answered that this server is asked for, whichever path it came by."""

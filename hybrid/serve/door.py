@@ -143,6 +143,12 @@ def who_asks() -> str | None:
     return _ASKING.get()
 
 
+def may_operate() -> bool:
+    """Whether the request under way has at least the right to operate; everybody has where there are no accounts."""
+    right = ASKING_RIGHT.get()
+    return right is None or right >= Right.OPERATE
+
+
 def _read(header: bytes) -> tuple[str | None, str]:
     """Name (None: any) and secret of an Authorization header. What is wrong with it is said without repeating it."""
     scheme, _, rest = header.decode("latin-1").strip().partition(" ")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -15,11 +14,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
-from hybrid.errors import HybridError
+from hybrid.errors import HybridError, NotFoundError, QueryError
 from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.engine import QueryOptions, QueryResult
 from hybrid.serve.context import context_of
+from hybrid.serve.door import may_operate, who_asks
 from hybrid.serve.openapi import shown
+from hybrid.serve.running import CANCELLED
 from hybrid.serve.wire import failed_answer, query_answer, requested_options, requested_timeout
 
 router = APIRouter(tags=["query"])
@@ -54,8 +55,6 @@ _DESCRIBED: dict[str, Any] = {
         }
     ),
 }
-# Threads of their own, each with its connection: no query waits for a slow path, and none takes a new connection.
-_WORKERS = ThreadPoolExecutor(16, thread_name_prefix="query")
 # More rows take a moment to be written down.
 _ROWS_AT_ONCE = 100
 
@@ -84,7 +83,10 @@ async def _respond(request: Request, statement: Statement) -> Response:
     result = asked.at_once()  # or it would take as long again to go to a thread and back
     if result is not None and len(result.rows) <= _ROWS_AT_ONCE:
         return asked.answer(result)
-    return await asyncio.get_running_loop().run_in_executor(_WORKERS, copy_context().run, asked.answer, result)
+    try:
+        return await context_of(request).admission.run(request, who_asks(), partial(asked.answer, result), asked.leave)
+    except HybridError as error:
+        return asked.failed(error)
 
 
 def _read(body: bytes) -> Statement:
@@ -98,8 +100,11 @@ def _read(body: bytes) -> Statement:
 
 @router.delete("/query/{request_id}", summary="Stop a running statement")
 def cancel(request_id: str, request: Request) -> dict[str, str]:
-    """Interrupts it; its own caller gets the exception 503. Ids are the responses', or a request's `X-Request-Id`."""
-    context_of(request).queries.cancel(request_id)
+    """Interrupts it; its own caller gets the exception 503. Ids are the responses', or a request's `X-Request-Id`.
+
+    An account with the right to read can stop its own statements only.
+    """
+    context_of(request).queries.cancel(request_id, None if may_operate() else who_asks())
     return {"status": f"Cancelled query {request_id}."}
 
 
@@ -111,6 +116,18 @@ class _Asked:
         self._asked_for = requested_options(statement.query_options)
         self._as_arrow = ARROW in request.headers.get("accept", "")
         self._began = time.monotonic()
+        self._gone = False
+
+    def leave(self) -> None:
+        """Its client has gone: it is interrupted if it runs, and not begun if it waits."""
+        self._gone = True
+        with suppress(NotFoundError):
+            self._context.queries.cancel(self._request.state.request_id, who_asks())
+
+    def failed(self, error: HybridError) -> Response:
+        """The response for a statement that has no answer."""
+        self._context.metrics.query_failed(error.pinot_code)
+        return _json(failed_answer(error, self._request.state.request_id))
 
     def at_once(self) -> QueryResult | None:
         """The result where it takes the event loop no more than a moment to find it and to write it down."""
@@ -127,11 +144,12 @@ class _Asked:
         if result is None:
             try:
                 options = self._options()
-                with self._context.queries.running(request_id) as running:
+                if self._gone:
+                    raise QueryError("The client has gone.", pinot_code=CANCELLED)
+                with self._context.queries.running(request_id, who_asks()) as running:
                     result = self._context.home.query(self._sql, replace(options, running=running))
             except HybridError as error:
-                metrics.query_failed(error.pinot_code)
-                return _json(failed_answer(error, request_id))
+                return self.failed(error)
         tables = [one.table for one in result.revision.tables]
         metrics.query(tables, self._request.scope["path"], result.source, time.monotonic() - self._began)
         if self._as_arrow:

@@ -18,16 +18,26 @@ class RunningQueries:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: dict[str, Callable[[], None]] = {}
+        # Who asks a statement, and how it is interrupted once it runs.
+        self._running: dict[str, tuple[str | None, Callable[[], None] | None]] = {}
         self._cancelled: set[str] = set()
 
     @contextmanager
-    def running(self, request_id: str) -> Iterator[Callable[[Callable[[], None]], None]]:
-        """Around a statement; what it yields is told how to interrupt it. A cancelled one is a QueryError (503)."""
+    def running(self, request_id: str, account: str | None = None) -> Iterator[Callable[[Callable[[], None]], None]]:
+        """Around a statement; what it yields is told how to interrupt it. A cancelled one is a QueryError (503).
+
+        An id that runs already is a QueryError: nobody could tell which of the two a cancel means.
+        """
+        with self._lock:
+            if request_id in self._running:
+                raise QueryError(
+                    f"A query with request id '{request_id}' runs already.", hint="Send another X-Request-Id, or none."
+                )
+            self._running[request_id] = account, None
 
         def started(interrupt: Callable[[], None]) -> None:
             with self._lock:
-                self._running[request_id] = interrupt
+                self._running[request_id] = account, interrupt
                 if request_id in self._cancelled:  # while it went from one way to be answered to another
                     raise QueryError("The query was cancelled.", pinot_code=CANCELLED)
 
@@ -42,14 +52,15 @@ class RunningQueries:
                 self._running.pop(request_id, None)
                 self._cancelled.discard(request_id)
 
-    def cancel(self, request_id: str) -> None:
-        """Interrupts a statement; NotFoundError when none of that id runs."""
+    def cancel(self, request_id: str, account: str | None = None) -> None:
+        """Interrupts a statement, of that account if one is given; NotFoundError when none of that id runs."""
         with self._lock:
-            interrupt = self._running.get(request_id)
-            if interrupt is None:
+            owner, interrupt = self._running.get(request_id, (None, None))
+            if request_id not in self._running or account not in (None, owner):
                 raise NotFoundError(f"No query with request id '{request_id}' runs now.")
             self._cancelled.add(request_id)
-            interrupt()  # inside: when the lock is free, the connection may run another statement
+            if interrupt is not None:
+                interrupt()  # inside: when the lock is free, the connection may run another statement
 
 
 class Callers:

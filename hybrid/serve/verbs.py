@@ -6,50 +6,90 @@ import inspect
 import time
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
 from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 from hybrid import views
 from hybrid.errors import HybridError, NotFoundError, UsageError
+from hybrid.query.engine import QueryOptions
 from hybrid.run_views import run_details
 from hybrid.serve.context import Context, context_of
-from hybrid.verbs import VERBS, query, segments
+from hybrid.serve.door import who_asks
+from hybrid.verbs import VERBS, Verb, query, rejected, segments
 
 router = APIRouter(tags=["verbs"])
+_STATEMENTS = frozenset({"query", "explain", "table_view", "rejected"})
+REJECTED_MAX = 10_000
 Arguments = Annotated[dict[str, Any], Body(examples=[{"table": "orders"}])]
 
 
 @router.post("/verbs/{verb}", summary="Run a verb of the API", responses={202: {"description": "Queued as a run"}})
-def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
-    """What the verb returns; a heavy one is queued (202, `{"run": id}`) and followed at `/runs/{id}`."""
+async def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
+    """What the verb returns; a heavy one is queued (202, `{"run": id}`) and followed at `/runs/{id}`.
+
+    Those that answer from tables are statements: they take turns with them, within the same bounds.
+    """
     context = context_of(request)
     found = VERBS.get(verb)
     if found is None:
         raise NotFoundError.named("Verb", verb, VERBS)
+    if verb in _STATEMENTS:
+        asked = _AskedVerb(request, found, _checked(found.call, arguments))
+        return await context.admission.run(request, who_asks(), asked.answer, asked.leave)
+    return await run_in_threadpool(_run_verb, context, verb, arguments)
+
+
+class _AskedVerb:
+    """A verb that answers from tables."""
+
+    def __init__(self, request: Request, verb: Verb, arguments: dict[str, Any]) -> None:
+        self._context, self._verb, self._arguments = context_of(request), verb, arguments
+        self._request_id, self._path = request.state.request_id, request.scope["path"]
+        self._began = time.monotonic()
+
+    def leave(self) -> None:
+        """Its client has gone."""
+        with suppress(NotFoundError):
+            self._context.queries.cancel(self._request_id, who_asks())
+
+    def answer(self) -> JSONResponse:
+        """What the verb returns, within the server's bounds."""
+        context, arguments = self._context, self._arguments
+        if self._verb.call is rejected:
+            arguments = {**arguments, "limit": min(arguments.get("limit", 1000), REJECTED_MAX)}
+        with context.queries.running(self._request_id, who_asks()) as running:
+            if self._verb.call is not query:
+                return JSONResponse(self._verb.call(context.home, **arguments))
+            return JSONResponse(self._query(replace(context.query_options(), running=running, began=self._began)))
+
+    def _query(self, options: QueryOptions) -> Any:
+        """The answer to a statement, which the metrics count like those of other clients."""
+        metrics, arguments = self._context.metrics, self._arguments
+        try:
+            result = self._context.home.query(arguments["sql"], options, as_of=arguments.get("as_of"))
+        except HybridError as error:
+            metrics.query_failed(error.pinot_code)
+            raise
+        answer = views.query_view(result)
+        metrics.query(answer["tables"], self._path, answer["source"], time.monotonic() - self._began)
+        return answer
+
+
+def _run_verb(context: Context, verb: str, arguments: Mapping[str, Any]) -> JSONResponse:
+    found = VERBS[verb]
     checked = _checked(found.call, arguments)
     if found.is_heavy(context.home, checked):
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
-    if found.call is query:
-        return JSONResponse(_counted_query(context, request, checked))
     if found.call is segments:
         context.await_commits(context.home.table(checked["table"]))
     return JSONResponse(found.call(context.home, **checked))
-
-
-def _counted_query(context: Context, request: Request, arguments: Mapping[str, Any]) -> Any:
-    """The answer to a statement, which the metrics count like those of other clients."""
-    began, metrics = time.monotonic(), context.metrics
-    try:
-        answer = query(context.home, **arguments)
-    except HybridError as error:
-        metrics.query_failed(error.pinot_code)
-        raise
-    metrics.query(answer["tables"], request.scope["path"], answer["source"], time.monotonic() - began)
-    return answer
 
 
 @router.get("/runs/{run_id}", summary="A run: queued, going on or done")

@@ -6,7 +6,9 @@ read. Only what is certain is used: anything else leaves the file in.
 
 from __future__ import annotations
 
+import math
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +18,8 @@ from hybrid.sql.calls import literal_number, literal_text
 from hybrid.sql.tables import TableRef
 
 Constant = int | float | str
+_WHOLE = re.compile("[0-9]+")
+_DIGITS_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,9 @@ def constant(node: exp.Expr) -> Constant | None:
     if value is None:
         return None
     sign, literal = (-1, node.this.unnest()) if isinstance(node, exp.Neg) else (1, node)
-    return sign * int(literal.name) if isinstance(literal, exp.Literal) and literal.name.isdigit() else value
+    if not isinstance(literal, exp.Literal) or _WHOLE.fullmatch(literal.name) is None:
+        return value if math.isfinite(value) else None
+    return sign * int(literal.name) if len(literal.name) <= _DIGITS_MAX else None  # no column holds as many
 
 
 def _possible(op: str, value: Constant, low: object, high: object) -> bool:

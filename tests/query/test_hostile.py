@@ -110,3 +110,39 @@ def test_the_connection_alone_reaches_nothing(tmp_path: Path) -> None:
             connection.execute(sql)
     assert orders is not None
     connection.close()
+
+
+def test_what_lies_on_disk_leaves_room_for_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from hybrid.query import connection as opened
+
+    gib = 1024**3
+    monkeypatch.setattr(opened.shutil, "disk_usage", lambda path: SimpleNamespace(free=5 * gib))
+    with locked_connection([tmp_path], spill=tmp_path / "spill") as connection:
+        (found,) = connection.execute("select current_setting('max_temp_directory_size')").fetchall()
+    assert opened.spill_bytes(tmp_path / "not" / "there") == 2 * gib and found == ("2.0 GiB",)
+    monkeypatch.setattr(opened.shutil, "disk_usage", lambda path: SimpleNamespace(free=gib // 2))
+    assert opened.spill_bytes(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from orders where order_id = " + "9" * 5000,
+        "select substr('a', " + "9" * 400 + ") from orders",
+        "select substr('a', 1e999) from orders",
+        "select * from orders where ts > " + "9" * 5000,
+        "select * from orders limit " + "9" * 5000,
+        "SET timeoutMs = \u00b2; select * from orders",
+        "SET timeoutMs = " + "9" * 5000 + "; select * from orders",
+        "SET plan = '" + "a" * 5000 + "'; select * from orders",
+        "SET plan = 'a\0b'; select * from orders",
+        "SET asOf = '" + "9" * 5000 + "'; select * from orders",
+    ],
+)
+def test_a_value_that_nothing_can_hold_is_an_error_of_the_statement(
+    halves: Halves, ask: Callable[..., Any], sql: str
+) -> None:
+    with pytest.raises(QueryError):
+        ask(halves, sql)
