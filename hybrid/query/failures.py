@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 from hybrid.errors import QueryError, suggestion
 
@@ -37,6 +38,17 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
         if match:
             return _no_column(match.groupdict(), columns)
     return QueryError(_clean(text), pinot_code=EXECUTION)
+
+
+@contextmanager
+def values_checked() -> Iterator[None]:
+    """Where a statement is put into DuckDB's words: what Python cannot compute of its values is a QueryError."""
+    try:
+        yield
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        # A number of more digits than Python reads, or one that fits no place or time: the statement is wrong.
+        reason = str(error)[:100] or type(error).__name__
+        raise QueryError(f"A value in the statement cannot be used: {reason}.", pinot_code=700) from error
 
 
 def stopped(timeout_ms: int | None) -> QueryError:

@@ -16,6 +16,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot
 from hybrid.lake.plans import rows_folder
 from hybrid.query.asof import AS_OF_OPTION, AsOf, LaterRows, PastTable, refuse_missing
+from hybrid.query.failures import values_checked
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
 from hybrid.query.revision import PinnedHalves, Revision, TableRevision, all_grown, pin_halves
 from hybrid.query.scan import Scan, relation_sql
@@ -342,17 +343,9 @@ def resolve(statement: Statement, source: TableSource) -> Resolved:
     return Resolved(statement, refs, opened, all(ref.written in written for ref in refs))
 
 
+@values_checked()
 def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     """Puts a statement into DuckDB's words. It changes the statement's tree."""
-    try:
-        return _rewrite(resolved, now_ms)
-    except (ValueError, ArithmeticError, RecursionError) as error:
-        # A number of more digits than Python reads, or one that fits no place or time: the statement is wrong.
-        reason = str(error)[:100] or type(error).__name__
-        raise QueryError(f"A value in the statement cannot be used: {reason}.", pinot_code=700) from error
-
-
-def _rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     statement, refs, tables, exact = resolved
     tree = statement.tree
     fields = _fields(table.spec for table in tables.values())
