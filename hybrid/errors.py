@@ -90,6 +90,12 @@ class StreamError(HybridError):
     http_status = 502
 
 
+class RegistryError(StreamError):
+    """The schema registry does not answer, or refuses the credentials; nothing was read or skipped."""
+
+    code = "registry"
+
+
 class TopicError(StreamError):
     """Kafka answers, and does not give a topic: it was read and is gone, or Kafka refuses it."""
 

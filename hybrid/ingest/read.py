@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from hybrid.errors import RegistryError
 from hybrid.garbage import collect_rarely
 from hybrid.ingest.pieces import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
 from hybrid.lake.commit import FileAct
@@ -80,10 +81,14 @@ def write_ranges(
     """Writes the same rows into files of the act's half; their log entries, and what became of the messages.
 
     Messages that the table's filter drops are among the pieces, without a segment. No query sees the files before they
-    are committed.
+    are committed. RegistryError when a worker needs a schema and the registry does not answer.
     """
     writer = _writer(spec, dict(assigners), act)
-    found = messages.mapInArrow(writer, "files string, pieces string").collect()
+    found = messages.mapInArrow(writer, "files string, pieces string, stopped string").collect()
+    stopped = next((row["stopped"] for row in found if row["stopped"] is not None), None)
+    if stopped is not None:
+        sentence, hint = json.loads(stopped)
+        raise RegistryError(sentence, hint=hint)
     entries = [entry for row in found for entry in json.loads(row["files"])]
     return entries, together(pieces_from_json(row["pieces"]) for row in found)
 
@@ -123,8 +128,6 @@ def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: Fil
     """As `_worker`, with the rows put into files, one of each segment. At most two are open at a time."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         from hybrid.lake.files import RowsFile, path_in_half
 
         collect_rarely()
@@ -133,21 +136,32 @@ def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: Fil
         files: dict[str, RowsFile] = {}
         entries: list[dict[str, object]] = []
         counted: Pieces = {}
-        for batch in batches:
-            rows, sizes = _convert_batch(batch, spec, decoder, assigners)
-            counted = together([counted, pieces_of(rows, sizes)])
-            for segment, part in _by_segment(rows):
-                if segment not in files:
-                    # Segments come one after the other: those before are full.
-                    full = [name for name in files if rejected not in (name, segment)]
-                    entries += [files.pop(name).close().entry(name) for name in full]
-                    files[segment] = RowsFile(act.half / path_in_half(segment, ""), act.id, statistics)
-                files[segment].write(part.drop_columns([columns.SEGMENT]))
+        try:
+            for batch in batches:
+                rows, sizes = _convert_batch(batch, spec, decoder, assigners)
+                counted = together([counted, pieces_of(rows, sizes)])
+                for segment, part in _by_segment(rows):
+                    if segment not in files:
+                        # Segments come one after the other: those before are full.
+                        full = [name for name in files if rejected not in (name, segment)]
+                        entries += [files.pop(name).close().entry(name) for name in full]
+                        files[segment] = RowsFile(act.half / path_in_half(segment, ""), act.id, statistics)
+                    files[segment].write(part.drop_columns([columns.SEGMENT]))
+        except RegistryError as error:  # as a value, for Spark would make a stack trace of it
+            yield _written("[]", "[]", json.dumps([str(error), error.hint]))
+            return
         entries += [file.close().entry(name) for name, file in files.items()]
-        told = [[json.dumps(entries)], [pieces_to_json(counted)]]
-        yield pa.RecordBatch.from_arrays([pa.array(one) for one in told], names=["files", "pieces"])
+        yield _written(json.dumps(entries), pieces_to_json(counted), None)
 
     return write
+
+
+def _written(files: str, pieces: str, stopped: str | None) -> pa.RecordBatch:
+    """What a worker did, as `write_ranges` reads it; `stopped` is the reason and hint where it could not."""
+    import pyarrow as pa
+
+    values = {"files": files, "pieces": pieces, "stopped": stopped}
+    return pa.RecordBatch.from_arrays([pa.array([one], pa.string()) for one in values.values()], names=list(values))
 
 
 def _by_segment(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

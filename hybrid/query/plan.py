@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import QueryError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot
 from hybrid.lake.plans import rows_folder
@@ -446,7 +446,12 @@ class _Pinning:
         if isinstance(self._tail, BaseException):
             raise self._tail
         name = f"{RESERVED}tail_{self._place}"
-        return PinnedTable(self._table, self._halves, self._tail, self._rows(), name, later=self._later)
+        try:
+            rows = self._rows()
+        except StreamError as error:  # a schema registry that does not answer; what is committed needs none
+            rows = None
+            self._tail = Tail(warnings=(*self._tail.warnings, f"{error} Answered from committed rows only."))
+        return PinnedTable(self._table, self._halves, self._tail, rows, name, later=self._later)
 
     def _read(self, source: TailSource, state: RealtimeState) -> None:
         try:

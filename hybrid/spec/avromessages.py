@@ -49,22 +49,46 @@ class AvroMessages:
 
     def read(self, payload: bytes) -> dict[str, Any]:
         """The record in a message. ValueError when the bytes are not one record of the schema."""
-        fastavro = avro_library()
         if len(payload) < self.skips or (self.skips and payload[0] != 0):
             raise ValueError("it does not begin with a registry's mark and number")
-        file = BytesIO(payload)
-        file.seek(self.skips)
+        return read_record(payload, self.skips, self._schema)
+
+
+class AvroSchemas:
+    """Schemas that may refer to each other's types, in the order in which they need each other."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Any] = {}
+        self._sizes = _Sizes()
+
+    def parse(self, text: str) -> Any:
+        """The schema in `text`. ValueError, as the end of a sentence, for what is none or cannot be read."""
+        fastavro = avro_library()
         try:
-            found = fastavro.schemaless_reader(file, self._schema, None)
-        except Exception as error:  # of bytes that are no record the reader raises nearly everything there is
-            raise ValueError(
-                f"{type(error).__name__}: {str(error)[:100]}" if str(error) else "it is cut off"
-            ) from error
-        if not isinstance(found, dict):
-            raise ValueError("it is no record")
-        if file.tell() != len(payload):
-            raise ValueError(f"{len(payload) - file.tell()} bytes follow the record")
-        return {name: _plain(value) for name, value in found.items()}
+            schema = fastavro.parse_schema(json.loads(text), named_schemas=self._named)
+        except Exception as error:  # the parser raises what it meets: KeyError, UnknownType and others
+            raise ValueError(f"is no schema of Avro ({type(error).__name__}: {str(error)[:100]})") from error
+        self._sizes.least(schema)
+        return schema
+
+
+def read_record(payload: bytes, skips: int, writer: Any, reader: Any = None) -> dict[str, Any]:
+    """The record behind `skips` bytes, as `writer` wrote it and `reader` resolves it (None: as it was written).
+
+    ValueError when the bytes are not one record of the schema.
+    """
+    fastavro = avro_library()
+    file = BytesIO(payload)
+    file.seek(skips)
+    try:
+        record = fastavro.schemaless_reader(file, writer, reader)
+    except Exception as error:  # of bytes that are no record the reader raises nearly everything there is
+        raise ValueError(f"{type(error).__name__}: {str(error)[:100]}" if str(error) else "it is cut off") from error
+    if not isinstance(record, dict):
+        raise ValueError("it is no record")
+    if file.tell() != len(payload):
+        raise ValueError(f"{len(payload) - file.tell()} bytes follow the record")
+    return {name: _plain(value) for name, value in record.items()}
 
 
 class _Sizes:

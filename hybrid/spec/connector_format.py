@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from hybrid.spec.avromessages import AvroMessages, avro_texts
 from hybrid.spec.connectors import AvroFormat, CsvFormat, Format, JsonFlavor, JsonFormat, ParquetFormat, UpdateFormat
 from hybrid.spec.document import Section, shown
+from hybrid.spec.registrymessages import RegistryMessages
+from hybrid.spec.stream_decoder import registry_urls
 
 _NAMES = ("json", "csv", "parquet", "avro")
 _NOT_BUILT = ("raw", "bincode")
@@ -27,7 +29,10 @@ _KEYS: Mapping[str, set[str]] = {
         "buffer_size_records",
     },
     "parquet": {"buffer_size_records"},
-    "avro": {"schema", "skip_schema_id", "update_format", "buffer_size_records"},
+    "avro": {
+        "schema", "skip_schema_id", "update_format", "buffer_size_records", "registry_urls", "registry_username",
+        "registry_password",
+    },
 }  # fmt: skip
 # Values that are what always holds.
 _CSV_FIXED: Mapping[str, object] = {"double_quote": True, "quoting": True, "comment": None, "trim": "none"}
@@ -101,19 +106,34 @@ def _parquet(config: Section) -> Format:
 
 
 def _avro(config: Section) -> Format:
-    for key in [one for one in config.doc if one.startswith("registry_")]:
-        config.fail(key, "is not built yet: schemas are not fetched from a registry. Give the schema: schema.")
     if config.text("update_format", "raw") != "raw":
         config.fail(
             "update_format", f"{shown(config.doc['update_format'])} is not built yet: records are rows. Use raw."
         )
     text = next(avro_texts(config.doc.get("schema")), None)
-    if text is None:
+    registry = _registry(config, text) if config.doc.get("registry_urls") else None
+    if text is None and registry is None:
         config.fail("schema", "is missing: give the Avro schema as text.")
-    wrong = AvroMessages(text).check()
+    wrong = AvroMessages(text).check() if text is not None else None
     if wrong is not None:
         config.fail("schema", f"{wrong}.")
-    return AvroFormat(text, config.boolean("skip_schema_id"))
+    if registry is None:
+        for key in [one for one in config.doc if one.startswith("registry_")]:
+            config.fail(key, "goes with registry_urls only.")
+    return AvroFormat(text or "", config.boolean("skip_schema_id"), registry)
+
+
+def _registry(config: Section, reader: str | None) -> RegistryMessages:
+    """Feldera's registry keys; `schema` beside them is the reader's, to which records are resolved."""
+    if config.boolean("skip_schema_id"):
+        config.fail("skip_schema_id", "cannot stand beside registry_urls: a schema is found by its id.")
+    if config.has("registry_authorization_token"):
+        config.fail("registry_authorization_token", "is not supported. Use registry_username and registry_password.")
+    urls = registry_urls(config, "registry_urls", ",".join(config.texts("registry_urls")))
+    name, secret = config.text("registry_username", ""), config.text("registry_password", "")
+    if bool(name) != bool(secret):
+        config.fail("registry_username", "and registry_password go together.")
+    return RegistryMessages(urls, reader=reader, user_info=f"{name}:{secret}" if name else None)
 
 
 def _character(config: Section, key: str, default: str) -> str:

@@ -58,6 +58,8 @@ def _stream(one: Connector, kafka: KafkaInput, schema: Schema, columns: tuple[st
     if isinstance(one.format, CsvFormat):
         return replace(stream, codec=csv_format(one.format, schema, columns))
     if isinstance(one.format, AvroFormat):
+        if one.format.registry is not None:
+            return replace(stream, codec=one.format.registry)
         return replace(stream, codec=AvroMessages(one.format.text, 0 if one.format.bare else REGISTRY_BYTES))
     assert isinstance(one.format, JsonFormat)
     return replace(

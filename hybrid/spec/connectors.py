@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hybrid.spec.kafka_security import PLAINTEXT, KafkaSecurity
+from hybrid.spec.registrymessages import RegistryMessages
 from hybrid.spec.secrets import without_login
 
 
@@ -227,10 +228,14 @@ class ParquetFormat:
 
 @dataclass(frozen=True)
 class AvroFormat:
-    """Avro by the schema in `text`. `bare`: no registry's mark and number stand before a record."""
+    """Avro by the schema in `text`. `bare`: no registry's mark and number stand before a record.
+
+    With `registry` the writer's schema is fetched by that number, and `text`, where it is not empty, is the reader's.
+    """
 
     text: str
     bare: bool = False
+    registry: RegistryMessages | None = None
 
 
 Format = JsonFormat | CsvFormat | ParquetFormat | AvroFormat

@@ -14,6 +14,7 @@ from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.expectations import Expectation
 from hybrid.spec.ingestion import IngestionConfig
 from hybrid.spec.kafka_security import PLAINTEXT, KafkaSecurity
+from hybrid.spec.registrymessages import RegistryMessages
 from hybrid.spec.schema import FieldSpec, Schema
 
 
@@ -108,7 +109,7 @@ class StreamConfig:
     message: MessageFormat = MessageFormat.RECORD
     records: Records = Records.ONE
     flavor: JsonFlavor = JsonFlavor.DEFAULT
-    codec: CsvFormat | AvroMessages | None = None
+    codec: CsvFormat | AvroMessages | RegistryMessages | None = None
     metadata: bool = False
     security: KafkaSecurity = PLAINTEXT
     partitions: tuple[int, ...] = ()

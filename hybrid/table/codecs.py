@@ -1,4 +1,7 @@
-"""Messages that are not JSON as records: CSV and Avro. They never raise on data."""
+"""Messages that are not JSON alone as records: CSV, Avro, and what a schema registry frames. They never raise on data.
+
+RegistryError passes: a registry that does not answer says nothing about the message.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ from hybrid.spec.avromessages import AvroMessages
 from hybrid.spec.csvcells import rows_of
 from hybrid.spec.csvformat import CsvFormat, header_of
 from hybrid.spec.problem import Problem
+from hybrid.spec.registrymessages import RegistryFormat, RegistryMessages
 from hybrid.table.outcome import Rejected
 
-Codec = CsvFormat | AvroMessages
+Codec = CsvFormat | AvroMessages | RegistryMessages
 _BOM = "\ufeff"
 
 
@@ -24,7 +28,8 @@ def records_of(payload: bytes | None, codec: Codec) -> Sequence[Mapping[str, obj
     try:
         return [codec.read(payload)]
     except ValueError as error:
-        return [Rejected(f"The message is not one record of its Avro schema: {error}.")]
+        kind = "JSON" if isinstance(codec, RegistryMessages) and codec.format is RegistryFormat.JSON else "Avro"
+        return [Rejected(f"The message is not one record of its {kind} schema: {error}.")]
 
 
 def _csv(payload: bytes, form: CsvFormat) -> Sequence[Mapping[str, object] | Rejected]:

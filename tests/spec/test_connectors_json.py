@@ -199,7 +199,7 @@ def test_what_can_delete() -> None:
         ("datagen", JSON, "datagen has its own"),
         ("kafka_input", {"name": "avro"}, "connectors[0].format.config.schema: is missing"),
         ("kafka_input", {"name": "avro", "config": {"schema": "[]"}}, "schema: is no schema of records"),
-        ("kafka_input", {"name": "avro", "config": {"registry_urls": ["u"]}}, "registry_urls: is not built yet"),
+        ("kafka_input", {"name": "avro", "config": {"registry_urls": ["u"]}}, "is no address"),
         ("kafka_input", {"name": "raw"}, "'raw' is not built yet"),
         ("kafka_input", {"name": "raw"}, "'raw' is not built yet"),
         ("kafka_input", {"name": "parquet"}, "'parquet' does not come by kafka_input. Use json or csv"),

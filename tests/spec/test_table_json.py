@@ -303,8 +303,28 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
             ["stream.kafka.decoder.prop.delimiter: '||' is not one character"],
         ),
         (
-            lambda s, r, o: stream(r).update({DECODER: "KafkaConfluentSchemaRegistryJsonMessageDecoder"}),
+            lambda s, r, o: stream(r).update({DECODER: "KafkaConfluentSchemaRegistryProtoBufMessageDecoder"}),
             ["cannot be honoured: messages are read as JSON, CSV or Avro"],
+        ),
+        (
+            lambda s, r, o: stream(r).update({DECODER: "KafkaConfluentSchemaRegistryAvroMessageDecoder"}),
+            ["stream.kafka.decoder.prop.schema.registry.rest.url: is missing"],
+        ),
+        (
+            lambda s, r, o: stream(r).update(
+                {DECODER: "KafkaConfluentSchemaRegistryJsonMessageDecoder", f"{PROP}schema.registry.rest.url": "file:///x"}
+            ),
+            ["is no address"],
+        ),
+        (
+            lambda s, r, o: stream(r).update(
+                {
+                    DECODER: "KafkaConfluentSchemaRegistryJsonMessageDecoder",
+                    f"{PROP}schema.registry.rest.url": "http://r:1",
+                    f"{PROP}schema.registry.ssl.truststore.location": "/x.jks",
+                }
+            ),
+            ["a Java key store is not read"],
         ),
         (lambda s, r, o: stream(r).update({"stream.kafka.metadata.populate": "yes"}), ["neither true nor false"]),
         (lambda s, r, o: o.update({"ingestionConfig": {"complexTypeConfig": {}}}), ["in the REALTIME config only"]),
