@@ -18,7 +18,7 @@ from hybrid.jvm.topics import Record, create_topic, produce
 from tests.ingest.registry import LocalRegistry
 from tests.recipes.conftest import RecipeHome
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400)]
 FIRST = {"type": "record", "name": "visit", "fields": [{"name": "id", "type": "int"}, {"name": "ts", "type": "long"}]}
 SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
 SHAPE = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
