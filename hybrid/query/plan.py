@@ -445,12 +445,11 @@ class _Pinning:
             self._thread.join()
         if isinstance(self._tail, BaseException):
             raise self._tail
-        name = f"{RESERVED}tail_{self._place}"
         try:
             rows = self._rows()
         except StreamError as error:  # a schema registry that does not answer; what is committed needs none
-            rows = None
-            self._tail = Tail(warnings=(*self._tail.warnings, f"{error} Answered from committed rows only."))
+            rows, self._tail = None, self._tail.without_messages(str(error))
+        name = f"{RESERVED}tail_{self._place}"
         return PinnedTable(self._table, self._halves, self._tail, rows, name, later=self._later)
 
     def _read(self, source: TailSource, state: RealtimeState) -> None:

@@ -53,6 +53,10 @@ class Tail:
     positions: Mapping[PartitionKey, int] = field(default_factory=dict)
     warnings: Sequence[str] = ()
 
+    def without_messages(self, reason: str) -> Tail:
+        """Nothing beyond the committed rows, with the reason as a further warning."""
+        return Tail(warnings=(*self.warnings, f"{reason} Answered from committed rows only."))
+
 
 class TailSource(Protocol):
     """Where the rows beyond the last commit come from: Kafka, a server's memory, or a list."""
