@@ -455,7 +455,7 @@ class _Pinning:
     def _read(self, source: TailSource, state: RealtimeState) -> None:
         try:
             found = source.read(self._table.spec, state, self._table.brokers)
-            self._tail = found if self._table.stop_at is None else _held(found, self._table)
+            self._tail = found if self._table.stop_at is None else found.held_by(self._table)
         except BaseException as error:  # raised again where the tail is waited for
             self._tail = error
 
@@ -464,12 +464,6 @@ class _Pinning:
             return None
         spec = self._table.spec
         return tail_rows(tail_decoder(spec), spec, self._state, self._tail.messages, self._now_ms)
-
-
-def _held(tail: Tail, table: QueryTable) -> Tail:
-    """The tail up to where a pause holds the stream."""
-    messages = [one for one in tail.messages if table.is_read(one.key, one.offset)]
-    return replace(tail, messages=messages, positions=table.shown(tail.positions))
 
 
 def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:

@@ -45,6 +45,16 @@ class TailMessage(NamedTuple):
     headers: Headers = ()
 
 
+class Pausable(Protocol):
+    """A table whose stream a pause may hold at some offsets."""
+
+    def is_read(self, key: PartitionKey, offset: int) -> bool:
+        """Whether a pause lets this offset be read."""
+
+    def shown(self, positions: Mapping[PartitionKey, int]) -> Mapping[PartitionKey, int]:
+        """The positions, none beyond where a pause holds."""
+
+
 @dataclass(frozen=True)
 class Tail:
     """Messages in offset order by partition, and the position after them (exclusive) of every partition asked."""
@@ -52,6 +62,11 @@ class Tail:
     messages: Sequence[TailMessage] = ()
     positions: Mapping[PartitionKey, int] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+
+    def held_by(self, table: Pausable) -> Tail:
+        """The tail up to where a pause of the table holds the stream."""
+        messages = [one for one in self.messages if table.is_read(one.key, one.offset)]
+        return replace(self, messages=messages, positions=table.shown(self.positions))
 
     def without_messages(self, reason: str) -> Tail:
         """Nothing beyond the committed rows, with the reason as a further warning."""
