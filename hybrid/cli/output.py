@@ -23,7 +23,14 @@ _BAR_CHARS = 24
 _COLUMN_MIN = 8
 _CSV_PLAIN = re.compile(r"[^,\"\r\n]+")
 _CSV_EDGE = " \t\ufeff"  # readers trim blanks, and a byte order mark
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {9: "\\t", 10: "\\n", 13: "\\r"}
+# C0 and C1 controls move the cursor and start sequences; bidirectional ones show a text in another order than it has.
+_BIDIRECTIONAL = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_CONTROL = {
+    **{code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))},
+    **{code: f"\\u{code:04x}" for code in _BIDIRECTIONAL},
+    **{9: "\\t", 10: "\\n", 13: "\\r"},
+}
+_MESSAGE = {code: shown for code, shown in _CONTROL.items() if code != 10}
 
 
 def emit(
@@ -144,7 +151,7 @@ class TerminalProgress:
     def say(self, message: str) -> None:
         """A milestone or a warning, on a line of its own."""
         self._erase()
-        print(message, file=self._stream, flush=True)
+        print(message.translate(_MESSAGE), file=self._stream, flush=True)
 
     def step(self, label: str, done: int, total: int | None) -> None:
         """`done` of `total` units of `label`; a stretch ends when `done == total`."""
@@ -163,7 +170,7 @@ class TerminalProgress:
 
     def _draw(self, line: str) -> None:
         width = shutil.get_terminal_size().columns
-        print(f"\r\x1b[K{line[: width - 1]}", end="", file=self._stream, flush=True)
+        print(f"\r\x1b[K{printable(line)[: width - 1]}", end="", file=self._stream, flush=True)
         self._drawn = True
 
     def _erase(self) -> None:

@@ -10,6 +10,7 @@ import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.opened import ask
+from hybrid.cli.output import printable
 from hybrid.errors import UsageError
 
 
@@ -58,7 +59,7 @@ def _tell_plan(cli: Cli, explanation: dict[str, Any]) -> None:
         cli.emit(explanation["plan"])
         return
     for subject, text in explanation["lines"]:
-        click.echo(f"{subject}: {text}")
+        click.echo(printable(f"{subject}: {text}"))
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

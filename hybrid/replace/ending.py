@@ -20,7 +20,7 @@ from hybrid.lake.workbench import Workbench
 from hybrid.plain import capitalized
 from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
 from hybrid.replace.diff import Difference, difference
-from hybrid.replace.lineage import entries_of, lineage_of
+from hybrid.replace.lineage import EntryState, entries_of, lineage_of
 from hybrid.replace.netted import refuse_reviving, refuse_swallowing
 from hybrid.replace.opening import closed
 from hybrid.replace.plan import refuse_unmoved, stage_markers, warn_unseen
@@ -255,8 +255,13 @@ class _End:
 
 
 def _nothing(entry: OpenReplacement, half: HalfSnapshot) -> JobReport:
-    """Asked again, as clients do that did not hear the answer. The log may have been cleaned since."""
+    """Asked again, as clients do that did not hear the answer. The log may have been cleaned since.
+
+    ConflictError when it was reverted after its end: its rows are not there.
+    """
     done = next((one for one in entries_of(half) if one.id == entry.id), None)
+    if done is not None and done.state is EntryState.REVERTED:
+        raise closed(entry, PushState.REVERTED)
     told = f" since {done.created_at}. {done.result}" if done is not None else "."
     names = (done.lineage.segments_from, done.lineage.segments_to) if done is not None else ((), ())
     sentence = f"Nothing to do: '{entry.id}' is COMPLETED{told}"

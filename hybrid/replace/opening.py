@@ -5,6 +5,7 @@ After Pinot's segment replacement protocol: until it ends, what is pushed to it 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from hybrid.errors import ConflictError, NotFoundError, UsageError
@@ -74,7 +75,7 @@ def _check_lists(names: tuple[Sequence[str], Sequence[str]]) -> None:
     if not (names[0] or names[1]):
         raise UsageError("segmentsFrom and segmentsTo are both empty: there is nothing to replace, and nothing to add.")
     for key, given in zip(("segmentsFrom", "segmentsTo"), names, strict=True):
-        twice = next((name for name in given if given.count(name) > 1), None)
+        twice = next((name for name, count in Counter(given).items() if count > 1), None)
         if twice is not None:
             raise UsageError(f"{key}: '{twice}' stands twice.")
     wrong = next((name for name in names[1] if not is_segment_name(name)), None)

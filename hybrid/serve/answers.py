@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 from hybrid.errors import HybridError, error_document
 
 _LOG = logging.getLogger(__name__)
 _PATH_MAX = 200
+QUERY_PATHS = frozenset({"/query/sql", "/query", "/sql"})
+# Pinot's QueryErrorCode, by HTTP status: ACCESS_DENIED, BROKER_TIMEOUT, TOO_MANY_REQUESTS, INTERNAL, QUERY_VALIDATION.
+_PINOT_CODES = {401: 180, 403: 180, 408: 250, 429: 429, 503: 429, 500: 450}
+_INVALID = 700
 
 
-def error_answer(status: int, message: str, **more: object) -> JSONResponse:
-    """The answer for an error; `more` are further keys."""
-    return JSONResponse({"code": status, "error": message, **more}, status_code=status)
+def error_answer(status: int, message: str, path: str = "", **more: object) -> JSONResponse:
+    """The answer for an error at `path`; `more` are further keys."""
+    document = {"code": status, "error": message, **more}
+    return JSONResponse(for_pinot(status, document) if path in QUERY_PATHS else document, status_code=status)
 
 
-def hybrid_answer(error: HybridError) -> JSONResponse:
+def for_pinot(status: int, document: Mapping[str, object]) -> dict[str, object]:
+    """An error as clients of Pinot's broker read it: without these keys they report a timeout of its servers."""
+    code = document.get("pinot_code") if status not in _PINOT_CODES else None
+    text = f"{document['error']} {document['hint']}" if document.get("hint") else document["error"]
+    found = {"errorCode": code or _PINOT_CODES.get(status, _INVALID), "message": text}
+    return {**document, "exceptions": [found], "numServersQueried": 1, "numServersResponded": 1}
+
+
+def hybrid_answer(error: HybridError, path: str = "") -> JSONResponse:
     """The answer for an error of our own."""
     status = error.http_status if error.http_status >= 400 else 400
     document = error_document(error)
-    answer = error_answer(status, str(document.pop("error")), **document)
+    answer = error_answer(status, str(document.pop("error")), path, **document)
     if status == 401:
         answer.headers["WWW-Authenticate"] = 'Basic realm="hybrid", Bearer'
     return answer
@@ -49,18 +63,21 @@ def add_error_answers(app: FastAPI) -> None:
 def answer_of(request: Request, error: Exception) -> JSONResponse:
     """The answer for an error that a path raised. What is not expected is logged."""
     if isinstance(error, HybridError):
-        return hybrid_answer(error)
+        return hybrid_answer(error, request.url.path)
     if isinstance(error, RequestValidationError):
         found = error.errors()[0]
         place = ".".join(str(part) for part in found["loc"])
-        return error_answer(400, f"{place}: {found['msg']}.", kind="usage", hint=None)
+        return error_answer(400, f"{place}: {found['msg']}.", request.url.path, kind="usage", hint=None)
     if isinstance(error, HTTPException):
         message = {
             404: f"There is no path {request.url.path[:_PATH_MAX]}. The paths are listed at /docs.",
             405: f"{request.method} is not a method of {request.url.path[:_PATH_MAX]}.",
         }.get(error.status_code, str(error.detail))
-        answer = error_answer(error.status_code, message, kind="usage", hint=None)
+        answer = error_answer(error.status_code, message, request.url.path, kind="usage", hint=None)
         answer.headers.update(error.headers or {})
         return answer
-    _LOG.error("Unexpected error at %s %s", request.method, request.url.path, exc_info=error)
-    return error_answer(500, f"Unexpected {type(error).__name__}.", kind="error", hint="hybrid logs")
+    if isinstance(error, ClientDisconnect):  # nobody reads this answer
+        return error_answer(400, "The connection ended before the body did.", kind="usage", hint=None)
+    _LOG.error("Unexpected error at %s %s", request.method, request.url.path[:_PATH_MAX], exc_info=error)
+    text = f"Unexpected {type(error).__name__}."
+    return error_answer(500, text, request.url.path, kind="error", hint="hybrid logs")

@@ -63,6 +63,14 @@ class Door:
             raise AccessError("The home's own secret is for this machine only.", hint=_HINT)
         return found
 
+    def may_see_details(self, header: bytes | None, peer: str | None = None) -> bool:
+        """Whether an open path may tell a caller names and paths: it names an account, or none is asked for."""
+        try:
+            self.account("", header, peer)
+        except AccessError:
+            return False
+        return True
+
     def _found(self, header: bytes) -> Account:
         name, secret = _read(header)
         self._look()  # it may have been added a moment ago

@@ -27,6 +27,7 @@ from hybrid.serve.metrics import Metrics
 _LOG = Later(logging.getLogger(__name__))
 _UPLOADS = ("/ingestFromFile",)
 _QUIET = ("/livez", "/readyz", "/health", "/metrics")
+_PATH_MAX = 200
 _UNNAMED = (b"", b"application/x-www-form-urlencoded", b"text/plain")
 Headers = dict[bytes, bytes]
 
@@ -59,14 +60,17 @@ class Gate:
         limit = self._limits.upload_bytes if scope["path"] in _UPLOADS else self._limits.body_bytes
         refusal = self._host_refusal(headers) or _length_refusal(headers, limit)
         if refusal is not None:
-            await error_answer(*refusal, kind="usage", hint=None)(scope, receive, send)
+            await error_answer(*refusal, scope["path"], kind="usage", hint=None)(scope, receive, send)
             return
         try:
             peer = (scope.get("client") or (None,))[0]
             seen.account = self._door.account(scope["path"], headers.get(b"authorization"), peer)
+            if scope["path"] == "/readyz":
+                may_see = self._door.may_see_details(headers.get(b"authorization"), peer)
+                scope["state"]["may_see_details"] = may_see
             may_pass(seen.account, scope["method"], scope["path"])
         except AccessError as error:
-            await hybrid_answer(error)(scope, receive, send)
+            await hybrid_answer(error, scope["path"])(scope, receive, send)
             return
         with asking(seen.account):
             await self._app(_json_meant(scope, headers), _bounded(receive, limit), send)
@@ -86,7 +90,7 @@ class Gate:
         self._metrics.request(scope["method"], route, seen.status, took_s)
         if scope["path"] not in _QUIET:
             with asking(seen.account):
-                _LOG.info("%s %s %s in %.1f ms", scope["method"], scope["path"], seen.status, took_s * 1000)
+                _LOG.info("%s %s %s in %.1f ms", scope["method"], scope["path"][:_PATH_MAX], seen.status, took_s * 1000)
 
 
 class _Seen:

@@ -7,21 +7,23 @@ cost a small answer a twentieth of its time.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from hybrid.serve.connection_limits import ConnectionLimits, LimitedProtocol
 
 _TOGETHER_MAX = 64 * 1024
 _REQUESTS_END_S = 3
 
 
-def http_server(app: ASGIApp) -> uvicorn.Server:
+def http_server(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Server:
     """A server of the application, which logs nothing by itself and trusts no header about who asks."""
     config = uvicorn.Config(
         app,
-        http=OneWrite,
+        http=partial(OneWrite, limits or ConnectionLimits()),  # type: ignore[arg-type]
         ws="none",
         log_config=None,
         access_log=False,
@@ -31,7 +33,7 @@ def http_server(app: ASGIApp) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-class OneWrite(HttpToolsProtocol):
+class OneWrite(LimitedProtocol):
     """uvicorn's protocol over a transport that writes the pieces of an answer together."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

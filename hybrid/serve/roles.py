@@ -15,6 +15,7 @@ from hybrid.api import Hybrid
 from hybrid.errors import ConflictError
 from hybrid.garbage import collect_rarely
 from hybrid.serve.app import LOOPBACK, build_app
+from hybrid.serve.connection_limits import limits_of_process
 from hybrid.serve.context import Limits
 from hybrid.serve.httpserver import http_server
 from hybrid.serve.supervisor import (
@@ -52,7 +53,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         home.serve_from_memory(settings.cache_bytes)
     hosts = LOOPBACK if address.is_loopback else None
     app = build_app(home, limits, url_of(sockets[0]), hosts, closed=not address.is_loopback)
-    server = http_server(app)
+    server = http_server(app, limits_of_process())
     _ignore_terminal()
     watch_lifeline("query", sockets, options, lambda: server.should_exit)
     server.run(sockets=sockets)

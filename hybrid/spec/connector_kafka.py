@@ -7,6 +7,7 @@ offset, `auto.offset.reset`), crates/feldera-types/src/transport/kafka.rs (Kafka
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from hybrid.errors import suggestion
@@ -84,11 +85,12 @@ def _topics(config: Section) -> tuple[str, ...]:
     if config.has("topic") and config.has("topics"):
         config.fail("topics", "stands beside topic. Write one of them.")
     topics = (config.text("topic"),) if not config.has("topics") else config.texts("topics")
+    counts = Counter(topics)
     for topic in topics:
         if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
             key = "topics" if config.has("topics") else "topic"
             config.fail(key, f"{shown(topic)} is not a topic: letters, digits, '.', '_', '-', at most 249.")
-        if topics.count(topic) > 1:
+        if counts[topic] > 1:
             config.fail("topics", f"'{topic}' stands twice.")
     return topics
 

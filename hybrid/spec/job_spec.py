@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -19,6 +19,7 @@ from hybrid.spec.job_names import NameParts, name_parts, name_type, name_warning
 from hybrid.spec.job_reader import data_format, reader_configs, reader_warnings
 from hybrid.spec.job_store import ObjectStore, is_on_store, parse_store, store_warnings
 from hybrid.spec.path_patterns import PatternError, compile_path_pattern
+from hybrid.spec.secrets import without_secrets
 from hybrid.spec.templates import built_in_dates, fill, names_in
 from hybrid.spec.user_patterns import UserPattern
 
@@ -30,6 +31,8 @@ JOB_TYPES = (
 COVERS_DAY, COVERS_ALL = "day", "all"
 _COVERS = "hybrid.covers"
 _NODES_MAX = 100_000
+_EVENTS_MAX = 2 * _NODES_MAX  # a mapping or list begins and ends
+_SPEC_MAX = 1024 * 1024
 
 _QUIET_TOP = {
     "executionFrameworkSpec", "outputDirURI", "overwriteOutput", "segmentCreationJobParallelism", "pinotFSSpecs",
@@ -217,9 +220,14 @@ def job_document(text: str, source: str) -> dict[str, object]:
     """The YAML mapping in `text`, which came from `source`. SpecError names the line of what is wrong."""
     import yaml
 
+    if len(text) > _SPEC_MAX:
+        raise SpecError(f"{source}: a job spec is at most {_SPEC_MAX} characters, and this one has {len(text)}.")
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _refuse_twins(yaml.compose(text, Loader=yaml.SafeLoader), source, count())
-        doc = yaml.safe_load(text)
+        _refuse_many(yaml.parse(text, Loader=loader), source)
+        node = yaml.compose(text, Loader=loader)
+        _refuse_twins(node, source, count())
+        doc = _constructed(loader, node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
@@ -227,8 +235,20 @@ def job_document(text: str, source: str) -> dict[str, object]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise SpecError(f"{source}: this is not YAML: {' '.join(str(error).split())}.") from error
     if not isinstance(doc, dict):
-        raise SpecError(f"{source}: the file holds {shown(doc)}; a job spec is expected.")
+        raise SpecError(f"{source}: the file holds {shown(without_secrets(doc))}; a job spec is expected.")
     return doc
+
+
+def _refuse_many(events: Iterable[object], source: str) -> None:
+    """Counts values while they are parsed, before any is built."""
+    for number, _ in enumerate(events):
+        if number > _EVENTS_MAX:
+            raise SpecError(f"{source}: the document holds more than {_NODES_MAX} values.")
+
+
+def _constructed(loader: Any, node: Any) -> object:
+    """The value of a document that was parsed already."""
+    return None if node is None else loader("").construct_document(node)
 
 
 def read_job_file(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -95,7 +96,7 @@ def _unique_keys(text: str, source: str) -> Callable[[list[tuple[str, object]]],
         doc = dict(pairs)
         if len(doc) != len(pairs):
             keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
+            twice = Counter(keys).most_common(1)[0][0]
             lines = ", ".join(map(str, _lines_of(twice, text)))
             raise SpecError(f"{source}: key '{twice}' stands twice in one object (it is on lines {lines}). Remove one.")
         return doc

@@ -37,6 +37,7 @@ _SCHEMA_KEYS = {
 # They would change what is stored: to ignore them would store something else than the file says.
 _REFUSED = {"virtualColumnProvider": "the column would have no data"}
 _NO_METRIC = {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.JSON}
+COLUMNS_MAX = 10_000
 # Delta and Parquet refuse these in names of columns.
 _BAD_CHARACTERS = re.compile(r"[ ,;{}()`\n\t=\x00-\x1f]")
 
@@ -48,10 +49,11 @@ def parse_schema(doc: dict[str, object], source: str) -> Schema:
     warnings = [*top.unknown(_SCHEMA_KEYS)]
     null_handling = top.boolean("enableColumnBasedNullHandling")
     fields: list[FieldSpec] = []
+    names: dict[str, str] = {}
     transforms: list[Transform] = []
     for section, kind in _field_sections(top):
         field = _field(section, kind, null_handling)
-        _check_new(field, fields, section)
+        _check_new(field, names, section)
         fields.append(field)
         transforms += _transform(section, field)
         warnings += _field_warnings(section, null_handling)
@@ -59,7 +61,7 @@ def parse_schema(doc: dict[str, object], source: str) -> Schema:
     if old is not None:
         section, converted, told = old
         field = _field(section, FieldKind.DATE_TIME, null_handling)
-        _check_new(field, fields, section)
+        _check_new(field, names, section)
         fields.append(field)
         transforms += [converted] if converted else []
         warnings += told
@@ -182,8 +184,12 @@ def _time_format(section: Section, data_type: DataType) -> TimeFormat:
     return TimeFormat.parse(section.text("format"), section.source, section.at("format"), data_type)
 
 
-def _check_new(field: FieldSpec, fields: list[FieldSpec], section: Section) -> None:
-    twin = next((other.name for other in fields if other.name.lower() == field.name.lower()), None)
+def _check_new(field: FieldSpec, names: dict[str, str], section: Section) -> None:
+    """Adds the column to `names`, which has them by their lower-case forms."""
+    twin = names.get(field.name.lower())
+    names[field.name.lower()] = field.name
+    if len(names) > COLUMNS_MAX:
+        section.fail("name", f"a table has at most {COLUMNS_MAX} columns.")
     if twin is not None:
         # Spark and DuckDB do not tell columns apart by case.
         other = "" if twin == field.name else f" (as '{twin}': case does not count)"
@@ -198,6 +204,8 @@ def _field_warnings(section: Section, null_handling: bool) -> Iterator[str]:
 
 def _primary_key(top: Section, fields: list[FieldSpec]) -> tuple[str, ...]:
     names = top.texts("primaryKeyColumns")
+    if len(names) > len(fields):  # one of them stands twice or is none; a long list is not searched for which
+        names = names[: len(fields) + 1]
     known = {field.name: field for field in fields}
     for position, name in enumerate(names):
         place = f"primaryKeyColumns[{position}]"

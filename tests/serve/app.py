@@ -16,6 +16,7 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.errors import DataError, error_document
 from hybrid.progress import Silent
 from hybrid.serve.app import build_app
+from hybrid.serve.connection_limits import ConnectionLimits
 from hybrid.serve.context import Limits
 from hybrid.serve.httpserver import http_server
 from hybrid.spec.settings import load_settings
@@ -61,13 +62,13 @@ REALTIME: dict[str, Any] = {
 class App:
     """A running application. Requests answer status and body, which is parsed when it is JSON."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
+    def __init__(self, folder: Path, limits: Limits | None = None, connections: ConnectionLimits | None = None) -> None:
         self.home = Hybrid(load_settings(home=folder), Silent())
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.app = build_app(self.home, limits or Limits(run_wait_s=60), self.url)
-        self._server = http_server(self.app)
+        self._server = http_server(self.app, connections)
         self._thread = threading.Thread(target=self._server.run, args=([listener],), daemon=True)
         self._thread.start()
         while not self._server.started:

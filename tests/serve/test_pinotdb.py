@@ -1,6 +1,8 @@
 """pinotdb, as it comes: cursors, parameters, SQLAlchemy with reflection, the asynchronous client, errors."""
 
 import asyncio
+import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from pinotdb.exceptions import DatabaseError
 
+from hybrid.access import Accounts, Right
 from tests.serve.app import App
 
 
@@ -87,3 +90,29 @@ def test_ping(engine: sa.Engine) -> None:
         first.execute(sa.text("select count(*) from orders"))
     with engine.connect() as again:  # the pool pings before it hands out the same connection
         assert again.execute(sa.text("select count(*) from orders")).scalar() == 4
+
+
+@pytest.mark.parametrize("path", ["/query/sql", "/query", "/sql"])
+def test_refusals_are_shown(orders: App, path: str) -> None:
+    def refusal(statement: str, **more: Any) -> str:
+        connection = pinotdb.connect(host="127.0.0.1", port=orders.port, path=path, scheme="http", **more)
+        with pytest.raises(DatabaseError) as caught:
+            connection.cursor().execute(statement)
+        connection.close()
+        assert "only -1 responded" not in str(caught.value)
+        return re.sub(r"['\n]\s+['\n]\s*|\x27\s*\n\s*\x27", "", str(caught.value))[-3000:]
+
+    assert "is longer than 16777216 bytes" in refusal("select '" + "x" * 20_000_000 + "'")  # 413
+    assert "1000000" in refusal("select '" + "x" * 2_000_000 + "'")  # 400
+    assert "at least" in refusal("")
+    accounts = Accounts(orders.home.home)
+    _, secret = accounts.add("ada", Right.READ)
+    time.sleep(1.1)
+    assert "those who name an account" in refusal("select 1")  # 401
+    wrong = refusal("select 1", username="ada", password="wrong")
+    assert "No account has this secret" in wrong and "180" in wrong
+    assert "wrong" not in wrong.replace("select 1", "")
+    connection = pinotdb.connect(
+        host="127.0.0.1", port=orders.port, path=path, scheme="http", username="ada", password=secret
+    )
+    connection.cursor().execute("select count(*) from orders")
