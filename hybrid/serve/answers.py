@@ -15,6 +15,7 @@ from hybrid.errors import HybridError, error_document
 
 _LOG = logging.getLogger(__name__)
 _PATH_MAX = 200
+_SEGMENTS = "/segments/"
 QUERY_PATHS = frozenset({"/query/sql", "/query", "/sql"})
 # Pinot's QueryErrorCode, by HTTP status: ACCESS_DENIED, BROKER_TIMEOUT, TOO_MANY_REQUESTS, INTERNAL, QUERY_VALIDATION.
 _PINOT_CODES = {401: 180, 403: 180, 408: 250, 429: 429, 503: 429, 500: 450}
@@ -69,15 +70,23 @@ def answer_of(request: Request, error: Exception) -> JSONResponse:
         place = ".".join(str(part) for part in found["loc"])
         return error_answer(400, f"{place}: {found['msg']}.", request.url.path, kind="usage", hint=None)
     if isinstance(error, HTTPException):
-        message = {
-            404: f"There is no path {request.url.path[:_PATH_MAX]}. The paths are listed at /docs.",
-            405: f"{request.method} is not a method of {request.url.path[:_PATH_MAX]}.",
-        }.get(error.status_code, str(error.detail))
-        answer = error_answer(error.status_code, message, request.url.path, kind="usage", hint=None)
-        answer.headers.update(error.headers or {})
-        return answer
+        return _http_answer(request, error)
     if isinstance(error, ClientDisconnect):  # nobody reads this answer
         return error_answer(400, "The connection ended before the body did.", kind="usage", hint=None)
     _LOG.error("Unexpected error at %s %s", request.method, request.url.path[:_PATH_MAX], exc_info=error)
     text = f"Unexpected {type(error).__name__}."
     return error_answer(500, text, request.url.path, kind="error", hint="hybrid logs")
+
+
+def _http_answer(request: Request, error: HTTPException) -> JSONResponse:
+    status, path = error.status_code, request.url.path[:_PATH_MAX]
+    message = {
+        404: f"There is no path {path}. The paths are listed at /docs.",
+        405: f"{request.method} is not a method of {path}.",
+    }.get(status, str(error.detail))
+    if status == 405 and path.startswith(_SEGMENTS):
+        # `/segments/{table}/{segment}` can be deleted, so any word of Pinot's there would be another method.
+        status, message = 404, f"There is no path {request.method} {path}. The paths are listed at /docs."
+    answer = error_answer(status, message, request.url.path, kind="usage", hint=None)
+    answer.headers.update(error.headers or {})
+    return answer

@@ -146,16 +146,6 @@ def reset_one(request: Request, table: TableName, segment: SegmentName) -> Any:
     return _nothing_to_reset(found)
 
 
-@router.api_route("/segments/{table}/{word:path}", methods=["GET", "POST", "PUT"], include_in_schema=False)
-def unknown(request: Request, table: TableName, word: str) -> Any:
-    """404 for a word that Pinot may know and this server does not, in a sentence."""
-    found = named(context_of(request), table)
-    raise NotFoundError(
-        f"There is no path {request.method} /segments/{found.table.name}/{word[:_LENGTH_MAX]}.",
-        hint="GET /docs lists the paths: /segments/{table}/metadata, .../{segment}/metadata, .../lineage.",
-    )
-
-
 def _nothing_to_reset(found: Named) -> dict[str, str]:
     return {"status": f"Nothing to reset in '{found.table.name}': none of its segments is in ERROR."}
 

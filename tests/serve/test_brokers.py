@@ -100,8 +100,5 @@ def test_segments_as_the_consoles_ask(orders: App) -> None:
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 def test_an_unknown_word_below_segments_is_a_sentence(orders: App, method: str) -> None:
     status, sentence = orders.refused(method, "/segments/orders/crcs")
-    assert status == 404 and "/segments/orders/crcs" in sentence
-    assert orders.refused(method, "/segments/ordres/crcs") == (
-        404,
-        "Table 'ordres' does not exist. Did you mean 'orders'?",
-    )
+    assert status == 404 and f"{method} /segments/orders/crcs" in sentence
+    assert orders.refused("PATCH", "/tables/orders")[0] == 405

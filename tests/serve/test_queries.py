@@ -138,6 +138,7 @@ def test_a_cancel_between_two_ways_to_be_answered_holds() -> None:
 
 def test_a_statement_over_files_has_so_much_memory(home: Path) -> None:
     """More than it has room for lies on disk; what cannot lie there fails with what to do."""
+    home.mkdir()
     hy = Hybrid(load_settings(home=home), Silent())
     limits = Limits(query_memory_bytes=20_000_000)
     numbers = "with recursive t(n) as (select 1 union all select n + 1 from t where n < {rows}) "
@@ -301,7 +302,8 @@ def test_who_asks_alone() -> None:
 
 
 def test_other_ways_to_ask(client: TestClient) -> None:
-    assert client.get("/query/sql").status_code == 405
+    assert client.get("/query/sql").status_code == 400
+    assert client.put("/query/sql").status_code == 405
     assert client.post("/query/sql/").status_code == 404
     for body in (b"", b"{", b"[]", b'{"sql": 5}', b"\xff"):
         answer = client.post("/query/sql", content=body)
