@@ -12,7 +12,7 @@ WORKERS ?= 2
 STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
-.PHONY: help setup run serve test check format bench bench-serving lock clean
+.PHONY: help setup run serve test fuzz check format bench bench-serving lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,11 @@ serve: setup ## Local Kafka, the server and the orders example; stays up until C
 
 test: setup ## The whole test suite
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+# For example: make fuzz FUZZ_S=60. What is found is printed as a line for tests/hostile/corpus.
+FUZZ_S ?= 600
+fuzz: setup ## Fuzz messages, statements, configs, DDL, job specs and terminal output for ten minutes
+	@$(BIN)/python -m tests.hostile.fuzz --seconds $(FUZZ_S)
 
 check: $(STAMP) ## Lint, format and types
 	@$(BIN)/ruff check .
