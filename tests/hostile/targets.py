@@ -14,6 +14,7 @@ from typing import Any
 
 from hybrid.cli.output import printable
 from hybrid.errors import HybridError
+from hybrid.query.failures import values_checked
 from hybrid.spec.avromessages import AvroMessages
 from hybrid.spec.csvcells import Dialect
 from hybrid.spec.csvformat import CsvFormat
@@ -57,7 +58,7 @@ def message(data: bytes) -> None:
 
 def sql(data: bytes) -> None:
     """A statement: parsed and rewritten, or refused."""
-    with _refusing():
+    with _refusing(), values_checked():
         tree = parse_statement(_text(data)).tree
         rewrite_functions(tree, Context(1_000_000, _TYPES))
         coerce_timestamps(tree, _TYPES)
