@@ -7,6 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from hybrid.errors import QueryError, suggestion
+from hybrid.query.types import wire_type
+from hybrid.spec.dialect import canonical
+from hybrid.sql.arity import wrong_number
+from hybrid.sql.functions import VALIDATION, argument_counts
 
 EXECUTION, TIMEOUT, NO_SUCH_COLUMN = 200, 250, 710
 _KIND = re.compile(r"^([A-Za-z -]+ Error|Error): ")
@@ -16,6 +20,11 @@ _COLUMN = (
     re.compile(r'column "(?P<column>[^"]+)" does not exist', re.IGNORECASE),
     re.compile(r'Referenced table "(?P<table>[^"]+)" not found'),
 )
+_CALL = re.compile(
+    r"""(?:argument types '|function call "|Macro "?)(?P<name>\w+)"?\((?P<types>.*?)\)(?:['"]\.| does)"""
+)
+_CANDIDATE = re.compile(r'^\t"?\w+"?\((?P<parameters>.*)\)(?: -> .*)?$', re.MULTILINE)
+_PARAMETER_MAX = 6
 _MISSING = re.compile("No such file|No files found|does not exist", re.IGNORECASE)
 _RELATION = re.compile(r'"?_hy_(rel|tail)_\d+"?')
 
@@ -37,6 +46,9 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
         match = pattern.search(text)
         if match:
             return _no_column(match.groupdict(), columns)
+    call = _CALL.search(text)
+    if call:
+        return _wrong_call(call.group("name"), call.group("types"), text)
     return QueryError(_clean(text), pinot_code=EXECUTION)
 
 
@@ -81,6 +93,63 @@ def _no_column(found: dict[str, str | None], columns: Iterable[str]) -> QueryErr
     return QueryError(
         f"Column '{column}' does not exist{where}.{suggestion(column, columns)}", pinot_code=NO_SUCH_COLUMN
     )
+
+
+def _wrong_call(name: str, types: str, text: str) -> QueryError:
+    """What a function takes, where no form of it fits the arguments. DuckDB's own list of forms says it."""
+    given = _split(types)
+    forms = [_split(found.group("parameters")) for found in _CANDIDATE.finditer(text)]
+    forms = [[one for one in form if one != "/" and not one.startswith("**")] for form in forms]
+    if "Candidate macros" in text:  # which does not say what it was given
+        wanted = " or ".join(f"({', '.join(form)})" for form in forms)
+        return QueryError(f"{name.upper()} takes {wanted}; these arguments do not fit.", pinot_code=VALIDATION)
+    counts, open_from = _counts(name, forms)
+    if len(given) not in counts and (open_from is None or len(given) < open_from):
+        wanted_counts = counts if open_from is None else {open_from}
+        message = wrong_number(name, wanted_counts, len(given), more=open_from is not None)
+        return QueryError(f"{message}.", pinot_code=VALIDATION)
+    same = [form for form in forms if len(form) == len(given)] or forms
+    shown = dict.fromkeys(", ".join(_parameter(one) for one in form) for form in same)
+    fitting = " or ".join(f"({form})" for form in [*shown][:_PARAMETER_MAX])
+    what = ", ".join(_pinot_type(one) for one in given)
+    return QueryError(
+        f"{name.upper()} cannot take ({what}){f'; it takes {fitting}' if fitting else ''}.", pinot_code=VALIDATION
+    )
+
+
+def _counts(name: str, forms: Iterable[list[str]]) -> tuple[set[int], int | None]:
+    """The numbers of arguments that a function takes, Pinot's forms included, and from which on it takes any."""
+    counts, open_from = set(argument_counts(canonical(name))), None
+    for form in forms:
+        named = [one for one in form if not one.startswith("*")]
+        needed = len([one for one in named if ":=" not in one])
+        counts.update(range(needed, len(named) + 1))
+        if len(named) < len(form):
+            open_from = needed if open_from is None else min(open_from, needed)
+    return counts, open_from
+
+
+def _split(parameters: str) -> list[str]:
+    """The parts of a list of parameters or types; commas inside of parentheses do not part them."""
+    parts, depth = [""], 0
+    for sign in parameters:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _parameter(one: str) -> str:
+    return f"{_pinot_type(one.split()[-1])}{' ...' if one.startswith('*') else ''}"
+
+
+def _pinot_type(name: str) -> str:
+    plain = name.removesuffix("_LITERAL").replace("STRING", "VARCHAR")
+    if plain.removesuffix("[]") in {"ANY", "T"}:
+        return "any list" if plain.endswith("[]") else "any"
+    return wire_type(plain)
 
 
 def _clean(text: str) -> str:

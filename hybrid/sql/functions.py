@@ -12,6 +12,7 @@ from hybrid.errors import QueryError, suggestion
 from hybrid.spec.dialect import canonical
 from hybrid.sql import aggregates, arithmetic, jsons, texts, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE
+from hybrid.sql.arity import is_wrong, takes, wrong_number
 from hybrid.sql.calls import call, cast, is_made, number
 from hybrid.sql.casts import rewrite_casts
 from hybrid.sql.constants import fold_constants
@@ -74,9 +75,22 @@ def _rewritten(node: exp.Anonymous, context: times.Context) -> exp.Expr:
     rule = _scalar_rule(node)
     if rule is not None:
         return rule(arguments)
+    wanted = argument_counts(name)
+    if wanted and (name in arithmetic.NAMES or node.name.lower() not in CALLABLE):
+        raise _wrong(wrong_number(node.name, wanted, len(arguments)))
     if node.name.lower() not in CALLABLE:
         raise _unknown(node.name, name)
+    if is_wrong(node.name.lower(), len(arguments)):
+        raise _wrong(takes(node.name, node.name.lower(), len(arguments)))
     return node
+
+
+def argument_counts(name: str) -> frozenset[int]:
+    """The numbers of arguments that Pinot's function takes, by its canonical name; none of an unknown one."""
+    of_operator = {2} if name in arithmetic.NAMES else set()
+    of_scalar = SCALARS[name][0] if name in SCALARS else ()
+    rule = aggregates.RULES.get(name) or times.RULES.get(name)
+    return frozenset((*of_operator, *of_scalar, *(range(rule[0], rule[1] + 1) if rule else ())))
 
 
 def _count_distinct(node: exp.Anonymous) -> exp.Expr:
@@ -90,8 +104,7 @@ def _fits(node: exp.Anonymous, fewest: int, most: int) -> bool:
         return True
     if node.name.lower() in CALLABLE:
         return False
-    wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
-    raise _wrong(f"{node.name.upper()} takes {wanted} arguments, not {len(node.expressions)}")
+    raise _wrong(wrong_number(node.name, range(fewest, most + 1), len(node.expressions)))
 
 
 def _unknown(written: str, name: str) -> QueryError:

@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from hybrid.errors import QueryError
 from hybrid.spec.dialect import PinotReader
+from hybrid.sql.arity import unread_call
 
 PARSE_ERROR = 150
 _NEAR_CHARS_MAX = 30
@@ -193,6 +194,9 @@ def unreadable(sql: str, error: ParseError) -> QueryError:
     starts = [0, *(place + 1 for place, sign in enumerate(sql) if sign == "\n")]
     # sqlglot gives the end of a token, and names the last one when the text ends too early.
     end = starts[min(line, len(starts)) - 1] + column
+    call = unread_call(sql[: end - 1] if sql[end - 1 : end] == ")" else sql[:end])
+    if call is not None:
+        return error_at(sql, max(0, end - len(str(found.get("highlight") or " "))), f"Cannot read it: {call}")
     if not sql[end:].strip(" \t\n;"):
         unexpected = reason.startswith("this is not expected")
         return error_at(sql, end - len(str(found.get("highlight"))) if unexpected else end, f"Cannot read it: {reason}")
