@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import shutil
 import subprocess
@@ -95,6 +96,7 @@ def test_wrong_input(
 ) -> None:
     variables, args = row.args(place)
     monkeypatch.chdir(place.folder)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))  # nothing is piped
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     before = place.state()

@@ -16,8 +16,9 @@ from hybrid.flow.declared.reader import CORRUPT, Reader, type_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
+_WIDER = (("integer", "long", "decimal", "double"), ("date", "timestamp"))  # as Spark's inference widens
 _PLACE = re.compile(r"_c[0-9]+")
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 # Spark unpacks these too; their first line is not read here, and each is a group of its own.
@@ -38,10 +39,8 @@ class CsvReader(Reader):
         return list(groups.values())
 
     def _group(self, path: str) -> tuple[object, ...]:
-        if path.endswith(_PACKED) and (self._has_header or self.source.schema is not None):
+        if path.endswith(_PACKED):
             return ("", path)
-        if not self._has_header and self.source.schema is None:
-            return ()  # their columns are inferred together
         first = self._first_row(path)
         return tuple(first) if self._has_header else (len(first),)
 
@@ -85,12 +84,13 @@ class CsvReader(Reader):
         return StructType([*named, *beyond, *(field for field in found if field.name in partitions)])
 
     def _infer(self, paths: Sequence[str]) -> StructType:
-        from pyspark.sql.types import StructType
+        from pyspark.sql.types import StructField, StructType
 
         fields: dict[str, StructField] = {}
         for group in self._groups(paths):
             for field in self._columns(group, self.source.infer_types):
-                fields.setdefault(field.name, field)
+                known = fields.setdefault(field.name, field)
+                fields[field.name] = StructField(field.name, _common(known.dataType, field.dataType))
         return StructType(list(fields.values()))
 
     def check_hints(self, hints: StructType) -> None:
@@ -151,3 +151,16 @@ class CsvReader(Reader):
         kept = [one for one in raw.schema if one.name != CORRUPT]
         columns = ", ".join(f"{one.name} {type_name(one.dataType.simpleString())}" for one in kept)
         return F.lit(f"the line does not fit the columns ({columns})")
+
+
+def _common(first: DataType, other: DataType) -> DataType:
+    """The type that holds the values of both, as Spark infers it from files that it reads together."""
+    from pyspark.sql.types import StringType
+
+    if first == other:
+        return first
+    for wider in _WIDER:
+        kinds = [one.typeName() for one in (first, other)]
+        if all(kind in wider for kind in kinds):
+            return max((first, other), key=lambda one: wider.index(one.typeName()))
+    return StringType()
