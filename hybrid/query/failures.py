@@ -11,6 +11,7 @@ from hybrid.query.types import wire_type
 from hybrid.spec.dialect import canonical
 from hybrid.sql.arity import wrong_number
 from hybrid.sql.functions import VALIDATION, argument_counts
+from hybrid.sql.sizes import TOO_LONG
 
 EXECUTION, TIMEOUT, NO_SUCH_COLUMN = 200, 250, 710
 _KIND = re.compile(r"^([A-Za-z -]+ Error|Error): ")
@@ -42,6 +43,8 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
             hint="Narrow it, or raise query_memory_bytes of the server that answers it.",
         )
     text = str(error)
+    if isinstance(error, duckdb.InvalidInputException) and TOO_LONG in text:
+        return QueryError(TOO_LONG + text.split(TOO_LONG, 1)[1].split("\n")[0], pinot_code=EXECUTION)
     for pattern in _COLUMN:
         match = pattern.search(text)
         if match:

@@ -31,6 +31,7 @@ from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.predicates import Comparison, comparisons_on
 from hybrid.sql.refuse import refuse_hostile
 from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, name_columns, set_limit, stored_types
+from hybrid.sql.sizes import check_sizes, guard_calls
 from hybrid.sql.statement import Statement
 from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
 from hybrid.sql.times import Context
@@ -351,13 +352,14 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     fields = _fields(table.spec for table in tables.values())
     types = {name: column.data_type for name, column in fields.items() if column.single_value}
     lists = frozenset(name for name, column in fields.items() if not column.single_value)
+    check_sizes(tree)
     rewrite_functions(tree, Context(now_ms, types, lists))
     coerce_timestamps(tree, types)
+    guard_calls(tree)
     hide_virtual(refs)
     rows_max = DEFAULT_LIMIT if has_default_limit(tree) else None
     stored = stored_types(tree, fields)
-    if rows_max is not None:
-        tree = set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
+    tree = tree if rows_max is None else set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
     shown, needed = only_shown(tree), named(tree)
     return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, shown, needed, exact, *_Parts.of(tree))
 

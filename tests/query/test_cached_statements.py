@@ -108,6 +108,10 @@ STATEMENTS = [
     "select customer as s, lag(s, 1, 'none') over (order by ts) from orders limit 100",
     "select customer as s, typeof(s) from orders limit 100",
     "select count(*) from ORDERS where order_id = 3",
+    "select levenshtein(customer, 'adam'), jaccard('a', customer) from orders where order_id = 0",
+    "select replace(customer, 'a', 'twelve signs') from orders where customer = 'ada'",
+    "select levenshtein(customer || repeat('a', 2000), 'adam') from orders where order_id = 3",
+    "select length(replace(repeat(customer, 9999), 'a', repeat('b', 9999))) from orders where order_id = 0",
     "select sum(order_id) over (partition by customer order by ts) from orders where ts <= 400 limit 100",
 ]
 

@@ -1,0 +1,398 @@
+"""How long the texts and lists are that a statement makes, as far as its text tells.
+
+DuckDB neither interrupts the making of one value nor counts it as memory. So what may become too long is refused before
+it runs, and what depends on the rows is checked while it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from hybrid.errors import QueryError
+from hybrid.spec.dialect import canonical
+from hybrid.sql.allowed import words
+from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
+from hybrid.sql.texts import LONGEST
+from hybrid.sql.wholes import once
+
+VALIDATION = 700
+# Every run-time error of ours begins so: see query.failures.
+TOO_LONG = "A text is too long: "
+# Characters that a column's value counts as, and elements of a list whose number nothing tells.
+COLUMN, ITEMS = 512, 10
+# A vector has 2,048 rows, each of which may hold such a value.
+VALUE_MAX, STATEMENT_MAX = 256 * 1024, 1024**2
+# Nodes that a statement may have in DuckDB's words.
+NODES_MAX = 200_000
+# Bytes of a text in a function whose cost grows with the product of its texts' lengths.
+QUADRATIC_MAX = 1_000
+# Bytes of one value made of what a column really holds, and of one that a recursive CTE makes longer.
+REPLACED_MAX, RECURSIVE_MAX = 16 * 1024**2, 100_000
+_GAIN = 8
+_LONG_TYPES = (exp.DType.ARRAY, exp.DType.LIST, exp.DType.JSON, exp.DType.BLOB, exp.DType.VARBINARY, exp.DType.STRUCT)
+_NUMBER = 32
+
+_QUADRATIC = words("levenshtein editdist3 damerau_levenshtein jaccard jaro_similarity jaro_winkler_similarity")
+_NUMBERS = words(
+    """
+    length len charlength characterlength strlen octetlength bitlength levenshtein dameraulevenshtein editdist3 jaccard
+    jarosimilarity jarowinklersimilarity hamming hammingdistance mismatches strpos strrpos instr position contains
+    startswith endswith prefix suffix regexplike regexpmatches regexpfullmatch ascii ord unicode codepoint hash md5 sha
+    sha1 sha256 count countif sum avg arraylength cardinality jsonarraylength jsonvalid listcontains arraycontains
+    listposition listsum listavg arraysum arrayaverage distinctcount approxcountdistinct
+    """
+)
+_SHORTENING = words("left right leftsubstr rightsubstr leftgrapheme rightgrapheme substr substring substringgrapheme")
+_COLLECTING = words("stringagg listagg groupconcat list arrayagg jsongrouparray jsongroupobject histogram")
+_MAPPING = words("listtransform listapply arraytransform")
+_SPLITTING = words("split stringsplit strsplit stringtoarray stringsplitregex strsplitregex regexpsplittoarray")
+_JOINING = words("arraytostring liststringagg")
+_WIDER = {
+    "hex": 2, "tohex": 2, "bytestohex": 2, "bin": 8, "tobinary": 8, "tobase64": 2, "base64": 2, "encodeurl": 3,
+    "urlencode": 3, "tojson": 2, "jsonquote": 2, "json": 2, "regexpescape": 2, "jsonarray": 2, "jsonobject": 2,
+    "upper": 2, "lower": 2, "ucase": 2, "lcase": 2, "normalize": 3, "nfcnormalize": 3,
+}  # fmt: skip
+_MAKERS = (
+    words("replace regexpreplace repeat lpad rpad concat concatws format printf jsonpretty listconcat listcat")
+    | words("arrayconcat arraycat listappend arrayappend listprepend arrayprepend listaggr listaggregate listzip")
+    | words("flatten listvalue listpack arrayvalue row structpack map mapconcat jsonmergepatch")
+    | _COLLECTING | _MAPPING | _SPLITTING | _JOINING | frozenset(_WIDER)
+)  # fmt: skip
+_MAKER_NODES = (exp.DPipe, exp.GroupConcat, exp.Comprehension, exp.Array, exp.Struct, exp.Tuple)
+# How often the words of an argument are in what a function is rewritten to.
+_COPIES = {"lpad": 2, "rpad": 2, "repeat": 3, "splitpart": 2, "strrpos": 3, "hammingdistance": 2, "div": 2, "divide": 2,
+           "rounddecimal": 2, "minmaxrange": 2, "minmaxrangemv": 2, "avgmv": 2}  # fmt: skip
+
+
+class Size(NamedTuple):
+    """A value: how many elements it has (a text is one), and how many characters each."""
+
+    items: float
+    item: float
+
+    @property
+    def total(self) -> float:
+        """All its characters."""
+        return self.items * self.item
+
+
+def check_sizes(tree: exp.Query) -> None:
+    """QueryError 700 for a statement, as it was written, that makes too long a value or grows too long itself."""
+    makers = [node for node in tree.walk() if _is_maker(node)]
+    if not makers and not any(node.name and canonical(node.name) in _COPIES for node in tree.find_all(exp.Anonymous)):
+        return
+    _check_nodes(tree)
+    sizes, total = _Sizes(tree), 0.0
+    for node in makers:
+        size = sizes.of(node).total
+        inside = _is_maker(node.parent) or _is_written(node) or node.find_ancestor(exp.Lambda, exp.Comprehension)
+        total += 0 if inside else size
+    if total > STATEMENT_MAX:
+        raise QueryError(
+            f"The statement makes texts and lists of {STATEMENT_MAX:,} characters or more for one row.",
+            pinot_code=VALIDATION,
+            hint="Make fewer or shorter ones: SUBSTR bounds a text.",
+        )
+
+
+def guard_calls(tree: exp.Query) -> None:
+    """Puts checks of what columns really hold into a statement in DuckDB's words."""
+    for node in list(tree.find_all(exp.Anonymous)):
+        name = node.name.lower()
+        if name in _QUADRATIC and len(node.expressions) >= 2:
+            reason = f"{name} takes texts of at most {QUADRATIC_MAX:,} bytes; SUBSTR makes them shorter"
+            for argument in list(node.expressions):
+                _bound(argument, QUADRATIC_MAX, reason)
+        elif name in {"replace", "regexp_replace"} and len(node.expressions) >= 3:
+            _guard_replacing(node, name)
+    for clause in tree.find_all(exp.With):
+        if clause.args.get("recursive"):
+            _guard_recursion(clause)
+
+
+def _is_maker(node: exp.Expr | None) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return canonical(node.name) in _MAKERS
+    return isinstance(node, _MAKER_NODES)
+
+
+def _is_written(node: exp.Expr) -> bool:
+    """Whether a list stands in the statement as it is."""
+    return isinstance(node, exp.Array | exp.Tuple) and all(isinstance(one, exp.Literal) for one in node.expressions)
+
+
+def _check_nodes(tree: exp.Expr) -> None:
+    """Refuses what is written in too many words once arguments are repeated."""
+    copied: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    written = 0
+    while copied:
+        node, times = copied.pop()
+        written += times
+        if written > NODES_MAX:
+            raise QueryError(
+                "Functions that repeat their arguments (LPAD, REPEAT, SPLITPART and others) are nested too deeply.",
+                pinot_code=VALIDATION,
+                hint="Compute the inner ones in a subquery.",
+            )
+        name = canonical(node.name) if isinstance(node, exp.Anonymous) else ""
+        factor = _COPIES.get(name, 1)
+        if name == "histogram" and len(node.expressions) == 4:
+            factor = 2 * int(min(literal_number(node.expressions[3]) or 1, 1000))
+        copied += [(child, times * factor) for child in node.iter_expressions()]
+
+
+class _Sizes:
+    """The sizes of a tree's values."""
+
+    def __init__(self, tree: exp.Query) -> None:
+        literals = (len(node.name) for node in tree.find_all(exp.Literal) if node.is_string)
+        self._column = Size(1, float(max(COLUMN, *literals, 0)))
+        self._known: dict[int, Size] = {}
+        self._busy: set[int] = set()
+        self._bound: dict[str, list[Size]] = {}
+
+    def of(self, node: exp.Expr) -> Size:
+        """The size of a value. QueryError 700 when it may be longer than a value may."""
+        known = self._known.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in self._busy:
+            return self._column
+        self._busy.add(id(node))
+        size = self._computed(node)
+        self._busy.discard(id(node))
+        if size.total > VALUE_MAX and _is_maker(node) and not _is_written(node):
+            raise _too_long(node)
+        self._known[id(node)] = size
+        return size
+
+    def _computed(self, node: exp.Expr) -> Size:
+        if isinstance(node, exp.Literal):
+            return Size(1, float(len(node.name)))
+        if isinstance(node, exp.Column | exp.Identifier):
+            return self._of_name(node)
+        if isinstance(node, exp.Anonymous):
+            return self._called(canonical(node.name), node.expressions)
+        if isinstance(node, exp.GroupConcat):
+            return self._called("groupconcat", list(node.iter_expressions()))
+        if isinstance(node, exp.Array) and node.expressions:
+            return Size(len(node.expressions), self._sum(node.expressions).total / len(node.expressions))
+        if isinstance(node, exp.Comprehension):
+            return self._mapped(node.args["iterator"], node.this, [node.expression])
+        if isinstance(node, exp.Select):
+            return self._longest(node.expressions)
+        if isinstance(node, exp.SetOperation):
+            return self._longest([node.this, node.expression])
+        if isinstance(node, exp.Case | exp.If | exp.Coalesce):
+            return self._longest(list(node.iter_expressions()))
+        if isinstance(node, exp.Alias | exp.Paren | exp.Subquery | exp.Window | exp.Filter | exp.Bracket | exp.Unnest):
+            return self._longest([node.this] if node.this else node.expressions)
+        if isinstance(node, exp.Cast | exp.TryCast):
+            return self._cast(node)
+        if isinstance(node, exp.Substring):
+            return self._called("left", [part for part in (node.this, node.args.get("length")) if part is not None])
+        if isinstance(
+            node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.IntDiv | exp.Mod | exp.Predicate | exp.Connector
+        ):
+            for child in node.iter_expressions():
+                self.of(child)
+            return Size(1, _NUMBER)
+        return self._sum(list(node.iter_expressions()))
+
+    def _cast(self, node: exp.Expr) -> Size:
+        """A text as text, or as a list, stays as long as it is; any other type is short."""
+        inner, kind = self.of(node.this), node.args["to"]
+        long = kind.this in exp.DataType.TEXT_TYPES or kind.this in _LONG_TYPES or kind.expressions
+        return inner if long else Size(1, _NUMBER)
+
+    def _called(self, name: str, arguments: list[exp.Expr]) -> Size:
+        if name in _MAPPING and len(arguments) == 2 and isinstance(arguments[1], exp.Lambda):
+            return self._mapped(arguments[0], arguments[1].this, arguments[1].expressions)
+        sizes = [self.of(argument) for argument in arguments]
+        if name in _NUMBERS or not sizes:
+            return Size(1, _NUMBER)
+        first, last = sizes[0].total, sizes[-1].total
+        rest = sum(size.total for size in sizes)
+        if name in {"replace", "regexpreplace"} and len(sizes) >= 3:
+            return Size(1, self._replaced(name, first, arguments[1], sizes[2].total))
+        if name == "repeat":
+            value = rest - last
+            times = literal_number(arguments[-1])
+            return Size(1, value + LONGEST if times is None else min(value * max(times, 0), value + LONGEST))
+        if name in {"lpad", "rpad"} and len(arguments) > 1:
+            width = literal_number(arguments[1])
+            return Size(1, max(first, LONGEST if width is None else min(width, LONGEST)))
+        if name == "concatws" or (name == "concat" and len(arguments) == 3):
+            return Size(1, rest + (first if name == "concatws" else last) * len(sizes))
+        if name in {"format", "printf"}:
+            return Size(1, first * 250 + (first / 2 + 1) * max((size.total for size in sizes[1:]), default=0))
+        if name == "jsonpretty":
+            return Size(1, first * max(1, first / 4))
+        if name in _SHORTENING:
+            counted = len(arguments) == 3 or (len(arguments) == 2 and not name.startswith("substr"))
+            most = literal_number(arguments[-1]) if counted else None
+            return Size(1, first if most is None or most < 0 else min(first, most))
+        if name in _SPLITTING:
+            return Size(max(first, 1), 1)
+        if name in _JOINING or (name in {"listaggr", "listaggregate"} and len(sizes) > 1):
+            return Size(1, first + max(sizes[0].items, ITEMS if sizes[0].items == 1 else 1) * last)
+        if name in _COLLECTING:
+            return Size(ITEMS, rest)
+        return Size(1, rest * _WIDER.get(name, 1))
+
+    def _replaced(self, name: str, subject: float, old: exp.Expr, new: float) -> float:
+        if name == "regexpreplace":  # which may match nothing at each place
+            return (subject + 1) * (new + 1)
+        searched = literal_text(old.unnest())
+        return subject * max(1.0, new / max(1, len(searched or "")))
+
+    def _mapped(self, source: exp.Expr, body: exp.Expr, names: list[exp.Expr]) -> Size:
+        """Each element of a list as something else."""
+        listed = self.of(source)
+        bound = [name.name.lower() for name in names]
+        for name in bound:
+            self._bound.setdefault(name, []).append(Size(1, max(listed.item, 1)))
+        made = self.of(body)
+        for name in bound:
+            self._bound[name].pop()
+        return Size(max(listed.items, ITEMS if listed.items == 1 else 1), made.total)
+
+    def _sum(self, parts: list[exp.Expr]) -> Size:
+        return Size(1, max(sum(self.of(part).total for part in parts), _NUMBER))
+
+    def _longest(self, parts: list[exp.Expr]) -> Size:
+        return max((self.of(part) for part in parts), key=lambda size: size.total, default=self._column)
+
+    def _of_name(self, node: exp.Expr) -> Size:
+        name = node.name.lower()
+        if self._bound.get(name):
+            return self._bound[name][-1]
+        found = list(_meant(node)) if isinstance(node, exp.Column) else []
+        # A column of a table, or one that a recursive CTE reads from itself.
+        return self._longest([part for part in found if id(part) not in self._busy])
+
+
+def _meant(column: exp.Column) -> Iterator[exp.Expr]:
+    """What a name may stand for: columns of subqueries and CTEs, what is in FROM, other results of its SELECT."""
+    around = column.find_ancestor(exp.Select)
+    name = column.name.lower()
+    if around is not None and not column.table:
+        yield from (item for item in around.expressions if isinstance(item, exp.Alias) and item.alias.lower() == name)
+    while around is not None:
+        for source in _sources(around):
+            if column.table and source.alias_or_name.lower() != column.table.lower():
+                continue
+            query, names = _query_of(source)
+            if query is not None:
+                yield from _results(query, name, names)
+            elif not isinstance(source, exp.Table):
+                yield from (part for part in source.iter_expressions() if not isinstance(part, exp.TableAlias))
+        around = around.find_ancestor(exp.Select)
+
+
+def _results(query: exp.Query, name: str, names: list[str]) -> Iterator[exp.Expr]:
+    """The results of that name, of each part of a UNION."""
+    selects = list(_selects(query))
+    if not selects:
+        return
+    known = names or [item.alias_or_name.lower() for item in selects[0].expressions]
+    place = known.index(name) if name in known else None
+    for select in selects:
+        if place is not None and place < len(select.expressions) and not select.expressions[place].is_star:
+            yield select.expressions[place]
+        elif any(item.is_star for item in select.expressions):
+            for source in _sources(select):
+                inner, inner_names = _query_of(source)
+                if inner is not None and inner is not query:
+                    yield from _results(inner, name, inner_names)
+
+
+def _selects(query: exp.Expr) -> Iterator[exp.Select]:
+    waiting = [query]
+    while waiting:
+        one = waiting.pop(0)
+        if isinstance(one, exp.Select):
+            yield one
+        elif isinstance(one, exp.SetOperation):
+            waiting += [one.this, one.expression]
+        elif isinstance(one, exp.Subquery):
+            waiting.append(one.this)
+
+
+def _sources(select: exp.Select) -> Iterator[exp.Expr]:
+    for part in (select.args.get("from_"), *(select.args.get("joins") or ()), *(select.args.get("laterals") or ())):
+        if part is not None and isinstance(part.this, exp.Expr):
+            yield part.this
+
+
+def _query_of(source: exp.Expr) -> tuple[exp.Query | None, list[str]]:
+    """The query that a source shows, and the names that its columns are given."""
+    if isinstance(source, exp.Subquery):
+        inner = source.this
+        return (inner if isinstance(inner, exp.Query) else None), _column_names(source)
+    around = source.parent if isinstance(source, exp.Table) else None
+    while around is not None:
+        clause = around.args.get("with_")
+        for cte in clause.expressions if isinstance(clause, exp.With) else ():
+            if cte.alias.lower() == source.name.lower() and isinstance(cte.this, exp.Query):
+                return cte.this, _column_names(source) or _column_names(cte)
+        around = around.parent
+    return None, []
+
+
+def _column_names(node: exp.Expr) -> list[str]:
+    alias = node.args.get("alias")
+    return [name.name.lower() for name in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+
+
+def _too_long(node: exp.Expr) -> QueryError:
+    name = node.name.upper() if isinstance(node, exp.Anonymous) else {exp.DPipe: "||"}.get(type(node), "A list")
+    return QueryError(
+        f"{name} may make a value of more than {VALUE_MAX:,} characters here (a column counts as {COLUMN}).",
+        pinot_code=VALIDATION,
+        hint="Give it shorter texts: SUBSTR(text, 0, n) bounds one.",
+    )
+
+
+def _bound(argument: exp.Expr, most: int, reason: str) -> None:
+    """Puts a check of an argument's bytes in its place; what is surely short needs none."""
+    written = literal_text(argument)
+    if isinstance(argument, exp.Null) or (written is not None and len(written.encode()) <= most):
+        return
+
+    def checked(value: exp.Expr) -> exp.Expr:
+        return _checked(exp.GT(this=call("strlen", value.copy()), expression=number(most)), value.copy(), reason)
+
+    argument.replace(once(argument.copy(), checked))
+
+
+def _checked(wrong: exp.Expr, value: exp.Expr, reason: str) -> exp.Expr:
+    return exp.Case(ifs=[exp.If(this=wrong, true=call("error", text(f"{TOO_LONG}{reason}.")))], default=value)
+
+
+def _guard_replacing(node: exp.Anonymous, name: str) -> None:
+    """Bounds the text in which parts are replaced by longer ones."""
+    subject, old, new = node.expressions[:3]
+    written = literal_text(new)
+    if literal_text(subject) is not None:
+        return
+    if written is None:
+        _bound(new, LONGEST * 2, f"{name} puts texts of at most {LONGEST * 2:,} bytes in")
+    gain = len(written.encode()) if written is not None else COLUMN
+    if name == "replace":
+        gain //= max(1, len((literal_text(old) or "").encode()))
+    if gain >= _GAIN:
+        most = REPLACED_MAX // gain
+        _bound(subject, most, f"{name} by a longer text takes at most {most:,} bytes here")
+
+
+def _guard_recursion(clause: exp.With) -> None:
+    """Bounds what a recursive CTE makes longer in each step."""
+    reason = f"a recursive WITH makes values of at most {RECURSIVE_MAX:,} bytes longer"
+    columns = {id(column): column for node in clause.walk() if _is_maker(node) for column in node.find_all(exp.Column)}
+    for column in columns.values():
+        wrong = exp.GT(this=call("strlen", cast(column.copy(), "VARCHAR")), expression=number(RECURSIVE_MAX))
+        column.replace(exp.Paren(this=_checked(wrong, column.copy(), reason)))
