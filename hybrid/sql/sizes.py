@@ -64,7 +64,8 @@ _MAKERS = (
 _MAKER_NODES = (exp.DPipe, exp.GroupConcat, exp.Comprehension, exp.Array, exp.Struct, exp.Tuple)
 # How often the words of an argument are in what a function is rewritten to.
 _COPIES = {"lpad": 2, "rpad": 2, "repeat": 3, "splitpart": 2, "strrpos": 3, "hammingdistance": 2, "div": 2, "divide": 2,
-           "rounddecimal": 2, "minmaxrange": 2, "minmaxrangemv": 2, "avgmv": 2}  # fmt: skip
+           "rounddecimal": 2, "minmaxrange": 2, "minmaxrangemv": 2, "avgmv": 2, "substr": 2,
+           "jsonextractscalar": 2, "jsonpathstring": 2, "jsonpathlong": 2, "jsonpathdouble": 2}  # fmt: skip
 
 
 class Size(NamedTuple):
@@ -81,12 +82,12 @@ class Size(NamedTuple):
 
 def check_sizes(tree: exp.Query) -> None:
     """QueryError 700 for a statement, as it was written, that makes too long a value or grows too long itself."""
-    makers = [node for node in tree.walk() if _is_maker(node)]
-    if not makers and not any(node.name and canonical(node.name) in _COPIES for node in tree.find_all(exp.Anonymous)):
+    makers = [node for node in tree.walk() if _is_maker(node) or _is_copier(node)]
+    if not makers:
         return
     _check_nodes(tree)
     sizes, total = _Sizes(tree), 0.0
-    for node in makers:
+    for node in filter(_is_maker, makers):
         size = sizes.of(node).total
         inside = _is_maker(node.parent) or _is_written(node) or node.find_ancestor(exp.Lambda, exp.Comprehension)
         total += 0 if inside else size
@@ -117,6 +118,10 @@ def _is_maker(node: exp.Expr | None) -> bool:
     if isinstance(node, exp.Anonymous):
         return canonical(node.name) in _MAKERS
     return isinstance(node, _MAKER_NODES)
+
+
+def _is_copier(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and (canonical(node.name) in _COPIES or node.name.lower() == "histogram")
 
 
 def _is_written(node: exp.Expr) -> bool:
@@ -349,7 +354,8 @@ def _column_names(node: exp.Expr) -> list[str]:
 
 
 def _too_long(node: exp.Expr) -> QueryError:
-    name = node.name.upper() if isinstance(node, exp.Anonymous) else {exp.DPipe: "||"}.get(type(node), "A list")
+    other = "||" if isinstance(node, exp.DPipe) else "A list"
+    name = node.name.upper() if isinstance(node, exp.Anonymous) else other
     return QueryError(
         f"{name} may make a value of more than {VALUE_MAX:,} characters here (a column counts as {COLUMN}).",
         pinot_code=VALIDATION,
