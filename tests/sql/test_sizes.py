@@ -90,7 +90,8 @@ def test_many_long_values_of_one_row_are_refused() -> None:
 @pytest.mark.parametrize("call", ["lpad({}, 5, 'x')", "rpad({}, 5, 'x')", "repeat({}, 1)", "splitpart({}, ',', 0)",
                                   "splitpart('a', {}, 0)", "strrpos({}, 'a')", "hammingdistance({}, 'a')",
                                   "divide({}, 2, 3)", "repeat(s, {}, 2)", "substr(s, {}, 2)",
-                                  "jsonextractscalar({}, '$.a', 'STRING')", "jsonpathlong({}, '$.a')", "rounddecimal({}, 3)", "minmaxrange({})"])  # fmt: skip
+                                  "jsonextractscalar({}, '$.a', 'STRING')", "jsonpathlong({}, '$.a')",
+                                  "rounddecimal({}, 3)", "minmaxrange({})"])  # fmt: skip
 def test_functions_that_repeat_their_arguments_do_not_nest_without_end(call: str) -> None:
     nested = "s"
     for _ in range(25):
