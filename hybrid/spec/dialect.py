@@ -25,6 +25,9 @@ _OWN_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", 
 # Only as typed calls do these keep their IGNORE NULLS.
 _IGNORE_NULLS = ("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
 
+# In the meta of an ORDER BY's part where its user wrote NULLS FIRST or NULLS LAST.
+NULLS_WRITTEN = "nulls_written"
+
 
 def canonical(name: str) -> str:
     """A function's name as Pinot tells names apart."""
@@ -65,6 +68,14 @@ class PinotReader(DuckDB):
             found = super()._parse_types(*args, **kwargs)
             if isinstance(found, exp.DataType):
                 found.meta["written"] = written
+            return found
+
+        def _parse_ordered(self, *args: Any, **kwargs: Any) -> exp.Ordered | None:
+            """A part of ORDER BY, and whether its user wrote where nulls stand."""
+            found: exp.Ordered | None = super()._parse_ordered(*args, **kwargs)
+            last = [token.text.upper() for token in self._tokens[max(0, self._index - 2) : self._index]]
+            if found is not None:
+                found.meta[NULLS_WRITTEN] = last in (["NULLS", "FIRST"], ["NULLS", "LAST"])
             return found
 
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
