@@ -116,7 +116,7 @@ def _wrong_call(name: str, types: str, text: str) -> QueryError:
     fitting = " or ".join(f"({form})" for form in [*shown][:_PARAMETER_MAX])
     what = ", ".join(_pinot_type(one) for one in given)
     return QueryError(
-        f"{name.upper()} cannot take ({what}){f'; it takes {fitting}' if fitting else ''}.", pinot_code=VALIDATION
+        f"{name.upper()} cannot take ({what}){f'; it takes {fitting}' if fitting else ''}.", pinot_code=EXECUTION
     )
 
 

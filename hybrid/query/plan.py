@@ -28,7 +28,6 @@ from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.types import DataType
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
-from hybrid.sql.nulls import order_nulls
 from hybrid.sql.predicates import Comparison, comparisons_on
 from hybrid.sql.refuse import refuse_hostile
 from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, name_columns, set_limit, stored_types
@@ -354,7 +353,6 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     types = {name: column.data_type for name, column in fields.items() if column.single_value}
     lists = frozenset(name for name, column in fields.items() if not column.single_value)
     check_sizes(tree)
-    order_nulls(tree)
     rewrite_functions(tree, Context(now_ms, types, lists))
     coerce_timestamps(tree, types)
     guard_calls(tree)

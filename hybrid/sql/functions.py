@@ -18,6 +18,7 @@ from hybrid.sql.casts import rewrite_casts
 from hybrid.sql.constants import fold_constants
 from hybrid.sql.infer import set_type, type_of
 from hybrid.sql.lists import rewrite_lists
+from hybrid.sql.nulls import order_nulls
 from hybrid.sql.scopes import note_column_types
 from hybrid.sql.texts import Arguments, ScalarRule, renamed
 
@@ -36,6 +37,7 @@ def rewrite_functions(tree: exp.Query, context: times.Context) -> None:
 
     QueryError 700 for an unknown function or wrong arguments.
     """
+    order_nulls(tree)
     fold_constants(tree)
     if not context.rows:
         note_column_types(tree, context.types)
