@@ -370,7 +370,9 @@ def _bound(argument: exp.Expr, most: int, reason: str) -> None:
         return
 
     def checked(value: exp.Expr) -> exp.Expr:
-        return _checked(exp.GT(this=call("strlen", value.copy()), expression=number(most)), value.copy(), reason)
+        # A value of a wrong type is for the function itself to refuse.
+        length = call("strlen", cast(value.copy(), "VARCHAR"))
+        return _checked(exp.GT(this=length, expression=number(most)), value.copy(), reason)
 
     argument.replace(once(argument.copy(), checked))
 

@@ -108,3 +108,10 @@ def test_a_recursive_path_grows_as_long_as_it_is_short(halves: Halves, ask: Ask)
 def test_our_check_is_not_a_function_of_users(halves: Halves, ask: Ask) -> None:
     with pytest.raises(QueryError, match="does not exist or is not allowed"):
         ask(halves, "select error('A text is too long: of mine') from orders")
+
+
+@pytest.mark.parametrize("name", ["levenshtein", "jaccard"])
+def test_a_wrong_type_is_an_error_of_the_function_that_was_written(halves: Halves, ask: Ask, name: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        ask(halves, f"select {name}(order_id, customer) from orders")
+    assert name in str(raised.value).lower() and "strlen" not in str(raised.value).lower()

@@ -104,7 +104,7 @@ def test_functions_that_repeat_their_arguments_do_not_nest_without_end(call: str
 def test_functions_of_quadratic_cost_are_bounded_by_what_columns_hold(name: str) -> None:
     tree = parse_statement(f"select {name}(s, 'abc') from t").tree
     guard_calls(tree)
-    assert "STRLEN(s) > 1000 THEN ERROR('A text is too long: " in tree.sql("duckdb")
+    assert "STRLEN(CAST(s AS TEXT)) > 1000 THEN ERROR('A text is too long: " in tree.sql("duckdb")
     assert tree.sql("duckdb").count("ERROR") == 1, "a short constant needs no check"
 
 
