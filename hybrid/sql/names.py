@@ -62,12 +62,17 @@ def _aggregate_name(item: exp.Expr) -> str | None:
     if not isinstance(node, exp.Anonymous) or not node.expressions:
         return None
     name, first = canonical(node.name), node.expressions[0]
-    if name == "count" and not isinstance(first, exp.Distinct):
+    if name == "count" and not isinstance(first, exp.Distinct) and _counts_rows(first):
         return "count(*)"
     if aggregates.is_percentile(name) and len(node.expressions) > 1:
         percentage = aggregates.percentage(name, node.expressions)
         return None if percentage is None else f"{name}({_name(first)}, {_double(percentage)})"
     return f"{name}({_name(first)})" if name in _FIRST_ONLY else None
+
+
+def _counts_rows(argument: exp.Expr) -> bool:
+    """Whether COUNT of this counts rows, null or not: of `*` and of constants."""
+    return isinstance(argument.unnest(), exp.Star | exp.Literal | exp.Boolean)
 
 
 def _name(node: exp.Expr) -> str:

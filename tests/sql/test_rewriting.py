@@ -127,6 +127,10 @@ def test_values(expression: str, expected: object) -> None:
     ("expression", "name"),
     [
         ("COUNT(*)", "count(*)"),
+        ("COUNT(fare)", "count(fare)"),
+        ("count(1)", "count(*)"),
+        ("count(a + 1)", "count(plus(a,'1'))"),
+        ("count(fare) filter (where a > 1)", "count(fare)"),
         ("Sum(a + b)", "sum(plus(a,b))"),
         ("sum(a) / count(*)", "divide(sum(a),count(*))"),
         ("a - b * 2.5", "minus(a,times(b,'2.5'))"),

@@ -57,6 +57,7 @@ select minmaxrange(i) from parity where id < 5
 -- by hand
 select max(i) - min(i) from parity where id < 5
 --- count of a column counts rows
+-- differs: name of `count(column)`
 select count(i), count(*), count(1) from parity
 -- by hand
 select count(i), count(*), count(1) from parity
