@@ -141,7 +141,7 @@ class LiveTable:
         return replay_rejected(self.bench, self.spec, self.layout, **options)
 
     def set_boundary(self, time_ms: int | None) -> BoundaryReport:
-        return change_boundary(self.bench, self.spec, self.layout, Wish(time_ms))
+        return change_boundary(self.bench, self.spec, self.layout, Wish(time_ms, accepted=True))
 
     def clear_boundary(self) -> BoundaryReport:
         return change_boundary(self.bench, self.spec, self.layout, Wish(clear=True))

@@ -313,7 +313,7 @@ def test_limits_in_effect_divide_no_hour(make: Callable[..., Rolling], mode: Bou
     assert table.sums() == before
     assert 0 < len(table.rows("orders")) < 20
     for limit in (2 * HOUR, 4 * HOUR, 0):
-        change_boundary(table.bench, table.spec, table.halves.layout, Wish(limit))
+        change_boundary(table.bench, table.spec, table.halves.layout, Wish(limit, accepted=True))
         assert table.sums() == before
     with pytest.raises(ConflictError, match="times of its OFFLINE half are rounded") as caught:
         change_boundary(table.bench, table.spec, table.halves.layout, Wish(2 * HOUR + 1))

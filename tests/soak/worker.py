@@ -67,7 +67,7 @@ def boundary(home: Hybrid, table: str) -> None:
     if known.override_ms is not None:
         print(home.table(table).clear_boundary().sentence)
     elif known.time_ms is not None:
-        print(home.table(table).set_boundary(known.time_ms - 3_600_000).sentence)
+        print(home.table(table).set_boundary(known.time_ms - 3_600_000, accepted=True).sentence)
 
 
 JOB = """\

@@ -173,7 +173,7 @@ def test_consuming_segments_keep_count(deleted: Lab) -> None:
 
 
 def test_no_boundary_falls_to_where_rows_are_missing(deleted: Lab) -> None:
-    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(5))
+    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(5, accepted=True))
     with pytest.raises(ConflictError, match="is set by hand"):
         purge_rows(deleted, GONE)
     change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(clear=True))
