@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import IO, Any
 
 import click
@@ -14,7 +14,31 @@ from hybrid.cli.output import printable
 from hybrid.errors import UsageError
 
 
-@click.command(cls=HybridCommand)
+class _StatementCommand(HybridCommand):
+    """A command whose argument may begin with a comment of SQL, `-- what it asks`, which is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does it, with the statement behind all options."""
+        known = {option for parameter in self.get_params(ctx) for option in parameter.opts}
+        statements = [arg for arg in args[: _end(args)] if _is_commented(arg, known)]
+        if len(statements) == 1:
+            args = [arg for arg in args if arg is not statements[0]]
+            args = [*args, *([] if "--" in args else ["--"]), *statements]
+        return super().parse_args(ctx, args)
+
+
+def _end(args: Sequence[str]) -> int:
+    """Where the options end: at a `--` that stands alone."""
+    return args.index("--") if "--" in args else len(args)
+
+
+def _is_commented(arg: str, options: Collection[str]) -> bool:
+    """Whether an argument of several words begins with a comment, and not with an option and its value."""
+    words = arg.split()
+    return arg.startswith("--") and len(words) > 1 and words[0].split("=")[0] not in options
+
+
+@click.command(cls=_StatementCommand)
 @click.argument("sql", required=False)
 @click.option("-f", "--file", type=click.File("rb"), help="Read the statement from a file; '-': standard input.")
 @click.option("--explain", is_flag=True, help="Show revision, boundary, segments read and pruned, SQL; do not run it.")
