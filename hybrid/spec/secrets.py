@@ -34,6 +34,7 @@ _PUBLIC = frozenset({
     # formats
     "schema", "skip_schema_id", "update_format", "json_flavor", "array", "lines", "buffer_size_records", "delimiter",
     "headers", "header", "quote", "escape", "double_quote", "quoting", "comment", "flexible", "trim", "fileFormat",
+    "json.fail.invalid.schema", "schema.registry.ssl.ca.location", "trailingDelimiter",
     "multiValueDelimiter", "multiValueDelimiterEnabled", "commentMarker", "escapeCharacter", "quoteCharacter",
     "skipHeader", "skipUnParseableLines", "ignoreEmptyLines", "ignoreSurroundingSpaces", "recordSeparator",
     "nullStringValue", "quoteMode", "extractRawTimeValues", "enableLogicalTypes", "inputFormat", "jsonFormat",

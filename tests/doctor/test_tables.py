@@ -250,9 +250,12 @@ def test_a_jvm_that_outlived_its_process(orders: Patient) -> None:
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as jvm:
         orphan, me = Process.of(jvm.pid), Process.of(os.getpid())
         assert orphan is not None and me is not None
-        lock.write_text(json.dumps({"python": vars(me), "jvm": vars(orphan)}))
+        lock.touch()
+        file = [lock.stat().st_dev, lock.stat().st_ino]  # what tells it from a copy
+        lock.write_text(json.dumps({"python": vars(me), "jvm": vars(orphan), "file": file}))
         assert orders.examine() == [], "it acts"
-        lock.write_text(json.dumps({"python": {"pid": me.pid, "started": "another"}, "jvm": vars(orphan)}))
+        dead = {"pid": me.pid, "started": "another"}
+        lock.write_text(json.dumps({"python": dead, "jvm": vars(orphan), "file": file}))
         found = orders.only(repair=True)
         assert (found.check, found.severity) == ("lock", Severity.WARNING) and f"pid {jvm.pid}" in found.message
         assert orphan.is_alive() and found.repair is None
