@@ -41,7 +41,7 @@ class FlowKeeper:
 
     def names(self) -> list[str]:
         """All tables."""
-        return self._home.table_names()
+        return self._home.definitions.names()
 
     def spec(self, table: str) -> TableSpec | None:
         """A table, or None."""

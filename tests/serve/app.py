@@ -63,6 +63,7 @@ class App:
     """A running application. Requests answer status and body, which is parsed when it is JSON."""
 
     def __init__(self, folder: Path, limits: Limits | None = None, connections: ConnectionLimits | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)  # as a server does when it starts
         self.home = Hybrid(load_settings(home=folder), Silent())
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
