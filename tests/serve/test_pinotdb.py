@@ -116,3 +116,4 @@ def test_refusals_are_shown(orders: App, path: str) -> None:
         host="127.0.0.1", port=orders.port, path=path, scheme="http", username="ada", password=secret
     )
     connection.cursor().execute("select count(*) from orders")
+    connection.close()
