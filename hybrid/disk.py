@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hybrid.errors import MachineError
 
-FREE_MIN = 1024**3  # what acts and their staged rows should find free
+FREE_MIN = 1024**3  # what acts and their staged rows should find free, and no statement takes
 _MIB = 1024**2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SAID = ("No space left on device", "Disk quota exceeded", "database or disk is full")
@@ -23,12 +23,16 @@ def existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
+def free_bytes(path: Path) -> int:
+    """Free bytes of the disk on which `path` lies, or will lie once it exists."""
+    return shutil.disk_usage(existing(path.absolute())).free
+
+
 def full_disk(path: Path) -> MachineError:
     """The error for a disk that has no room for what is written below `path`."""
     folder = existing(path.absolute())
-    free = shutil.disk_usage(folder).free
     return MachineError(
-        f"The disk of {folder} is full: {free // _MIB} MiB are left. What was committed before stays.",
+        f"The disk of {folder} is full: {free_bytes(folder) // _MIB} MiB are left. What was committed before stays.",
         hint=f"Make room (at least {FREE_MIN // _MIB} MiB), or move the home to another disk; then run it again.",
     )
 
@@ -49,8 +53,7 @@ def sqlite_error(error: sqlite3.Error, path: Path) -> MachineError | None:
     if code == sqlite3.SQLITE_FULL:
         return full_disk(path)
     if code == sqlite3.SQLITE_IOERR:
-        free = shutil.disk_usage(existing(path)).free
-        if free < _MIB:
+        if free_bytes(path) < _MIB:
             return full_disk(path)
         return MachineError(f"The disk of {path} does not read or write it: {error}.", hint="hybrid doctor")
     if code in _DAMAGED:

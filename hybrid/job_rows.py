@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.disk import FREE_MIN, free_bytes
 from hybrid.errors import DataError, MachineError, UsageError
 from hybrid.query.result import QueryResult
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _GROUP_ROWS, _GROUP_BYTES = 65_536, 64 * 1024 * 1024
-_FREE_BYTES_MIN = 1024 * 1024 * 1024
 
 
 class ParquetSpool:
@@ -56,7 +55,7 @@ class ParquetSpool:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if shutil.disk_usage(self._path.parent).free < _FREE_BYTES_MIN:
+        if free_bytes(self._path.parent) < FREE_MIN:
             raise MachineError(
                 f"The rows of the statement would fill the disk of {self._path.parent}. Nothing was changed.",
                 hint="Take a part of them at a time.",

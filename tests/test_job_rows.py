@@ -60,7 +60,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
     spool.take([(Decimal("9" * 37),)])
     with pytest.raises(DataError, match="more digits"):
         spool.close()
-    monkeypatch.setattr(job_rows, "_FREE_BYTES_MIN", 2**62)
+    monkeypatch.setattr(job_rows, "FREE_MIN", 2**62)
     spool.begin(["a"], ["LONG"])
     spool.take([(1,)])
     with pytest.raises(MachineError, match="would fill the disk"):

@@ -6,16 +6,15 @@ file access but below `folders`. Whatever SQL passed the other fences meets this
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.disk import FREE_MIN, free_bytes
+
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# Room on the disk that no statement takes.
-_RESERVED_BYTES = 1024**3
 _CONFIG = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -59,8 +58,7 @@ def spill_bytes(folder: Path) -> int:
 
     The rest is for commits, catalog and logs, which must not fail for the sake of a statement.
     """
-    known = next((place for place in (folder, *folder.absolute().parents) if place.exists()), Path("/"))
-    return max(0, shutil.disk_usage(known).free - _RESERVED_BYTES) // 2
+    return max(0, free_bytes(folder) - FREE_MIN) // 2
 
 
 def load_duckdb() -> None:

@@ -115,14 +115,15 @@ def test_the_connection_alone_reaches_nothing(tmp_path: Path) -> None:
 def test_what_lies_on_disk_leaves_room_for_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
+    from hybrid import disk
     from hybrid.query import connection as opened
 
     gib = 1024**3
-    monkeypatch.setattr(opened.shutil, "disk_usage", lambda path: SimpleNamespace(free=5 * gib))
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: SimpleNamespace(free=5 * gib))
     with locked_connection([tmp_path], spill=tmp_path / "spill") as connection:
         (found,) = connection.execute("select current_setting('max_temp_directory_size')").fetchall()
     assert opened.spill_bytes(tmp_path / "not" / "there") == 2 * gib and found == ("2.0 GiB",)
-    monkeypatch.setattr(opened.shutil, "disk_usage", lambda path: SimpleNamespace(free=gib // 2))
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: SimpleNamespace(free=gib // 2))
     assert opened.spill_bytes(tmp_path) == 0
 
 

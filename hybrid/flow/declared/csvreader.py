@@ -159,8 +159,8 @@ def _common(first: DataType, other: DataType) -> DataType:
 
     if first == other:
         return first
+    kinds = [first.typeName(), other.typeName()]
     for wider in _WIDER:
-        kinds = [one.typeName() for one in (first, other)]
         if all(kind in wider for kind in kinds):
             return max((first, other), key=lambda one: wider.index(one.typeName()))
     return StringType()
