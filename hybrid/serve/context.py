@@ -7,6 +7,7 @@ import inspect
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -101,6 +102,13 @@ class Context:
     async def carried_out(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Queues heavy work and waits for its report; raises what the work raised."""
         return self.report(await self.ended(await run_in_threadpool(self.queue, verb, arguments)))
+
+    async def done(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """The result of a verb: done in a thread here, or by the pipeline process where these arguments need Spark."""
+        found = VERBS[verb]
+        if await run_in_threadpool(found.is_heavy, self.home, arguments):
+            return await self.carried_out(verb, arguments)
+        return await run_in_threadpool(partial(found.call, self.home, **arguments))
 
     async def ended(self, run: RunRecord) -> RunRecord:
         """The run at its end, or as it stands when it was waited for long enough. No thread waits meanwhile."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -13,7 +12,6 @@ from hybrid.errors import SpecError
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import Done, json_body, shown
-from hybrid.verbs import VERBS, schema_put
 
 router = APIRouter(tags=["schemas"])
 EXAMPLE: dict[str, Any] = {
@@ -70,13 +68,9 @@ def delete_schema(request: Request, schema: SchemaName) -> Any:
 
 
 async def _put(request: Request, given: dict[str, object], override: bool) -> Any:
-    """Columns of tables are changed by the pipeline process, which has Spark; all else here."""
-    context = context_of(request)
-    arguments: dict[str, Any] = {"schema": given, "source": SOURCE, "override": override}
-    if await run_in_threadpool(VERBS["schema_put"].is_heavy, context.home, arguments):
-        done = await context.carried_out("schema_put", arguments)
-    else:
-        done = await run_in_threadpool(partial(schema_put, context.home, **arguments))
+    """Stores the document, and brings the tables that use it to it."""
+    arguments = {"schema": given, "source": SOURCE, "override": override}
+    done = await context_of(request).done("schema_put", arguments)
     return {
         "unrecognizedProperties": unrecognized(given, done["warnings"]),
         "status": f"{done['name']} successfully added",

@@ -5,7 +5,6 @@ StarTree's MCP server and Pinot's own console use these paths. Source: TableConf
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -23,7 +22,6 @@ from hybrid.serve.tables import EXAMPLE as CONFIG
 from hybrid.serve.tables import config_shown
 from hybrid.spec.document import Section
 from hybrid.spec.table_config import Half
-from hybrid.verbs import VERBS, table_apply
 
 router = APIRouter(tags=["tables"])
 EXAMPLE: dict[str, Any] = {"tableName": "events", "schema": SCHEMA, "offline": CONFIG}
@@ -107,12 +105,7 @@ def validate_schema(request: Request, text: BodyText) -> Any:
 
 
 async def _apply(context: Context, given: dict[str, object], documents: TableDocuments, status: str) -> dict[str, Any]:
-    """Applied here, or by the pipeline process where columns change, which takes Spark."""
-    arguments: dict[str, Any] = {"documents": documents.to_json()}
-    if await run_in_threadpool(VERBS["table_apply"].is_heavy, context.home, arguments):
-        done = await context.carried_out("table_apply", arguments)
-    else:
-        done = await run_in_threadpool(partial(table_apply, context.home, **arguments))
+    done = await context.done("table_apply", {"documents": documents.to_json()})
     warnings = list(done["warnings"])
     return {
         "unrecognizedProperties": unrecognized(given, warnings),
