@@ -14,9 +14,9 @@ from hybrid.api import Hybrid
 from hybrid.serve import (
     backfills,
     boundaries,
-    brokers,
     connectors,
     consumption,
+    discovery,
     flows,
     health,
     ingest_files,
@@ -43,8 +43,8 @@ from hybrid.serve.metrics import Metrics
 _ROUTERS = tuple(
     noun.router
     for noun in (
-        queries, health, table_configs, schemas, consumption, connectors, brokers, tables, sizes, boundaries, replacing,
-        segments, tasks, jobs, ingest_files, replacements, backfills, purges, flows, verbs, openapi,
+        queries, health, table_configs, schemas, consumption, connectors, discovery, tables, sizes, boundaries,
+        replacing, segments, tasks, jobs, ingest_files, replacements, backfills, purges, flows, verbs, openapi,
     )
 )  # fmt: skip
 # What people wait for goes to its endpoint at once: the layers between take as long as a small statement.
