@@ -6,11 +6,13 @@ A failed job names the cell that does not fit. The input is no table, so those w
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybrid.access import reads_only
-from hybrid.catalog.runs import RunRecord
 from hybrid.plain import json_value, without_samples
+
+if TYPE_CHECKING:
+    from hybrid.catalog.runs import RunRecord
 
 HIDDEN_ERROR = "It failed; why is shown to accounts that may operate, for it may quote the input."
 
