@@ -19,6 +19,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from hybrid.serve.answers import for_pinot
 
 _SLICE = 4 * 1024
+# Of a body: what stands behind the last of it in a slice (trailers, an extension) is not counted as part of a head.
+_BODY_SLICE = 16 * 1024
 _LINGER_S = 0.5
 _OWN_FILES = 512  # descriptors for tables, caches and Kafka
 _FILES_WANTED = 65_536
@@ -86,7 +88,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`: in slices while a head is read, so that little is parsed past the limit."""
+        """See `asyncio.Protocol`: in slices, so that little is parsed past the limit."""
         if self._is_refused:
             return
         if self._phase is _Phase.ANSWER:  # the next request begins
@@ -96,7 +98,7 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         at = 0
         while at < len(data) and not self._is_refused and self.parser is not None:
-            size = len(data) if self._phase is _Phase.BODY else _SLICE
+            size = _BODY_SLICE if self._phase is _Phase.BODY else _SLICE
             self._feed(data[at : at + size])
             at += size
 

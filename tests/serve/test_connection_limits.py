@@ -72,9 +72,14 @@ def rss_bytes() -> int:
         [START, *[b"a:b\r\n" * 1000] * 3, b"\r\n"],
         [START, b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n0\r\n", *[b"a: b\r\n" * 1000] * 20],
         [START, b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n0\r\n", b"a: " + b"x" * 100_000],
+        [START + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\na: " + b"x" * 100_000],
+        [START, b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n0\r\na: " + b"x" * 100_000],
         [START, b"Transfer-Encoding: chunked\r\n\r\n", b"1;" + b"x" * 100_000],
     ],
-    ids=["long header", "long path", "many headers", "many trailers", "long trailer", "long chunk extension"],
+    ids=[
+        *("long header", "long path", "many headers", "many trailers", "long trailer", "long trailer at once"),
+        *("long trailer with the body", "long chunk extension"),
+    ],
 )
 def test_long_heads_are_refused(app: App, parts: list[bytes]) -> None:
     got = answer(app, *parts)
