@@ -50,7 +50,8 @@ class LocalRegistry:
 
     def _answers(self) -> bool:
         try:
-            return urllib.request.urlopen(f"{self.url}/subjects", timeout=2).status == 200
+            with urllib.request.urlopen(f"{self.url}/subjects", timeout=2) as answer:
+                return answer.status == 200
         except (OSError, urllib.error.URLError):
             return False
 

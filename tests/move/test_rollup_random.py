@@ -77,7 +77,7 @@ class Random:
         step = table.half().offline.boundary.step_ms
         if covered is not None:
             limit = (covered - self.dice.randrange(3 * DAY)) // step * step
-            wish = Wish(clear=True) if self.dice.random() < 0.4 else Wish(limit)
+            wish = Wish(clear=True) if self.dice.random() < 0.4 else Wish(limit, accepted=True)
             change_boundary(table.bench, table.spec, table.halves.layout, wish)
 
     def retain(self) -> None:

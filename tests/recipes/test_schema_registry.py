@@ -39,7 +39,8 @@ def home(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> RecipeHome:
 
 
 def registered(registry: LocalRegistry, subject: str, document: Any, kind: str = "AVRO") -> int:
-    return SchemaRegistryClient({"url": registry.url}).register_schema(subject, Schema(json.dumps(document), kind))
+    with SchemaRegistryClient({"url": registry.url}) as client:
+        return client.register_schema(subject, Schema(json.dumps(document), kind))
 
 
 def framed(number: int, record: Any, schema: Any = None) -> Record:
