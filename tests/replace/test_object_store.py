@@ -61,9 +61,9 @@ def _job(server: S3Server, key: str = "in", **fields: Any) -> JobSpec:
 
 
 def _home(folder: Path) -> Any:
-    """The three things of a home that fetching needs."""
+    """What fetching needs of a home."""
     bench = SimpleNamespace(progress=Silent(), staging=lambda layout, act_id: staging_folder(layout.staging(act_id)))
-    return SimpleNamespace(bench=bench, layout=lambda name: TableLayout(folder / name))
+    return SimpleNamespace(input_rules=None, bench=bench, layout=lambda name: TableLayout(folder / name))
 
 
 @needs_server
