@@ -338,6 +338,6 @@ def _record(line: bytes) -> dict[str, Any] | None:
     """The record of a line; None when the line is none: torn, or written by somebody else."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("ts"), str) else None

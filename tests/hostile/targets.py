@@ -5,22 +5,40 @@ A target raises only where the product has a fault, so the corpus test and the f
 
 from __future__ import annotations
 
+import asyncio
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import uvicorn
+from uvicorn.server import ServerState
+
+from hybrid.api import Hybrid
+from hybrid.cli.logs import _row
+from hybrid.cli.logs import _text as log_text
 from hybrid.cli.output import printable
 from hybrid.errors import HybridError
+from hybrid.files.inputs import DataFormat, inspect
+from hybrid.files.reading import read_slice
+from hybrid.logs import read_logs
+from hybrid.progress import Silent
 from hybrid.query.failures import values_checked
+from hybrid.serve.app import build_app
+from hybrid.serve.connection_limits import ConnectionLimits
+from hybrid.serve.context import Limits
+from hybrid.serve.httpserver import OneWrite
 from hybrid.spec.avromessages import AvroMessages
 from hybrid.spec.csvcells import Dialect
 from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.ddl import parse_ddl
 from hybrid.spec.job_spec import job_document, parse_job_spec
 from hybrid.spec.overrides import parse_document
+from hybrid.spec.problem import Problem
+from hybrid.spec.settings import load_settings
 from hybrid.spec.table_config import StreamConfig, TableSpec
 from hybrid.spec.table_json import parse_table
 from hybrid.spec.types import DataType
@@ -31,6 +49,7 @@ from hybrid.sql.times import Context
 from hybrid.table.decode import Decoder
 from hybrid.table.outcome import Decoded, Filtered, Rejected
 
+_TURNS = 40  # of 10 ms: a body that does not come is not awaited for long
 Target = Callable[[bytes], object]
 COLUMNS = {
     "i": "INT", "l": "LONG", "f": "FLOAT", "d": "DOUBLE", "p": "BIG_DECIMAL", "b": "BOOLEAN", "t": "TIMESTAMP",
@@ -88,7 +107,34 @@ def job_spec(data: bytes) -> None:
 
 def terminal(data: bytes) -> None:
     """A text that a terminal is shown: no control character of it is left."""
-    assert not {ord(letter) for letter in printable(_text(data))} & _CONTROLS
+    _check_printed(printable(_text(data)))
+
+
+def file(data: bytes) -> None:
+    """An input file, read as each format: records, or the place and the reason why not."""
+    path = _folder() / "input"
+    path.write_bytes(data)
+    for data_format in DataFormat:
+        with _refusing():
+            for piece in inspect(path, data_format).slices:
+                for record in read_slice(piece, CsvFormat()):
+                    assert isinstance(dict(record.values), dict)
+
+
+def http(data: bytes) -> None:
+    """What a client sends on one connection of a server without tables: each answer has a status, none is 500."""
+    written = _loop().run_until_complete(_served(data))
+    assert not written or written.startswith(b"HTTP/1."), written[:200]
+    assert b"HTTP/1.1 500 " not in written, written[:2000]
+
+
+def log_lines(data: bytes) -> None:
+    """What lies in a log file: records are shown without control characters, other lines are skipped."""
+    folder = _folder()
+    (folder / "query.log").write_bytes(data)
+    for record in read_logs(folder):
+        _check_printed(log_text(record))
+        json.dumps(_row(record)).encode()
 
 
 TARGETS: dict[str, Target] = {
@@ -98,6 +144,9 @@ TARGETS: dict[str, Target] = {
     "ddl": ddl,
     "job_spec": job_spec,
     "terminal": terminal,
+    "file": file,
+    "http": http,
+    "log_lines": log_lines,
 }
 
 
@@ -106,7 +155,15 @@ def corpus(kind: str) -> Iterator[bytes]:
     path = Path(__file__).with_name("corpus") / f"{kind}.jsonl"
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.strip():
-            yield json.loads(line).encode("utf-8", "surrogatepass")
+            yield as_bytes(json.loads(line))
+
+
+def as_bytes(text: str) -> bytes:
+    """The bytes of a case: UTF-8, and U+DC80 to U+DCFF for a byte that is not UTF-8."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # other surrogates, which stand for themselves
+        return text.encode("utf-8", "surrogatepass")
 
 
 class _refusing:
@@ -116,7 +173,83 @@ class _refusing:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
+        if isinstance(error, Problem):
+            return len(error.reason) > 5
         return isinstance(error, HybridError) and len(str(error)) > 5
+
+
+def _check_printed(text: str) -> None:
+    assert not {ord(letter) for letter in text} & _CONTROLS, text
+
+
+class _Wire(asyncio.Transport):
+    """The server's end of a connection: keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 40000), "sockname": ("127.0.0.1", 80)})
+        self.written, self._is_closing = b"", False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        pass
+
+    resume_reading = pause_reading
+
+
+async def _served(data: bytes) -> bytes:
+    """What a server writes to a client that sends `data` and goes once nothing more comes."""
+    wire, config = _Wire(), _config()
+    protocol = OneWrite(ConnectionLimits(), config=config, server_state=ServerState(), app_state={})
+    protocol.connection_made(wire)
+    protocol.data_received(data)
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+        if wire.is_closing() or not protocol.tasks:
+            break
+        await asyncio.sleep(0.01)
+    protocol.connection_lost(None)
+    while protocol.tasks:
+        await asyncio.sleep(0.01)
+    return wire.written
+
+
+@cache
+def _config() -> uvicorn.Config:
+    home = Hybrid(load_settings(home=_folder() / "home"), Silent())
+    home.home.mkdir()
+    app = build_app(home, Limits(query_timeout_ms=500, run_wait_s=0), "http://127.0.0.1", hosts=None)
+    config = uvicorn.Config(app, ws="none", log_config=None, access_log=False, proxy_headers=False)
+    config.load()
+    return config
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
+
+
+@cache
+def _folder() -> Path:
+    """A folder of this process."""
+    return Path(_kept().name)
+
+
+@cache
+def _kept() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="hostile-")
 
 
 def _text(data: bytes) -> str:
