@@ -289,11 +289,14 @@ def report(figures: dict[str, Any]) -> None:
         print(f"  {count:5} x {outcome:16} {name}", file=sys.stderr)
     print(f"{os.cpu_count()} processors, {sum(figures['answers'].values()):,} attacks")
     live = figures["livez"]
-    print(f"/livez: median {median(live):.1f} ms, p99 {quantiles(live, n=100)[98]:.1f}, most {max(live):.0f}, {len(live)}")
+    print(
+        f"/livez: median {median(live):.1f} ms, p99 {quantiles(live, n=100)[98]:.1f}, most {max(live):.0f}, {len(live)}"
+    )
     for name, took in figures["attacked"].items():
         idle = median(figures["idle"][name])
         print(f"{name}: idle median {idle:.2f} ms; attacked {median(took):.2f} ms = {median(took) / idle:.1f} times")
-    print(f"memory of the query process: {figures['before'] / 2**20:,.0f} MiB before, {figures['peak'] / 2**20:,.0f} at most")
+    before, peak = figures["before"] / 2**20, figures["peak"] / 2**20
+    print(f"memory of the query process: {before:,.0f} MiB before, {peak:,.0f} at most")
     print(f"started anew: {figures['restarted']}; failures of other clients: {len(figures['failures'])}")
     for failure in figures["failures"][:10]:
         print(f"  {failure}")

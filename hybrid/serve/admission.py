@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,8 @@ from hybrid.errors import QueryError
 T = TypeVar("T")
 TOO_MANY = 429  # Pinot's TOO_MANY_REQUESTS
 WORKERS = 16
+# More statements of one account than this gain it nothing, and leave the others so much less of the processors.
+RUNNING_OF_ONE = min(WORKERS // 2, max(2, os.cpu_count() or 1))
 # Threads of their own, each with its connection: no query waits for a slow path, and none takes a new connection.
 _THREADS = ThreadPoolExecutor(WORKERS, thread_name_prefix="query")
 # From when on it is looked whether the client is still there: most statements are over before.
@@ -25,7 +28,7 @@ _WATCHED_S = 0.25
 class Admission:
     """The statements of one server that wait or run. For the event loop's thread."""
 
-    def __init__(self, most: int = 512, most_of_one: int = 128, running_of_one: int = WORKERS // 2) -> None:
+    def __init__(self, most: int = 512, most_of_one: int = 128, running_of_one: int = RUNNING_OF_ONE) -> None:
         self._most, self._most_of_one, self._running_of_one = most, most_of_one, running_of_one
         self._all = 0
         self._by_account: Counter[str] = Counter()
@@ -34,8 +37,8 @@ class Admission:
     async def run(self, request: Request, account: str | None, work: Callable[[], T], leave: Callable[[], None]) -> T:
         """Does `work` in a thread of its own; `leave` is called when the client goes before it is done.
 
-        QueryError 429 when too many wait already. An account takes no more than half of the threads; without accounts
-        nobody is told from anybody else.
+        QueryError 429 when too many wait already. Of one account `running_of_one` run, and the rest wait; without
+        accounts everybody shares all threads.
         """
         self._enter(account)
         try:

@@ -34,6 +34,7 @@ from hybrid.serve import (
     tasks,
     verbs,
 )
+from hybrid.serve.admission import Admission
 from hybrid.serve.answers import add_error_answers, answer_of
 from hybrid.serve.context import Context, Limits
 from hybrid.serve.door import Door
@@ -94,7 +95,7 @@ def build_app(
     `closed`: without any account it answers nobody, as it must where other machines reach it.
     """
     app = Application(
-        Context(home, limits, Metrics(home), url),
+        Context(home, limits, Metrics(home), url, admission=Admission(running_of_one=limits.query_running)),
         hosts,
         Door(home.home, closed),
         title="hybrid",

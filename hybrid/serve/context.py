@@ -18,7 +18,7 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.handle import Table
 from hybrid.query.engine import QueryOptions
-from hybrid.serve.admission import Admission
+from hybrid.serve.admission import RUNNING_OF_ONE, Admission
 from hybrid.serve.door import who_asks
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import Callers, RunningQueries
@@ -41,7 +41,7 @@ class GoesOn(HybridError):
 class Limits:
     """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms`, `query_rows`,
     `query_bytes` and `query_memory_bytes` a statement's time, the rows and bytes of its result, and its memory where
-    files answer.
+    files answer; `query_running` how many of one account run at once.
     """
 
     body_bytes: int = 16 * 1024 * 1024
@@ -50,6 +50,7 @@ class Limits:
     query_rows: int = 1_000_000
     query_bytes: int = 256 * 1024 * 1024
     query_memory_bytes: int = 1024 * 1024 * 1024
+    query_running: int = RUNNING_OF_ONE
     run_wait_s: float = 600.0
 
 

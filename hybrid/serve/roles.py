@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from hybrid.api import Hybrid
 from hybrid.errors import ConflictError
 from hybrid.garbage import collect_rarely
+from hybrid.serve.admission import RUNNING_OF_ONE
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.connection_limits import limits_of_process
 from hybrid.serve.context import Limits
@@ -44,6 +45,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         query_rows=settings.query_rows_max,
         query_bytes=settings.query_result_bytes_max,
         query_memory_bytes=settings.query_memory_bytes,
+        query_running=settings.query_running_max or RUNNING_OF_ONE,
     )
     _ = home.catalog, home.definitions  # made before there are threads
     # A statement's few Python steps must not wait 5 ms each for a thread that decodes rows of a stream.

@@ -44,6 +44,7 @@ KEYS = (
     Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement"),
     Key("query_result_bytes_max", 256 * 1024**2, int, "most bytes of the values that a server gives for one statement"),
     Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; 0: no bound"),
+    Key("query_running_max", 0, int, "statements of one account that a server runs at once; 0: one for each processor"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("job_sql_timeout_s", 3600, int, "how long a server's job works on its statement, seconds"),
     Key("job_sql_rows_max", 100_000_000, int, "most rows of the statement of a server's job"),
@@ -118,6 +119,11 @@ class Settings:
     def query_result_bytes_max(self) -> int:
         """Most bytes of a result that a server gives."""
         return int(self._value("query_result_bytes_max") or 0)
+
+    @property
+    def query_running_max(self) -> int:
+        """How many statements of one account run at once; 0: as many as there are processors, and at least two."""
+        return int(self._value("query_running_max") or 0)
 
     @property
     def query_memory_bytes(self) -> int:
