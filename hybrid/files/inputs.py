@@ -31,6 +31,10 @@ class DataFormat(StrEnum):
     ORC = "orc"
 
 
+# Without a byte they hold no rows; of the other formats such a file is none.
+_MAY_BE_EMPTY = (DataFormat.JSON, DataFormat.CSV)
+
+
 @dataclass(frozen=True)
 class InputFile:
     """A file as it was when it was read. `slices` are the pieces that workers read, in order.
@@ -67,7 +71,7 @@ def inspect(path: Path, data_format: DataFormat) -> InputFile:
     """Reads a file once: its sha256, and where it can be cut. DataError when it cannot be read as its format says."""
     try:
         before, real = path.stat(), os.path.realpath(path)
-        if before.st_size == 0 and data_format is not DataFormat.JSON:
+        if before.st_size == 0 and data_format not in _MAY_BE_EMPTY:
             raise DataError(f"{path} is empty (0 bytes), which is no {data_format.value} file.")
         sha256, slices = _cut(path, data_format)
     except OSError as error:
@@ -81,7 +85,7 @@ def _cut(path: Path, data_format: DataFormat) -> tuple[str, Sequence[Slice]]:
     if data_format is DataFormat.PARQUET:
         return _sha256(path), row_groups(path)
     if data_format is DataFormat.CSV:
-        return _sha256(path), [Slice(path, Shape.CSV)]
+        return _sha256(path), [Slice(path, Shape.CSV)] if path.stat().st_size else []
     if data_format is DataFormat.AVRO:
         return _sha256(path), [Slice(path, Shape.AVRO)]
     if data_format is DataFormat.ORC:

@@ -14,17 +14,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hybrid.table.columns import SEGMENT
+from hybrid.table.names import segment_folder
 
 # A row group at most: what a worker holds in memory of each file that it writes.
 _GROUP_ROWS, _GROUP_BYTES = 262_144, 64 << 20
 # Characters of a text in the statistics, and the one that sorts behind all others.
 _TEXT_MAX, _HIGHEST = 32, "\U0010ffff"
+# What stands in the path of a log entry as it is; paths are URIs there.
+_PLAIN = "/=-_.~"
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class LaidFile:
     def entry(self, segment: str) -> dict[str, object]:
         """What the log says of it as a file of a segment: it lies at `path_in_half(segment, name)` then."""
         entry = {
-            "path": path_in_half(segment, self.name),
+            "path": quote(path_in_half(segment, self.name), safe=_PLAIN),
             "partitionValues": {SEGMENT: segment},
             "size": self.bytes,
             "modificationTime": self.modified_ms,
@@ -62,7 +66,7 @@ class LaidFile:
 
 def path_in_half(segment: str, name: str) -> str:
     """Where a file of a segment lies."""
-    return f"{SEGMENT}={segment}/{name}"
+    return f"{segment_folder(segment)}/{name}"
 
 
 def file_name(act_id: str) -> str:

@@ -26,7 +26,7 @@ from hybrid.lake.lock import took_lock
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
 from hybrid.lake.staging import bytes_in, put_whole
 from hybrid.spec.table_config import Half
-from hybrid.table.columns import SEGMENT
+from hybrid.table.names import segment_folder as folder_of
 
 ROWS = "rows"
 _ENTRY, _PUSH, _CLOSED, _LOCK = "replacement.json", "push.json", "closed.json", "lock"
@@ -174,7 +174,7 @@ def pushed(layout: TableLayout, entry_id: str) -> dict[str, tuple[Push, PushedSe
 
 def segment_folder(layout: TableLayout, entry_id: str, push: Push, segment: str) -> Path:
     """Where the rows of a pushed segment lie."""
-    return rows_folder(layout, entry_id, push) / f"{SEGMENT}={segment}"
+    return rows_folder(layout, entry_id, push) / folder_of(segment)
 
 
 def rows_folder(layout: TableLayout, entry_id: str, push: Push) -> Path:

@@ -35,8 +35,8 @@ class Sample:
 class Difference:
     """`rows_*` count stored rows without delete markers.
 
-    With a primary key `added`, `removed` and `changed` count keys (the latest row of each). Without one, and where the
-    rows of a key are folded, they are the multiset difference of rows, and nothing is `changed`. `identical` holds when
+    Where each primary key shows one row, `added`, `removed` and `changed` count keys. Elsewhere, and where several
+    rows of one key are seen, they are the multiset difference of rows, and nothing is `changed`. `identical` holds when
     not even a marker differs.
     """
 
@@ -79,7 +79,7 @@ def differences(spec: TableSpec, before: DataFrame, after: DataFrame, group: str
         found[row[group]] = Difference(*numbers, identical=identical)
     if all(one.identical for one in found.values()):
         return found
-    if spec.schema.primary_key and not spec.folds:
+    if spec.picks_winners or (spec.schema.primary_key and not spec.folds and _is_unique(spec, before, after, group)):
         return {**found, **_by_key(spec, before, after, group, found)}
     samples = _multiset_samples(spec, rows.where(is_row & (weight != 0)), group)
     return {value: replace(one, samples=tuple(samples.get(value, ()))) for value, one in found.items()}
@@ -97,6 +97,12 @@ def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) 
         F.sum(F.when(weight < 0, 1).otherwise(0)).alias(_BEFORE),
         F.sum(F.when(weight > 0, 1).otherwise(0)).alias(_AFTER),
     )
+
+
+def _is_unique(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) -> bool:
+    """Whether no key has two rows on one side: without upsert all of them are seen."""
+    keys = [group, *(quoted(name) for name in spec.schema.primary_key)]
+    return not any(side.groupBy(*keys).count().where("count > 1").head(1) for side in (before, after))
 
 
 def _multiset_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:

@@ -105,10 +105,12 @@ def run_job(
     )
     expectations = expectations_of(spec, job, expect)
     act_id = act_id or new_act_id("replace")
-    files = _inspect_all(bench, job, allow_empty)
+    files = _inspect_all(bench, job)
     with bench.staging(layout, act_id) as folder:
         bench.progress.say(f"Reading {_files_shown(files)}.")
         staged = stage(bench, spec, files, csv_format, folder / "rows", watched(expectations))
+        if not allow_empty:
+            _refuse_hollow(staged, files)
         staged, checked = check_staged(bench, spec, staged, expectations)
         if checked.failed and not dry_run:
             counted = check_count(bench, spec, layout, job, staged, expectations)
@@ -215,7 +217,7 @@ def _check_table(spec: TableSpec, job: JobSpec) -> None:
         raise SpecError.at(job.source, "tableSpec.tableName", f"'{job.table_name}' is not table '{spec.name}'.{near}")
 
 
-def _inspect_all(bench: Workbench, job: JobSpec, allow_empty: bool) -> tuple[InputFile, ...]:
+def _inspect_all(bench: Workbench, job: JobSpec) -> tuple[InputFile, ...]:
     paths = list_inputs(job)
     files = []
     for number, path in enumerate(paths, 1):
@@ -223,13 +225,18 @@ def _inspect_all(bench: Workbench, job: JobSpec, allow_empty: bool) -> tuple[Inp
         if job.rules is not None:  # the path may have been turned elsewhere since it was listed
             job.rules.check(Path(files[-1].real), str(path))
         bench.progress.step("checking input files", number, len(paths))
-    hollow = [file for file in files if not file.bytes]
-    if hollow and len(hollow) < len(files) and not allow_empty:
+    return tuple(files)
+
+
+def _refuse_hollow(staged: Staged, files: Sequence[InputFile]) -> None:
+    """DataError for a file without rows among others with some: most likely it was cut off."""
+    hollow = [file for file, given in zip(files, staged.files, strict=True) if given.is_empty]
+    if hollow and len(hollow) < len(files):
         raise DataError(
-            f"{hollow[0].path} is empty (0 bytes) while others of the {len(files)} files hold rows; was it cut off?",
+            f"{hollow[0].path} holds no rows ({hollow[0].bytes} bytes) while others of the {len(files)} files do; was "
+            "it cut off? Nothing was changed.",
             hint="Leave it out with excludeFileNamePattern, or say --yes to take it as a file without rows.",
         )
-    return tuple(files)
 
 
 def _empty(job: JobSpec, files: Sequence[InputFile], filtered: int, left_out: int) -> UsageError:

@@ -17,7 +17,7 @@ from hybrid.lake.workbench import new_act_id
 from hybrid.replace.report import shown
 from hybrid.replace.swap import require_offline
 from hybrid.spec.table_config import Half, TableSpec
-from hybrid.table.names import is_segment_name
+from hybrid.table.names import why_no_segment_name
 
 
 def open_replacement(
@@ -78,9 +78,10 @@ def _check_lists(names: tuple[Sequence[str], Sequence[str]]) -> None:
         twice = next((name for name, count in Counter(given).items() if count > 1), None)
         if twice is not None:
             raise UsageError(f"{key}: '{twice}' stands twice.")
-    wrong = next((name for name in names[1] if not is_segment_name(name)), None)
-    if wrong is not None:
-        raise UsageError(f"segmentsTo: '{wrong}' cannot be a segment's name: letters, digits, '_', '-' and '.' only.")
+    for name in names[1]:
+        why = why_no_segment_name(name)
+        if why is not None:
+            raise UsageError(f"segmentsTo: '{name}' cannot be a segment's name: {why}.")
 
 
 def _check_segments(spec: TableSpec, half: HalfSnapshot, names: tuple[Sequence[str], Sequence[str]]) -> None:

@@ -49,6 +49,8 @@ _Time = tuple[int, str]
 class StagedFile:
     """What a file gave: `rows` that are no delete markers, `deletes`, and the first and last time in ms.
 
+    `filtered` records the table's filter dropped.
+
     `low_at` and `high_at` are the places of a row of these times, `sha256` is that of the file.
     """
 
@@ -60,6 +62,12 @@ class StagedFile:
     sha256: str = ""
     low_at: str = ""
     high_at: str = ""
+    filtered: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no record at all."""
+        return not (self.rows or self.deletes or self.filtered)
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,8 @@ def _by_file(files: Sequence[InputFile], notes: Iterable[_Note]) -> Iterator[Sta
         high = max((note.high for note in of_file[number] if note.high is not None), default=None)
         rows, deletes = sum(note.rows for note in of_file[number]), sum(note.deletes for note in of_file[number])
         (low_ms, low_at), (high_ms, high_at) = low or (None, ""), high or (None, "")
-        yield StagedFile(file.path, rows, deletes, low_ms, high_ms, file.sha256, low_at, high_at)
+        filtered = sum(note.filtered for note in of_file[number])
+        yield StagedFile(file.path, rows, deletes, low_ms, high_ms, file.sha256, low_at, high_at, filtered)
 
 
 def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_Note]) -> None:

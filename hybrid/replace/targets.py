@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.log import DataFile
@@ -12,7 +13,7 @@ from hybrid.replace.stage import Staged, StagedFile
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.rounding import rounded_down
 from hybrid.spec.table_config import TableSpec
-from hybrid.table.names import is_segment_name, time_value, times_in_name
+from hybrid.table.names import time_value, times_in_name, why_no_segment_name
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,11 @@ class Target:
 
 def check_fixed_name(job: JobSpec) -> None:
     """SpecError when the fixed name that the job spec gives cannot be a segment's name."""
-    if job.segment_name_type == "fixed" and not is_segment_name(job.segment_name or ""):
-        raise _bad_name(job, "segmentNameGeneratorSpec.configs.segment.name", job.segment_name or "")
+    name = job.segment_name or ""
+    why = why_no_segment_name(name) if job.segment_name_type == "fixed" else None
+    if why is not None:
+        path = "segmentNameGeneratorSpec.configs.segment.name"
+        raise SpecError.at(job.source, path, f"'{name}' cannot be a segment's name: {why}.")
 
 
 def targets_of(spec: TableSpec, job: JobSpec, staged: Staged) -> tuple[Target, ...]:
@@ -39,8 +43,9 @@ def targets_of(spec: TableSpec, job: JobSpec, staged: Staged) -> tuple[Target, .
         return (_target(job.segment_name, range(len(staged.files)), staged.files),)
     of_name: dict[str, list[int]] = {}
     for number, name in segment_names(spec, job, staged.files).items():
-        if not is_segment_name(name):
-            raise _bad_name(job, "segmentNameGeneratorSpec.configs", name)
+        why = why_no_segment_name(name)
+        if why is not None:
+            raise _bad_name(job, staged.files[number].path, name, why)
         of_name.setdefault(name, []).append(number)
     return tuple(_target(name, numbers, staged.files) for name, numbers in of_name.items())
 
@@ -117,7 +122,11 @@ def _target(name: str, numbers: Sequence[int], files: Sequence[StagedFile]) -> T
     return Target(name, tuple(numbers), sum(file.rows + file.deletes for file in of_name), low, high)
 
 
-def _bad_name(job: JobSpec, path: str, name: str) -> SpecError:
-    return SpecError.at(
-        job.source, path, f"'{name}' cannot be a segment's name: letters, digits, '_', '-' and '.' only."
+def _bad_name(job: JobSpec, path: Path, name: str, why: str) -> SpecError:
+    kind = "segmentNameGeneratorSpec.type"
+    return SpecError(
+        f"{job.source}: {path} would give its segment the name '{name}', which cannot be one: {why}. "
+        "Nothing was changed.",
+        hint=f"Rename the file; or name segments otherwise: {kind} 'simple', or 'inputFile' with a file.path.pattern "
+        "and a segment.name.template that leave the character out.",
     )

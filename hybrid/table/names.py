@@ -1,4 +1,6 @@
-"""Names of segments. Letters, digits, `_`, `-` and `.` only, so that a name is also a folder name.
+"""Names of segments: what may be in one, and what ours are made of.
+
+A name that is given may have every character that Pinot's may, blanks and `#` too; see `why_no_segment_name`.
 
 Realtime: `orders__0__3__20211121T1038Z` (table, partition, sequence, UTC creation minute), as Pinot's LLC names; of a
 replay `orders__replay0__17__20211121T1038Z`, with the act's number. Of a table of several topics the number of a
@@ -16,9 +18,15 @@ from datetime import UTC, datetime
 
 from hybrid.errors import DataError
 from hybrid.spec.table_config import GROUPS_PER_TOPIC, StreamConfig, TableSpec
+from hybrid.table.columns import SEGMENT
 
 _REALTIME = re.compile(r".+__(?:replay)?([0-9]{1,9})__[0-9]+__[^_]+", re.ASCII)
-_SAFE = re.compile(r"[A-Za-z0-9_.\-]+")
+# What Pinot refuses in names (SegmentNameUtils), and what would not show where names are listed.
+_REFUSED = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]')
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_LENGTH_MAX, _FOLDER_BYTES_MAX = 200, 255
+# What Spark and Hive escape in the values of partition folders (ExternalCatalogUtils.escapePathName).
+_ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 
 
 def realtime_segment(table: str, group: int, sequence: int, created_ms: int) -> str:
@@ -99,6 +107,20 @@ def times_in_name(spec: TableSpec, name: str, held: tuple[int, int] | None = Non
     return None
 
 
-def is_segment_name(name: str) -> bool:
-    """Whether a user-given name can be a segment's name."""
-    return bool(_SAFE.fullmatch(name)) and name not in {".", ".."} and len(name) <= 200
+def why_no_segment_name(name: str) -> str | None:
+    """Why a name that was given cannot be a segment's; None when it can be."""
+    refused = _REFUSED.search(name)
+    if refused is not None:
+        return f'it holds {refused[0]!r}, and a name may not hold \\ / : * ? " < > | nor what does not show'
+    if name in {"", ".", ".."} or name != name.strip():
+        return "it is empty, '.' or '..', or has blanks at an end"
+    if name == _NO_VALUE:
+        return "in names of folders it stands for no value"
+    if len(name) > _LENGTH_MAX or len(segment_folder(name).encode()) > _FOLDER_BYTES_MAX:
+        return f"it is too long: a name has at most {_LENGTH_MAX} characters, fewer where they take several bytes"
+    return None
+
+
+def segment_folder(name: str) -> str:
+    """The folder of a segment in its half, as Spark names folders of partitions."""
+    return f"{SEGMENT}={_ESCAPED.sub(lambda found: f'%{ord(found[0]):02X}', name)}"

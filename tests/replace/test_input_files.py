@@ -176,11 +176,14 @@ def test_blank_lines_are_rows_when_they_count(tmp_path: Path) -> None:
         (b'a,b\n1,"x"y\n', ", line 2: is not CSV: 'y' follows the end of a quoted cell"),
         (b"a,b\r1,2\r", ", line 1: is not CSV: a line ends in a carriage return alone"),
         (b"a,b\n1,\xff\n", ", line 2: is not UTF-8"),
-        (b"", "is empty (0 bytes)"),
     ],
 )
 def test_csv_that_is_none(tmp_path: Path, content: bytes, message: str) -> None:
     assert message in _problem(_file(tmp_path, content, "a.csv"), "csv")
+
+
+def test_csv_of_no_bytes_has_no_rows(tmp_path: Path) -> None:
+    assert _read(_file(tmp_path, b"", "a.csv"), "csv") == []
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import yaml
 
 from hybrid.errors import SpecError
+from hybrid.lake.files import LaidFile, path_in_half
 from hybrid.replace.naming import naming_warnings, segment_names
 from hybrid.replace.stage import StagedFile
 from hybrid.spec.job_spec import JobSpec, parse_job_spec
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.table_json import parse_table
+from hybrid.table.names import segment_folder, why_no_segment_name
 
 DAY_MS = 86_400_000
 
@@ -175,3 +179,34 @@ def test_keys_that_a_generator_does_not_read_are_warned_of() -> None:
         "segment.name.prefix",
         "exclude.sequence.id",
     ]
+
+
+@pytest.mark.parametrize("name", ["or#ders 1", "größe", "a%20b", "注文", "a'b", "[x]{y}", "..a", "é" * 80])
+def test_names_may_hold_what_pinots_may(name: str) -> None:
+    assert why_no_segment_name(name) is None
+    folder = segment_folder(name)
+    assert "/" not in folder and folder.isprintable() and len(folder.encode()) <= 255
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a/b", "'/'"), ("a:b", "':'"), ("a\\b", "'\\\\\\\\'"), ('a"b', "'\"'"), ("a<b", "'<'"),
+        ("a|b", "'.'"), ("a*", "'\\*'"),
+        ("a\nb", "'\\\\n'"), ("a\u202eb", "u202e"), ("a\udcffb", "udcff"), ("", "empty"), ("..", "empty"),
+        (" a", "blanks at an end"), ("a" * 201, "too long"), ("注" * 100, "too long"),
+        ("__HIVE_DEFAULT_PARTITION__", "stands for no value"),
+    ],
+)  # fmt: skip
+def test_names_that_are_refused(name: str, why: str) -> None:
+    assert re.search(why, str(why_no_segment_name(name)))
+
+
+def test_log_entries_name_folders_as_uris() -> None:
+    entry: Any = LaidFile("part-0.parquet", 1, 1, 1, "{}").entry("a#b %é")
+    assert entry["add"]["path"] == "_hy_segment=a%2523b%20%2525%C3%A9/part-0.parquet"
+    assert (
+        unquote(entry["add"]["path"])
+        == path_in_half("a#b %é", "part-0.parquet")
+        == "_hy_segment=a%23b %25é/part-0.parquet"
+    )

@@ -87,7 +87,31 @@ def test_an_empty_input(orders: Table, refused: Callable[..., HybridError]) -> N
     assert isinstance(error, UsageError) and error.exit_code == 2
     assert f"putting nothing in place of segment '{SEGMENT}' needs --yes" in str(error)
     orders.write_rows([GOOD], "b.json")
-    assert "a.json is empty (0 bytes) while others" in str(refused())
+    assert "a.json holds no rows (0 bytes) while others of the 2 files do" in str(refused())
+
+
+@pytest.mark.parametrize("data_format", ["csv", "parquet", "json"])
+def test_a_file_without_rows_among_others(orders: Table, refused: Callable[..., HybridError], data_format: str) -> None:
+    """Whatever its bytes; with --yes it is one without rows. Without any rows at all others do not hold some."""
+    hollow = orders.write(f"a.{data_format}", {"csv": b"", "json": b"[]\n", "parquet": b""}[data_format])
+    full = orders.write(f"b.{data_format}", b"")
+    if data_format == "parquet":
+        pq.write_table(pa.Table.from_pylist([GOOD]).slice(0, 0), hollow)
+        pq.write_table(pa.Table.from_pylist([GOOD]), full)
+    elif data_format == "json":
+        full.write_text(json.dumps(GOOD))
+    else:
+        full.write_text(f"{','.join(GOOD)}\n{','.join(map(str, GOOD.values()))}\n")
+    job = orders.job(data_format=data_format)
+    assert f"a.{data_format} holds no rows ({hollow.stat().st_size} bytes) while" in str(
+        refused(fields={"data_format": data_format})
+    )
+    report = run_job(orders.bench, orders.spec, orders.layout, job, dry_run=True, allow_empty=True)
+    assert report.rows_after == 1 and any("1 of 2 files hold no rows" in one for one in report.warnings)
+    full.write_bytes(hollow.read_bytes())
+    assert "2 files" in str(refused(fields={"data_format": data_format}))
+    report = run_job(orders.bench, orders.spec, orders.layout, job, dry_run=True, allow_empty=True)
+    assert report.rows_after == 0
 
 
 def test_a_new_name_over_existing_times(orders: Table, refused: Callable[..., HybridError]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import fastavro
@@ -100,6 +101,23 @@ def test_changed_columns_and_samples(upsert: Table) -> None:
     assert report.changed_columns == {"amount": 1}
     assert [sample.change for sample in report.samples] == ["changed", "removed", "added"]
     assert report.samples[0].before and report.samples[0].before["order_id"] == 1
+
+
+def test_a_key_without_upsert_counts_rows(orders: Table) -> None:
+    """All rows of a key are seen there: what goes and comes are rows; pairs that are told apart by their key change."""
+    schema = replace(orders.spec.schema, primary_key=("customer_id",))
+    keyed = replace(orders, spec=replace(orders.spec, schema=schema))
+    rows = [json.loads(line) for line in recipe("orders", "events.jsonl").read_text().splitlines()][:7]
+    keyed.write_rows([{**row, "customer_id": 1} for row in rows])
+    assert (_run(keyed).added, len(keyed.rows())) == (7, 7)
+    keyed.write_rows([{**row, "customer_id": 1} for row in rows[:5]])
+    report = _run(keyed)
+    assert (report.added, report.removed, report.changed) == (0, 2, 0) and len(keyed.rows()) == 5
+    keyed.write_rows([{**row, "customer_id": place} for place, row in enumerate(rows[:3])])
+    _run(keyed)
+    keyed.write_rows([{**row, "customer_id": place, "amount": 77.0} for place, row in enumerate(rows[:3])])
+    report = _run(keyed)
+    assert (report.added, report.removed, report.changed) == (0, 0, 3)
 
 
 def test_a_removed_winner_does_not_come_back(concat: Table) -> None:

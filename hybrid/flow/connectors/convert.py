@@ -38,7 +38,8 @@ _BATCH_ROWS = 4096
 _UNNAMED = ""
 _MARKER = "it is a delete marker of a table of ours. Load what that table shows: write a query's answer to a file"
 _NOT_BUILT: Mapping[type[Any], str] = {
-    Decoded: "a delete in history needs a PRIMARY KEY that says which row it means",
+    Decoded: "a delete needs a PRIMARY KEY that says which row it means; without one only a table whose Kafka stream "
+    "brings deletes takes an equal row away. Give the table a PRIMARY KEY, or leave the deletes out",
     Filtered: "the table's filter drops it, which is not built for history yet",
 }
 
