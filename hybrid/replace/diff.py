@@ -101,7 +101,7 @@ def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) 
 
 def _is_unique(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) -> bool:
     """Whether no key has two rows on one side: without upsert all of them are seen."""
-    keys = (group, *(quoted(name) for name in spec.schema.primary_key))
+    keys = [quoted(group), *(quoted(name) for name in spec.schema.primary_key)]
     return not any(side.groupBy(*keys).count().where("count > 1").head(1) for side in (before, after))
 
 
