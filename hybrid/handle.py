@@ -12,7 +12,6 @@ from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError, NotFoundError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
-from hybrid.plain import json_value
 from hybrid.spec.connectors import live_connector
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
@@ -20,6 +19,7 @@ from hybrid.table import columns
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.names import topic_in_name
+from hybrid.time_boundary import TimeBoundary, time_boundary_of
 
 if TYPE_CHECKING:
     from hybrid.api import AsOfText, Hybrid
@@ -66,17 +66,6 @@ class Segment:
     end_offset: int | None
     created_ms: int
     topic: str | None = None
-
-
-@dataclass(frozen=True)
-class TimeBoundary:
-    """The boundary as Pinot's clients ask for it: the last offline time that is covered.
-
-    `time_value` is text, as the time column itself writes times.
-    """
-
-    time_column: str
-    time_value: str
 
 
 class Table:
@@ -353,16 +342,7 @@ class Table:
 
     def time_boundary(self) -> TimeBoundary | None:
         """The last offline time that is covered; None without offline rows, or where no time divides the halves."""
-        field = self.spec.time_field
-        if field is None or len(self.spec.halves) < len(Half):
-            return None
-        offline = self.half(Half.OFFLINE)
-        limit_ms, last_ms = offline.effective_boundary(self.spec.boundary_lag_ms).limit_ms, offline.last_ms
-        if limit_ms is None or last_ms is None:
-            return None
-        covered_ms = min(last_ms, limit_ms - 1)
-        value = field.time_format.from_millis(covered_ms) if field.time_format else covered_ms
-        return TimeBoundary(field.name, str(json_value(value)))
+        return time_boundary_of(self.spec, self.half(Half.OFFLINE)) if len(self.spec.halves) == len(Half) else None
 
     def replacements(self) -> list[ReplacementEntry]:
         """The lineage entries of replacements and reverts, newest first."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SAMPLES = frozenset({"sample", "samples"})
 
 
@@ -44,7 +45,7 @@ def without_samples(value: Any) -> Any:
 def utc(time_ms: int) -> str:
     """A time as UTC ISO 8601 with a Z, without trailing zeros of its milliseconds."""
     try:
-        text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        text = (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError):
         return f"{time_ms} ms"
     return text.replace("+00:00", "Z").replace(".000Z", "Z")
@@ -52,7 +53,7 @@ def utc(time_ms: int) -> str:
 
 def epoch_ms(iso: str) -> int:
     """ISO 8601 with zone as epoch milliseconds."""
-    return int(datetime.fromisoformat(iso).timestamp() * 1000)
+    return (datetime.fromisoformat(iso) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def capitalized(words: str) -> str:

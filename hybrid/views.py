@@ -104,7 +104,8 @@ def segment_view(found: Segment) -> Json:
 
 def move_view(report: MoveReport) -> Json:
     """What a move did."""
-    boundary = {"time": instant(report.boundary.time_ms), **report.boundary.to_json()}
+    time_ms = None if report.boundary.time_ms == INFINITE else report.boundary.time_ms  # offsets alone divide there
+    boundary = {"time": instant(time_ms), **report.boundary.to_json(), "time_ms": time_ms}
     return _plain({**vars(report), "boundary": boundary})
 
 

@@ -10,7 +10,7 @@ from hybrid.lake.log import HalfSnapshot, segments_in_lineage
 from hybrid.lake.workbench import Workbench
 from hybrid.spec.table_config import MoveConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.names import offline_segment, time_value
+from hybrid.table.names import exact_time, offline_segment
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -21,10 +21,13 @@ _NAMED_BUCKET, _NAMED_SPLIT = "_hy_named_bucket", "_hy_named_split"
 
 @dataclass(frozen=True)
 class Laying:
-    """`rows` with their buckets and numbers of a split; `times` has (bucket, number, first time, last time) of each."""
+    """`rows` with their buckets and numbers of a split; `times` has (bucket, number, first time, last time) of each.
+
+    The times are as names of segments have them.
+    """
 
     rows: DataFrame
-    times: tuple[tuple[int | None, int, int | None, int | None], ...]
+    times: tuple[tuple[int | None, int, object, object], ...]
 
 
 def laying_of(spec: TableSpec, rows: DataFrame, split: Column) -> Laying:
@@ -35,9 +38,14 @@ def laying_of(spec: TableSpec, rows: DataFrame, split: Column) -> Laying:
     parted = (
         rows.drop(columns.SEGMENT).withColumn(_BUCKET, time - F.pmod(time, F.lit(length))).withColumn(_SPLIT, split)
     )
-    found = parted.groupBy(_BUCKET, _SPLIT).agg(F.min(columns.TIME), F.max(columns.TIME)).collect()
-    times = ((row[0], row[1], row[2], row[3]) for row in found)
-    return Laying(parted, tuple(sorted(times, key=lambda row: (row[0] or 0, row[1]))))
+    stored = quoted(spec.time_column or columns.TIME)
+    ends = (F.min(columns.TIME), F.max(columns.TIME), F.min(stored), F.max(stored))
+    found = sorted(parted.groupBy(_BUCKET, _SPLIT).agg(*ends).collect(), key=lambda row: (row[0] or 0, row[1]))
+    times = (
+        (bucket, number, exact_time(spec, low, first), exact_time(spec, high, last))
+        for bucket, number, low, high, first, last in map(tuple, found)
+    )
+    return Laying(parted, tuple(times))
 
 
 def named_segments(
@@ -52,7 +60,7 @@ def named_segments(
     taken = {file.segment for file in half.files} | segments_in_lineage(half)
     pairs: list[tuple[int | None, int, str]] = []
     for bucket, part, low, high in laying.times:
-        name = offline_segment(spec.name, time_value(spec, low), time_value(spec, high), taken)
+        name = offline_segment(spec.name, low, high, taken)
         taken.add(name)
         pairs.append((bucket, part, name))
     ddl = f"{_NAMED_BUCKET} bigint, {_NAMED_SPLIT} int, {columns.SEGMENT} string"

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil
+from typing import Any
 
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import DataFile
@@ -20,7 +21,7 @@ from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of
 from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
 from hybrid.table.coverage_sql import lowest_waiting
-from hybrid.table.names import offline_segment, time_value
+from hybrid.table.names import exact_time, offline_segment
 
 # What a task sorts in memory.
 TASK_ROWS = 500_000
@@ -131,8 +132,13 @@ class Part:
     @property
     def times(self) -> tuple[int, int] | None:
         """The first and last time of a row, epoch ms; None without a time column."""
-        ranges = [found for file in self.files if (found := file.range_of(TIME)) is not None]
-        return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
+        low, high = self.range_of(TIME)
+        return None if low is None else (low, high)
+
+    def range_of(self, column: str) -> tuple[Any, Any]:
+        """The least and the greatest value of a column, by the files' statistics; None twice where none tells."""
+        ranges = [found for file in self.files if (found := file.range_of(column)) is not None]
+        return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else (None, None)
 
 
 def parts_of(files: Sequence[LaidFile], period_ms: int, rows_max: int) -> list[Part]:
@@ -195,7 +201,8 @@ def names_of(
             first = low
         if place + 1 < len(parts) and parts[place + 1].bucket == part.bucket:
             last = high
-        shown = time_value(spec, first), time_value(spec, last)
+        low_stored, high_stored = part.range_of(spec.time_column) if spec.time_column else (None, None)
+        shown = exact_time(spec, first, low_stored), exact_time(spec, last, high_stored)
         names.append(offline_segment(config.name_prefix or spec.name, *shown, held, config.name_postfix))
         held.add(names[-1])
     return names

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout
@@ -118,7 +118,8 @@ def time_text(time_ms: int | None) -> str:
     if time_ms >= INFINITE:
         return "infinite"
     try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError):
         return f"{time_ms}ms"
 

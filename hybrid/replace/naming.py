@@ -10,7 +10,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hybrid.errors import SpecError
@@ -22,7 +22,7 @@ from hybrid.spec.table_config import TableSpec
 from hybrid.spec.timeformat import TimeKind
 from hybrid.spec.types import DataType
 from hybrid.spec.user_patterns import compile_user_pattern
-from hybrid.table.names import time_text, time_value
+from hybrid.table.names import exact_time, time_text
 
 _TYPE = "segmentNameGeneratorSpec.type"
 
@@ -76,8 +76,8 @@ def _name(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> str
 def _simple(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> list[str]:
     """table, first and last time, postfix, sequence."""
     parts = job.name_parts
-    times = () if parts.without_times else (file.low, file.high)
-    texts = [time_text(time_value(spec, time)) for time in times if time is not None]
+    times = () if parts.without_times else ((file.low, file.low_stored), (file.high, file.high_stored))
+    texts = [time_text(exact_time(spec, time, stored)) for time, stored in times if time is not None]
     return [spec.name, *texts, *_given(parts.postfix), str(sequence)]
 
 
@@ -95,8 +95,9 @@ def _day(spec: TableSpec, job: JobSpec, time_ms: int | None) -> str:
     if time_ms is None:
         message = f"'normalizedDate' names segments by dates, and '{spec.name}' has no time column. Write 'simple'."
         raise SpecError.at(job.source, _TYPE, message)
-    pattern = "%Y-%m-%d-%H" if spec.batch.hourly else "%Y-%m-%d"
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime(pattern)
+    pattern = "-%m-%d-%H" if spec.batch.hourly else "-%m-%d"
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
+    return f"{moment.year:04d}{moment.strftime(pattern)}"
 
 
 def _of_pattern(job: JobSpec, path: Path) -> str | None:

@@ -49,7 +49,8 @@ _Time = tuple[int, str]
 class StagedFile:
     """What a file gave: `rows` that are no delete markers, `deletes`, and the first and last time in ms.
 
-    `filtered` records the table's filter dropped.
+    `filtered` records the table's filter dropped. `low_stored` and `high_stored` are the least and
+    the greatest value of a time column that counts finer than milliseconds.
 
     `low_at` and `high_at` are the places of a row of these times, `sha256` is that of the file.
     """
@@ -63,6 +64,8 @@ class StagedFile:
     low_at: str = ""
     high_at: str = ""
     filtered: int = 0
+    low_stored: int | None = None
+    high_stored: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -95,7 +98,10 @@ class Staged:
 
 @dataclass
 class _Note:
-    """What one slice tells the driver; `low` and `high` are (ms, at), `problem` is (position, at, reason)."""
+    """What one slice tells the driver; `low` and `high` are (ms, at), `problem` is (position, at, reason).
+
+    `stored` are the least and the greatest value of a time column of whole numbers.
+    """
 
     file: int
     rows: int = 0
@@ -103,10 +109,11 @@ class _Note:
     low: _Time | None = None
     high: _Time | None = None
     filtered: int = 0
+    stored: tuple[int, int] | None = None
     seen: set[str] = field(default_factory=set)
     problem: tuple[int, str, str] | None = None
 
-    def count(self, is_delete: bool, time_ms: int | None, at: str) -> None:
+    def count(self, is_delete: bool, time_ms: int | None, at: str, stored: object = None) -> None:
         self.rows += not is_delete
         self.deletes += is_delete
         if time_ms is None:
@@ -115,6 +122,9 @@ class _Note:
             self.low = (time_ms, at)
         if self.high is None or time_ms > self.high[0]:
             self.high = (time_ms, at)
+        if isinstance(stored, int):
+            low, high = self.stored or (stored, stored)
+            self.stored = min(low, stored), max(high, stored)
 
     def to_text(self) -> str:
         return json.dumps({**vars(self), "seen": sorted(self.seen)})
@@ -122,7 +132,7 @@ class _Note:
     @classmethod
     def from_text(cls, text: str) -> _Note:
         doc = json.loads(text)
-        tuples = {name: tuple(doc[name]) if doc[name] else None for name in ("low", "high", "problem")}
+        tuples = {name: tuple(doc[name]) if doc[name] else None for name in ("low", "high", "problem", "stored")}
         return cls(**{**doc, **tuples, "seen": set(doc["seen"])})
 
 
@@ -176,7 +186,9 @@ def _by_file(files: Sequence[InputFile], notes: Iterable[_Note]) -> Iterator[Sta
         rows, deletes = sum(note.rows for note in of_file[number]), sum(note.deletes for note in of_file[number])
         (low_ms, low_at), (high_ms, high_at) = low or (None, ""), high or (None, "")
         filtered = sum(note.filtered for note in of_file[number])
-        yield StagedFile(file.path, rows, deletes, low_ms, high_ms, file.sha256, low_at, high_at, filtered)
+        stored = [one for note in of_file[number] for one in note.stored or ()]
+        ends = (min(stored, default=None), max(stored, default=None))
+        yield StagedFile(file.path, rows, deletes, low_ms, high_ms, file.sha256, low_at, high_at, filtered, *ends)
 
 
 def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_Note]) -> None:
@@ -234,6 +246,9 @@ class _Converter:
         self._watched = [field for field in spec.schema.fields if field.name in watched]
         self._decoder = Decoder(spec, Half.OFFLINE)
         self._known = self._decoder.reads.union(spec.schema.column_names)
+        time = spec.time_field
+        is_fine = time is not None and time.time_format is not None and time.time_format.is_finer_than_millis
+        self._fine = spec.schema.column_names.index(time.name) if time is not None and is_fine else None
         self._needed = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
 
     def row(self, record: Record, note: _Note, changed_ms: int) -> tuple[object, ...] | None:
@@ -251,7 +266,8 @@ class _Converter:
         if isinstance(found, Rejected):
             raise Problem(record.position, record.at, found.reason)
         note.seen.update(shaped)
-        note.count(found.is_delete, found.time_ms, record.at)
+        stored = found.values[self._fine] if self._fine is not None else None
+        note.count(found.is_delete, found.time_ms, record.at, stored)
         offset = _offset(note.file, record.position)
         op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
         return (*found.values, offset, op, found.time_ms, self._nulls(shaped), note.file, None)

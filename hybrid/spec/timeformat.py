@@ -89,6 +89,23 @@ class TimeFormat:
             stored = compile_pattern(self.pattern).format((_EPOCH + millis * _ONE_MS).astimezone(self._zone))
         return self._typed(stored, millis)
 
+    def last_in_milli(self, millis: int) -> object:
+        """The last stored value whose time is `millis`: a format finer than milliseconds has several."""
+        if self.kind is TimeKind.EPOCH:
+            return self._typed(((millis + 1) * 1_000_000 - 1) // self.step_ns, millis)
+        if self.kind is TimeKind.PATTERN and self.is_finer_than_millis:
+            moment = _EPOCH + millis * _ONE_MS + timedelta(microseconds=999)
+            return self._typed(compile_pattern(self.pattern).format(moment.astimezone(self._zone)), millis)
+        return self.from_millis(millis)
+
+    @property
+    def is_finer_than_millis(self) -> bool:
+        """Whether several stored values have one epoch millisecond. A TIMESTAMP counts in these, as in Pinot."""
+        if self.kind is TimeKind.PATTERN:
+            moments = (_EPOCH, _EPOCH + timedelta(microseconds=1), _EPOCH + timedelta(microseconds=100))
+            return len({compile_pattern(self.pattern).format(one) for one in moments}) > 1
+        return self.kind is TimeKind.EPOCH and self.step_ns < 1_000_000
+
     @property
     def _zone(self) -> tzinfo:
         return UTC if self.zone == "UTC" else ZoneInfo(self.zone)

@@ -83,6 +83,19 @@ def time_value(spec: TableSpec, time_ms: int | None) -> object:
     return time_ms if time_ms is None or form is None else form.from_millis(time_ms)
 
 
+def exact_time(spec: TableSpec, time_ms: int | None, stored: object) -> object:
+    """A time as names have it: `stored`, a value of the time column, where it is of this time, else `time_value`.
+
+    A column that counts finer than milliseconds has several values of one time.
+    """
+    form = spec.time_field.time_format if spec.time_field else None
+    if time_ms is not None and form is not None and form.is_finer_than_millis and isinstance(stored, (int, str)):
+        with suppress(DataError):
+            if form.to_millis(stored) == time_ms:
+                return stored
+    return time_value(spec, time_ms)
+
+
 def time_text(value: object) -> str:
     """A time value as a part of a name: characters that a folder name should not hold become `-`."""
     return re.sub(r"[^A-Za-z0-9.\-]", "-", str(value))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import gcd
 from operator import add
 from typing import TYPE_CHECKING
 
@@ -261,7 +262,9 @@ def _millis(value: Column, form: TimeFormat) -> Column:
         return F.unix_millis(F.try_to_timestamp(value, F.lit(form.pattern)))
     if form.step_ns % 1_000_000 == 0:
         return F.try_multiply(value.cast("bigint"), F.lit(form.step_ns // 1_000_000))
-    return F.floor(value.cast("bigint") / (1_000_000 // form.step_ns)).cast("bigint")
+    common = gcd(1_000_000, form.step_ns)  # whole numbers all the way: a double holds no 19 digits
+    steps, length = F.try_multiply(value.cast("bigint"), F.lit(form.step_ns // common)), F.lit(1_000_000 // common)
+    return F.call_function("div", steps - F.pmod(steps, length), length)
 
 
 def with_rejected(rows: DataFrame, rejected: DataFrame | None) -> DataFrame:

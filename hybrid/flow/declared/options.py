@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NoReturn
 
@@ -261,7 +261,7 @@ class _Given:
         except ValueError:
             self.fail(name, f"'{value}' is no time. Write it like '2025-01-01T00:00:00Z'.")
         aware = found if found.tzinfo else found.replace(tzinfo=UTC)
-        return round(aware.timestamp() * 1000)
+        return round((aware - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
 
     def names(self, name: str) -> tuple[str, ...] | None:
         """Names with commas between them."""

@@ -31,7 +31,7 @@ from hybrid.replace.taken_places import in_taken_places
 from hybrid.spec.table_config import Half
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, first_wins, replacement_topic
-from hybrid.table.names import offline_segment, time_text, time_value
+from hybrid.table.names import exact_time, offline_segment, time_text, time_value
 from hybrid.table.plans import Counts
 
 if TYPE_CHECKING:
@@ -326,10 +326,11 @@ def _names(arrivals: _Arrivals, differing: Iterable[int]) -> dict[int, str]:
     base = arrivals.base
     taken = {file.segment for file in base.offline.files} | segments_in_lineage(base.offline)
     chosen = arrivals.arriving.where(quoted(BUCKET).isin(list(differing)))
-    times = chosen.groupBy(BUCKET).agg(F.min(columns.TIME), F.max(columns.TIME)).collect()
+    stored = quoted(base.spec.time_column or columns.TIME)
+    ends = (F.min(columns.TIME), F.max(columns.TIME), F.min(stored), F.max(stored))
     names: dict[int, str] = {}
-    for bucket, low, high in sorted(tuple(row) for row in times):
-        low_value, high_value = time_value(base.spec, low), time_value(base.spec, high)
+    for bucket, low, high, first, last in sorted(tuple(row) for row in chosen.groupBy(BUCKET).agg(*ends).collect()):
+        low_value, high_value = exact_time(base.spec, low, first), exact_time(base.spec, high, last)
         names[bucket] = offline_segment(base.spec.name, low_value, high_value, taken)
         taken.add(names[bucket])
     return names
