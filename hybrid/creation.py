@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.errors import ConflictError, NotFoundError
-from hybrid.ingest.plan import check_partitions, start_offsets
+from hybrid.ingest.plan import check_partitions, leader_epochs_at, start_offsets
 from hybrid.ingest.stream import StreamView, absent_words, offsets_at, view_stream, words_of
 from hybrid.lake.create import commit_state, create_half
 from hybrid.lake.layout import TableLayout
@@ -142,7 +142,8 @@ def first_realtime_state(
         return RealtimeState(act)
     started = {stream.connector: {"started_at": act.at}} if _starts_at_once(spec) else {}
     known = RealtimeState(act).with_ids(stream, view.topic_ids if view is not None else {})
-    return RealtimeState(act, offsets=starts, topic_ids=known, progress=started)
+    epochs = leader_epochs_at(view, starts) if view is not None else {}
+    return RealtimeState(act, offsets=starts, topic_ids=known, progress=started, leader_epochs=epochs)
 
 
 def _starts_at_once(spec: TableSpec) -> bool:

@@ -96,7 +96,7 @@ def _lag(table: Table) -> tuple[int | None, str]:
         state = table.half(Half.REALTIME).realtime
         if not state.reads(stream):
             return None, "OK"
-        view = require_topics(stream, state.known_ids(stream), _KAFKA_TIMEOUT_MS)
+        view = require_topics(stream, state.known_ids(stream), _KAFKA_TIMEOUT_MS, state.known_leader_epochs(stream))
         plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
     except HybridError as error:
         return None, str(error)

@@ -49,7 +49,7 @@ class StreamChecks:
         if stream.brokers in self._silent:
             raise self._silent[stream.brokers]
         try:
-            return require_topics(stream, state.known_ids(stream), _TIMEOUT_MS)
+            return require_topics(stream, state.known_ids(stream), _TIMEOUT_MS, state.known_leader_epochs(stream))
         except TopicError:  # the brokers answer
             raise
         except StreamError as error:

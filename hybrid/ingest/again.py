@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hybrid.errors import SpecError
 from hybrid.ingest.batch import stream_of
-from hybrid.ingest.plan import check_identity
+from hybrid.ingest.plan import check_identity, check_same_log
 from hybrid.ingest.read import decode_frame, read_ranges
 from hybrid.ingest.stream import require_topics
 from hybrid.lake.held import HeldRows
@@ -22,8 +22,8 @@ _ONE_SEGMENT = Thresholds(2**62, 2**62, 2**62)
 def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRows:
     """The messages up to the offsets of `state`.
 
-    StreamError when a topic is not the one that was read, NotFoundError when it is missing; SpecError where a message
-    may hold several records, or the stream was reset.
+    StreamError when a topic is not the one that was read or was truncated, NotFoundError when it is missing; SpecError
+    where a message may hold several records, or the stream was reset.
     """
     stream = stream_of(spec)
     if spec.holds_several(Half.REALTIME):  # a claim is on a message, and so on all of its rejected records
@@ -32,8 +32,9 @@ def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRo
             f"'{spec.name}': they cannot be read once more one by one.",
             hint="hybrid backfill plan ... --input or --sql",
         )
-    view = require_topics(stream, state.known_ids(stream))
+    view = require_topics(stream, state.known_ids(stream), asked=state.known_leader_epochs(stream))
     check_identity(spec.name, stream, state, view)
+    check_same_log(spec.name, stream, state, view)
     keys = current_keys(stream, view.starts, state.offsets)
     if any(key.epoch for key in keys.values()):
         raise SpecError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from hybrid.errors import SpecError
+from hybrid.errors import SpecError, StreamError
 from hybrid.ingest.pieces import Piece, Pieces
-from hybrid.ingest.plan import BatchPlan, check_identity, plan_batch
+from hybrid.ingest.plan import BatchPlan, check_identity, check_same_log, plan_batch
 from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
 from hybrid.ingest.stream import require_topics
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
@@ -16,7 +16,7 @@ from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
-from hybrid.table.boundary import PartitionKey, TopicPartition
+from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
 from hybrid.table.names import realtime_sequence
 from hybrid.table.ranges import advance
 from hybrid.table.segments import Thresholds
@@ -79,8 +79,9 @@ def _plan(
     spec: TableSpec, snapshot: HalfSnapshot, batch_offsets_max: int, stop_at: Mapping[TopicPartition, int] | None
 ) -> BatchPlan:
     stream = stream_of(spec)
-    view = require_topics(stream, snapshot.realtime.known_ids(stream))
-    return plan_batch(spec.name, stream, snapshot.realtime, view, batch_offsets_max, stop_at)
+    state = snapshot.realtime
+    view = require_topics(stream, state.known_ids(stream), asked=state.known_leader_epochs(stream))
+    return plan_batch(spec.name, stream, state, view, batch_offsets_max, stop_at)
 
 
 def stream_of(spec: TableSpec) -> StreamConfig:
@@ -113,12 +114,13 @@ def _commit_batch(
             act=next_act(state, act.id, "ingest", bench.now_iso(), detail),
             offsets=advance(state.offsets, list(plan.ranges)),
             topic_ids=state.with_ids(stream, plan.topic_ids),
+            leader_epochs=_leader_epochs(state, stream, plan),
             timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces.values())),
             rejected=state.rejected + found.rejected,
             filtered=state.filtered + found.filtered,
             deletes=state.deletes + sum(piece.deletes for piece in found.good.values()),
         )
-        _check_still_the_topic(spec, after)
+        _check_still_the_log(spec, after)
         return Written(files, after)
 
     committed = commit_files(bench.spark, act, write)
@@ -140,10 +142,27 @@ class _Found:
         self.rejected = sum(piece.rows for piece in pieces.values()) - self.rows - self.filtered
 
 
-def _check_still_the_topic(spec: TableSpec, after: RealtimeState) -> None:
-    """StreamError when a topic was recreated while it was read: the rows in hand may be the new one's."""
+def _leader_epochs(state: RealtimeState, stream: StreamConfig, plan: BatchPlan) -> dict[PartitionKey, int]:
+    """The leader epochs after the batch: those of its look for what it read, and where none was known so far."""
+    read = {piece.key for piece in plan.ranges}
+    before = {key: epoch for key, epoch in state.leader_epochs.items() if key not in read}
+    keys = current_keys(stream, plan.leader_epochs, state.offsets)
+    return {**{keys[place]: epoch for place, epoch in plan.leader_epochs.items()}, **before}
+
+
+def _check_still_the_log(spec: TableSpec, after: RealtimeState) -> None:
+    """StreamError when a topic was recreated or truncated while it was read: the rows may be those of another log."""
     stream = stream_of(spec)
-    check_identity(spec.name, stream, after, require_topics(stream, after.known_ids(stream)))
+    view = require_topics(stream, after.known_ids(stream), asked=after.known_leader_epochs(stream))
+    check_identity(spec.name, stream, after, view)
+    try:
+        check_same_log(spec.name, stream, after, view)
+    except StreamError as error:
+        raise StreamError(
+            f"{stream.words.capitalize()} was truncated while a batch of '{spec.name}' was read. Nothing of the batch "
+            "was committed; it is planned once more from the committed offsets.",
+            hint="A leader without the newest messages was elected, or a broker lost them.",
+        ) from error
 
 
 def _seal_aged(bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot) -> BatchReport | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hybrid.errors import StreamError
 from hybrid.ingest.stream import StreamView
 from hybrid.spec.table_config import GROUPS_PER_TOPIC, StreamConfig
-from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, partition_key
+from hybrid.table.boundary import Offsets, PartitionKey, TopicPartition, current_keys, partition_key
 from hybrid.table.ranges import OffsetRange, plan_ranges
 from hybrid.table.state import RealtimeState
 
@@ -17,12 +17,13 @@ from hybrid.table.state import RealtimeState
 class BatchPlan:
     """What one batch reads, and where the partitions stand: `behind` offsets are left after it.
 
-    `topic_ids` are those of the topics that there are.
+    `topic_ids` are those of the topics that there are, `leader_epochs` Kafka's by partition at this look.
     """
 
     topic_ids: Mapping[str, str]
     ranges: tuple[OffsetRange, ...]
     behind: int
+    leader_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def plan_batch(
@@ -35,11 +36,12 @@ def plan_batch(
 ) -> BatchPlan:
     """The next batch. `stop_at` are offsets by partition that nothing is read beyond; one it does not name is not read.
 
-    StreamError when a topic was recreated, was refilled past our position, or no longer holds the offset to read
+    StreamError when a topic was recreated, was truncated or refilled, or no longer holds the offset to read
     next: ingestion of all topics stops and a person decides, because going on would skip or repeat rows without a word.
     """
     check_identity(table, stream, state, view)
     check_partitions(table, stream, view)
+    check_same_log(table, stream, state, view)
     keys = current_keys(stream, view.ends, state.offsets)
     ends = {keys[place]: end for place, end in view.ends.items()}
     for key, end in ends.items():
@@ -48,7 +50,8 @@ def plan_batch(
         ends = {key: min(end, stop_at.get(key.place, 0)) for key, end in ends.items()}
     ranges = plan_ranges(state.offsets, ends, batch_offsets_max)
     wanted = sum(max(0, end - state.offsets.get(key, 0)) for key, end in ends.items())
-    return BatchPlan(view.topic_ids, tuple(ranges), wanted - sum(piece.end - piece.start for piece in ranges))
+    behind = wanted - sum(piece.end - piece.start for piece in ranges)
+    return BatchPlan(view.topic_ids, tuple(ranges), behind, view.leader_epochs)
 
 
 def is_recreated(stream: StreamConfig, state: RealtimeState, view: StreamView, topic: str) -> bool:
@@ -66,6 +69,32 @@ def check_identity(table: str, stream: StreamConfig, state: RealtimeState, view:
                 f"Ingestion stopped; nothing was skipped and nothing was lost. {_decide(table, stream, topic)}",
                 hint="Decide what the new topic holds. What it has of the old one's messages would come twice.",
             )
+
+
+def check_same_log(table: str, stream: StreamConfig, state: RealtimeState, view: StreamView) -> None:
+    """StreamError when a partition was cut below the committed offset, also where it has grown beyond it since."""
+    for place, same in valid_positions(stream, state, view).items():
+        position = state.offsets[current_keys(stream, [place], state.offsets)[place]]
+        if same < position:
+            raise StreamError(
+                f"Log truncated: table '{table}' has read partition {place.partition} of topic '{place.topic}' up to "
+                f"offset {position}, but from offset {same} on Kafka no longer holds what was read. "
+                f"Ingestion stopped; nothing was skipped. {_decide(table, stream, place.topic)}",
+                hint="A leader without the newest messages was elected, or a broker lost them. Rows that were "
+                f"read stay. To read what Kafka holds in their place: --to {place.partition}:{same}",
+            )
+
+
+def valid_positions(stream: StreamConfig, state: RealtimeState, view: StreamView) -> dict[TopicPartition, int]:
+    """Up to which offset each partition still holds what was read of it, of those that a leader epoch is known of."""
+    keys = current_keys(stream, view.divergences, state.offsets)
+    return {place: min(end, state.offsets.get(keys[place], 0)) for place, end in view.divergences.items()}
+
+
+def leader_epochs_at(view: StreamView, offsets: Offsets) -> dict[PartitionKey, int]:
+    """The leader epochs to keep with offsets. An offset beyond the end that was seen belongs to no known epoch."""
+    places = {key: key.place for key in offsets if key.place in view.leader_epochs}
+    return {key: view.leader_epochs[place] for key, place in places.items() if offsets[key] <= view.ends[place]}
 
 
 def check_partitions(table: str, stream: StreamConfig, view: StreamView) -> None:

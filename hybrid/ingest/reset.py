@@ -16,6 +16,7 @@ before a move has taken it. What could come between, and what holds then:
     a place that was read before  the messages are read again: their rows stand twice where no key tells them apart, and
                                   are folded once more where rows of a key are folded; where the newest row of a key is
                                   seen they win over corrections in the place of what was read
+    a topic that was truncated    goes on anywhere: what lies behind the cut is another log's, and no row of it was read
     a partition that is gone      keeps its rows; should one of its number come, it is read from 0 in the new epoch
     a reset of a paused stream    the pause holds it where it begins; until the commit no later than before, so that
                                   a death in between lets nothing through
@@ -34,7 +35,7 @@ from typing import Any
 
 from hybrid.errors import ConflictError, SpecError, StreamError, UsageError
 from hybrid.ingest.batch import stream_of
-from hybrid.ingest.plan import is_recreated, reset_target
+from hybrid.ingest.plan import is_recreated, leader_epochs_at, reset_target, valid_positions
 from hybrid.ingest.stream import StreamView, offsets_at, require_topics
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
@@ -108,7 +109,7 @@ def resolve_reset(spec: TableSpec, layout: TableLayout, topic: str, place: Kafka
     """
     stream = stream_of(spec)
     state = _started(spec, stream, open_half(layout.half(Half.REALTIME)).realtime)
-    view = require_topics(stream, needed=[topic])
+    view = require_topics(stream, asked=state.known_leader_epochs(stream), needed=[topic])
     return _report(spec, state, view, topic, _offsets(stream, view, topic, place), dry_run=True)
 
 
@@ -129,11 +130,12 @@ def reset_stream(
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)
         state = _started(spec, stream, snapshot.realtime)
-        report = plan_accepted(spec, state, require_topics(stream, needed=[accepted.topic]), accepted)
+        view = require_topics(stream, asked=state.known_leader_epochs(stream), needed=[accepted.topic])
+        report = plan_accepted(spec, state, view, accepted)
         if not report.partitions:
             return report
         holding(report)  # first, for a pause must never let rows through: held lower than need be they come later
-        after = _after(state, stream, report, act_id or new_act_id(RESET), bench.now_iso())
+        after = _after(state, stream, view, report, act_id or new_act_id(RESET), bench.now_iso())
         nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
         version = commit_act(nothing, path, after, planned=snapshot.version)
     return replace(report, version=version)
@@ -157,16 +159,17 @@ def plan_reset(
     # Of a topic that is another one also those that it no longer has: their numbers may come back.
     old = {key.place for key in state.offsets if (key.connector, key.topic) == (stream.connector, topic)}
     keys = current_keys(stream, there | (old if recreated else set()), state.offsets)
-    found = []
+    still, found = valid_positions(stream, state, view), []
     for place, key in sorted(keys.items()):
         position, first = state.offsets.get(key, 0), view.starts.get(place, 0)
+        same = still.get(place, position)  # of a truncated partition what lies behind it is another log's
         target = to.get(place.partition, first if recreated else position)
-        if not recreated and target == position:
+        if not recreated and target == position and (same == position or place.partition not in to):
             continue
-        begin = 0 if recreated else position
+        begin = 0 if recreated else same
         lost = max(0, min(first, target) - begin)
         skipped = max(0, target - max(begin, first))
-        again = 0 if recreated else max(0, min(position, view.ends.get(place, 0)) - target)
+        again = 0 if recreated else max(0, min(same, view.ends.get(place, 0)) - target)
         found.append(ResetPartition(place.partition, key.epoch + 1, position, target, lost, skipped, again))
     return tuple(found)
 
@@ -265,7 +268,9 @@ def _check_held(view: StreamView, topic: str, offsets: Mapping[int, int]) -> Non
             )
 
 
-def _after(state: RealtimeState, stream: StreamConfig, report: ResetReport, act_id: str, at: str) -> RealtimeState:
+def _after(
+    state: RealtimeState, stream: StreamConfig, view: StreamView, report: ResetReport, act_id: str, at: str
+) -> RealtimeState:
     told = {TopicPartition(report.topic, one.partition): one for one in report.partitions}
     before = current_keys(stream, told, state.offsets)
     keys: dict[PartitionKey, ResetPartition] = {
@@ -280,11 +285,12 @@ def _after(state: RealtimeState, stream: StreamConfig, report: ResetReport, act_
         "partitions": {str(key): vars(one) for key, one in keys.items()},
         **{name: getattr(report, name) for name in ("lost", "skipped", "again")},
     }
-    closed = set(before.values())
+    closed, offsets = set(before.values()), {key: one.to for key, one in keys.items()}
     return replace(
         state,
         act=next_act(state, act_id, "reset", at, detail),
-        offsets={**state.offsets, **{key: one.to for key, one in keys.items()}},
+        offsets={**state.offsets, **offsets},
+        leader_epochs={**state.leader_epochs, **leader_epochs_at(view, offsets)},
         topic_ids=state.with_ids(stream, {report.topic: report.topic_id}),
         consuming={key: segment for key, segment in state.consuming.items() if key not in closed},
         # Names of segments go on: they do not tell the epoch.

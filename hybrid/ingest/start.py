@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hybrid.ingest.batch import stream_of
+from hybrid.ingest.plan import leader_epochs_at
 from hybrid.ingest.stream import StreamView
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
@@ -38,6 +39,7 @@ def start_stream(
             act=act,
             offsets={**state.offsets, **offsets},
             topic_ids=state.with_ids(stream, view.topic_ids),
+            leader_epochs={**state.leader_epochs, **leader_epochs_at(view, offsets)},
             progress={**state.progress, stream.connector: {"started_at": act.at}},
         )
         nothing = bench.spark.read.format("delta").load(str(path)).limit(0)

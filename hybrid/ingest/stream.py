@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hybrid.errors import NotFoundError, StreamError, TopicError
+from hybrid.ingest.leader_epochs import EpochEnd, epoch_ends
 from hybrid.jvm.topics import existing_topics, require_listener
 from hybrid.plain import capitalized
 from hybrid.spec.table_config import StreamConfig
@@ -16,6 +17,9 @@ from hybrid.table.boundary import TopicPartition, read_places
 
 if TYPE_CHECKING:
     from kafka import KafkaConsumer
+    from kafka.admin import KafkaAdminClient
+    from kafka.protocol.consumer import OffsetSpec
+    from kafka.structs import OffsetAndTimestamp
 
 _TIMEOUT_MS = 10_000
 
@@ -25,47 +29,93 @@ class StreamView:
     """A stream's topics at one moment: their ids, and what each partition that is read holds.
 
     `starts` are the first offsets still held, `ends` the last stable ones (exclusive). A topic that is not there is in
-    none of them.
+    none of them. `leader_epochs` are those of the leaders that gave the ends, where they keep epochs. `divergences`
+    says, of the partitions whose leader epoch was asked about, up to where the log is still the one of that epoch.
     """
 
     topic_ids: Mapping[str, str]
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
+    leader_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    divergences: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-def view_stream(stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS) -> StreamView:
-    """The topics of a stream as the cluster shows them now, those that there are.
+def view_stream(
+    stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS, asked: Mapping[TopicPartition, int] | None = None
+) -> StreamView:
+    """The topics of a stream as the cluster shows them now, those that there are. `asked`: leader epochs to look up.
 
     Raises StreamError when the cluster does not answer within `timeout_ms`, TopicError for a topic that it refuses.
     The ends are last stable offsets: what an open transaction holds back is not in them.
     """
     import kafka
     from kafka.errors import KafkaError
+    from kafka.protocol.consumer import OffsetSpec
 
     require_listener(stream.brokers)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
     try:
         with ExitStack() as stack:
             admin = kafka.KafkaAdminClient(
-                bootstrap_servers=stream.brokers, bootstrap_timeout_ms=timeout_ms, **stream.security.for_python()
+                bootstrap_servers=stream.brokers,
+                bootstrap_timeout_ms=timeout_ms,
+                request_timeout_ms=timeout_ms,
+                **stream.security.for_python(),
             )
             stack.callback(admin.close)
             found = existing_topics(admin, stream.topics)
             places = [place for one in found for place in read_places(stream, one.name, one.partitions)]
             if not places:
                 return StreamView({one.name: one.id for one in found}, {}, {})
-            consumer = _consumer(stream)
-            stack.callback(consumer.close)
-            parts = [kafka.TopicPartition(*place) for place in places]
-            starts = consumer.beginning_offsets(parts)
-            ends = consumer.end_offsets(parts)
+            starts = _offsets(admin, places, OffsetSpec.EARLIEST)
+            ends = _offsets(admin, places, OffsetSpec.LATEST)
+            known = {place: epoch for place, epoch in (asked or {}).items() if place in ends}
+            epochs, divergences = _leader_epochs(admin, ends, known, timeout_ms)
     except (KafkaError, OSError) as error:
         raise unreachable(stream.brokers, error) from error
     return StreamView(
         {one.name: one.id for one in found},
-        {TopicPartition(*part): offset for part, offset in starts.items()},
-        {TopicPartition(*part): offset for part, offset in ends.items()},
+        {place: one.offset for place, one in starts.items()},
+        {place: one.offset for place, one in ends.items()},
+        epochs,
+        divergences,
     )
+
+
+def _offsets(
+    admin: KafkaAdminClient, places: Iterable[TopicPartition], of: OffsetSpec
+) -> dict[TopicPartition, OffsetAndTimestamp]:
+    """The first or the last stable offset of each partition, with the epoch of the leader that gave it."""
+    import kafka
+
+    asked = {kafka.TopicPartition(*place): of for place in places}
+    found = admin.list_partition_offsets(asked, isolation_level="read_committed")
+    return {TopicPartition(*part): one for part, one in found.items()}
+
+
+def _leader_epochs(
+    admin: KafkaAdminClient,
+    ends: Mapping[TopicPartition, OffsetAndTimestamp],
+    asked: Mapping[TopicPartition, int],
+    timeout_ms: int,
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """The leader epochs of the moment, and where the log of each epoch in `asked` ends.
+
+    An epoch counts only where its leader also says where it ends: then a later answer that does not is a log that was
+    cut. KafkaError when a leader changes meanwhile.
+    """
+    from kafka.errors import NotLeaderForPartitionError
+
+    now = {place: one.leader_epoch for place, one in ends.items() if one.leader_epoch is not None}
+    before = epoch_ends(admin, {**now, **asked}, timeout_ms)
+    if before is None:
+        return {}, {}
+    changed = {place: epoch for place, epoch in now.items() if asked.get(place, epoch) != epoch}
+    current = {**before, **(epoch_ends(admin, changed, timeout_ms) or {})}
+    answering = {place: epoch for place, epoch in now.items() if current[place].end >= 0}
+    if any(current[place] < EpochEnd(epoch, ends[place].offset) for place, epoch in answering.items()):
+        raise NotLeaderForPartitionError("a partition's leader changes at this moment")
+    return answering, {place: max(0, before[place].end) for place in asked}
 
 
 def _consumer(stream: StreamConfig) -> KafkaConsumer:
@@ -100,7 +150,12 @@ def offsets_at(stream: StreamConfig, places: Iterable[TopicPartition], time_ms: 
 
 
 def require_topics(
-    stream: StreamConfig, known: Collection[str] = (), timeout_ms: int = _TIMEOUT_MS, *, needed: Collection[str] = ()
+    stream: StreamConfig,
+    known: Collection[str] = (),
+    timeout_ms: int = _TIMEOUT_MS,
+    asked: Mapping[TopicPartition, int] | None = None,
+    *,
+    needed: Collection[str] = (),
 ) -> StreamView:
     """The topics of a table's stream, those that there are.
 
@@ -108,7 +163,7 @@ def require_topics(
     read on by itself, so that there is nothing to wait for and a person has to see it. NotFoundError when none is there
     (yet), or one of `needed` is not; else as `view_stream`.
     """
-    view = view_stream(stream, timeout_ms)
+    view = view_stream(stream, timeout_ms, asked)
     gone = [topic for topic in stream.topics if topic in known and topic not in view.topic_ids]
     if gone and not needed:
         raise TopicError(

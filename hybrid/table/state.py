@@ -11,7 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybrid.spec.table_config import CONFIGURED, Aggregation, BucketConfig, StreamConfig
-from hybrid.table.boundary import Boundary, Offsets, PartitionKey, offsets_from_json, offsets_to_json, topic_key
+from hybrid.table.boundary import (
+    Boundary,
+    Offsets,
+    PartitionKey,
+    TopicPartition,
+    current_keys,
+    offsets_from_json,
+    offsets_to_json,
+    topic_key,
+)
 
 MARK = "hybrid"  # the key whose presence makes a commit one of ours
 FORMAT = 1
@@ -50,6 +59,7 @@ class RealtimeState:
     `topic_ids` maps `connector/topic` to Kafka's topic id; `sequences` is the next unused segment sequence;
     `timestamp_max` the highest Kafka timestamp committed (ms); `rejected` counts rejected rows so far,
     `filtered` messages that the table's filter dropped, `deletes` delete markers. `progress`: see `HalfState`.
+    `leader_epochs`: Kafka's leader epoch of each partition when its offset was read; absent: the broker gave none.
     """
 
     act: Act
@@ -62,6 +72,7 @@ class RealtimeState:
     filtered: int = 0
     deletes: int = 0
     progress: Progress = field(default_factory=dict)
+    leader_epochs: Offsets = field(default_factory=dict)
 
     def reads(self, stream: StreamConfig) -> bool:
         """Whether a stream is read: one of a connector is not, before the connector has started."""
@@ -75,6 +86,11 @@ class RealtimeState:
     def with_ids(self, stream: StreamConfig, ids: Mapping[str, str]) -> dict[str, str]:
         """`topic_ids` with those of some topics of a stream as they are now."""
         return {**self.topic_ids, **{topic_key(stream, topic): found for topic, found in ids.items()}}
+
+    def known_leader_epochs(self, stream: StreamConfig) -> dict[TopicPartition, int]:
+        """The leader epochs of the partitions of a stream, of those for which one is known."""
+        keys = current_keys(stream, {key.place for key in self.offsets}, self.offsets)
+        return {place: self.leader_epochs[key] for place, key in keys.items() if key in self.leader_epochs}
 
     def consuming_names(self) -> frozenset[str]:
         """Names of the segments that are still consuming; every other one is sealed."""
@@ -160,6 +176,7 @@ def _realtime_json(state: RealtimeState) -> dict[str, object]:
         "filtered": state.filtered,
         "deletes": state.deletes,
         "progress": _plain(state.progress),
+        "leader_epochs": offsets_to_json(state.leader_epochs),
     }
 
 
@@ -175,6 +192,7 @@ def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
         filtered=doc.get("filtered", 0),  # halves that were written before filters have none
         deletes=doc.get("deletes", 0),
         progress=doc.get("progress", {}),
+        leader_epochs=offsets_from_json(doc.get("leader_epochs", {})),  # later than the halves of earlier versions
     )
 
 

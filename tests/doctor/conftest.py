@@ -35,7 +35,7 @@ class Kafka:
     error: Exception | None = None
     asked: int = 0
 
-    def __call__(self, stream: StreamConfig, timeout_ms: int = 0) -> StreamView:
+    def __call__(self, stream: StreamConfig, timeout_ms: int = 0, asked: object = None) -> StreamView:
         self.asked += 1
         if self.error is not None:
             raise self.error

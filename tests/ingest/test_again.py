@@ -60,7 +60,7 @@ def test_messages_of_one_record_are_read(stream, nested, monkeypatch):
     class Asked(Exception):
         pass
 
-    def ask(*_: object) -> None:
+    def ask(*_: object, **__: object) -> None:
         raise Asked
 
     monkeypatch.setattr(again, "require_topics", ask)

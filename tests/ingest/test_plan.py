@@ -1,9 +1,11 @@
 """Planning a batch: what is read, and when a person has to decide."""
 
+from dataclasses import replace
+
 import pytest
 
 from hybrid.errors import StreamError
-from hybrid.ingest.plan import check_identity, plan_batch, start_offsets
+from hybrid.ingest.plan import check_identity, leader_epochs_at, plan_batch, start_offsets
 from hybrid.ingest.stream import missing_topics
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import TopicPartition, partition_key, topic_key
@@ -83,3 +85,40 @@ def test_a_missing_topic_says_how_to_create_it():
     error = missing_topics(STREAM, STREAM.topics)
     assert str(error) == "Topic 'orders' does not exist at localhost:9092."
     assert error.hint == "hybrid kafka topic create orders"
+
+
+def cut(shown, *ends, epochs=()):
+    """A view whose partitions are still what was read up to `ends`, of leaders with `epochs`."""
+    return replace(
+        shown, divergences=by_place("orders", dict(enumerate(ends))), leader_epochs=by_place("orders", dict(epochs))
+    )
+
+
+@pytest.mark.parametrize("end", [900, 950, 1000, 1100], ids=["shorter", "as long as before the cut", "there", "beyond"])
+def test_a_log_cut_below_what_was_read_stops_however_long_it_is_now(end):
+    """17: the end alone tells it only while it is below the position."""
+    with pytest.raises(StreamError, match="up to offset 1000, but from offset 900 on Kafka no longer holds") as caught:
+        plan(state([1000]), cut(view([0], [end]), 900))
+    assert "hybrid connector reset orders" in str(caught.value) and "--to 0:900" in caught.value.hint
+
+
+def test_one_of_two_partitions_cut_stops_both():
+    with pytest.raises(StreamError, match="partition 1 of topic 'orders' up to offset 10, but from offset 9"):
+        plan(state([5, 10]), cut(view([0, 0], [9, 20]), 5, 9))
+
+
+@pytest.mark.parametrize("same", [1000, 1001, 5000], ids=["at the position", "one beyond", "far beyond"])
+def test_a_log_that_still_holds_what_was_read_goes_on(same):
+    found = plan(state([1000]), cut(view([0], [1100]), same, epochs=[(0, 7)]))
+    assert found.ranges == (OffsetRange(KEYS[0], 1000, 1100),)
+    assert found.leader_epochs == {TopicPartition("orders", 0): 7}
+
+
+def test_an_epoch_is_kept_only_with_an_offset_that_its_leader_had():
+    shown = cut(view([0, 0], [10, 10]), epochs=[(0, 3), (1, 4)])
+    assert leader_epochs_at(shown, {KEYS[0]: 10, KEYS[1]: 11, KEYS[2]: 0}) == {KEYS[0]: 3}
+
+
+def test_a_recreated_topic_is_told_as_such_whatever_its_epochs_are():
+    with pytest.raises(StreamError, match="was recreated"):
+        plan(state([1000]), cut(view([0], [1100], "id-2"), 0))

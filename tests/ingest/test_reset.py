@@ -196,3 +196,25 @@ def test_numbers_of_a_report_are_numbers():
     for wrong in ("9", None, True, 1.5):
         with pytest.raises(UsageError):
             ResetReport.from_json({**report, "partitions": [{**report["partitions"][0], "to": wrong}]})
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [
+        (900, (1, 900, 0, 0, 0)),
+        (1000, (1, 1000, 0, 100, 0)),
+        (1100, (1, 1100, 0, 200, 0)),
+        (0, (1, 0, 0, 0, 900)),
+    ],
+    ids=["from the cut", "from the position", "to the end", "from the start"],
+)
+def test_a_reset_of_a_truncated_log_counts_from_the_cut(to, expected):
+    """17: what lies behind the cut was never read, whatever the position says."""
+    shown = replace(view([0], [1100]), divergences={KEY.place: 900})
+    known = replace(state(1000), leader_epochs={KEY: 3})
+    assert counts(known, shown, {0: to}) == {0: expected}
+
+
+def test_a_truncated_partition_that_is_not_named_stays_stopped():
+    shown = replace(view([0, 0], [1100, 9]), divergences={KEY.place: 900})
+    assert counts(state(1000, 5), shown, {1: 9}) == {1: (1, 9, 0, 4, 0)}

@@ -250,7 +250,8 @@ def test_a_reset_of_one_topic_leaves_the_other_as_it_is():
     )
     report = reset(known, view(a=(6, 9), b=(6, 9), b_id="id-9"), "b", {0: 6})
     assert report.topic == "b" and report.recreated and report.sentence.startswith("Topic 'b' is read into 't' from")
-    after = _after(known, STREAM, report, "reset-1", ACT.at)
+    shown = view(a=(6, 9), b=(6, 9), b_id="id-9")
+    after = _after(known, STREAM, shown, report, "reset-1", ACT.at)
     assert after.offsets == {A0: 4, B0: 4, B0._replace(epoch=1): 6}
     assert after.topic_ids == {"kafka/a": "id-a", "kafka/b": "id-9"}
     assert after.consuming.keys() == {A0} and after.sequences == {A0: 1, B0: 1, B0._replace(epoch=1): 1}
