@@ -69,11 +69,15 @@ class Creation:
 
 @dataclass(frozen=True)
 class ServerTask:
-    """The queued run that a server's process carries out: its acts bear its id, and its outcome is kept in it."""
+    """The queued run that a server's process carries out: its acts bear its id, and its outcome is kept in it.
+
+    `scheduled`: a schedule has asked for it, and not a person.
+    """
 
     run_id: str
     outcome: RunOutcome
     rules: InputRules
+    scheduled: bool = False
 
 
 class Hybrid:
@@ -358,6 +362,12 @@ class Hybrid:
     def input_rules(self) -> InputRules | None:
         """What the run that is carried out here may read; None: everything, as in a command's own process."""
         return self._task.rules if self._task is not None else None
+
+    @property
+    def share_max(self) -> float | None:
+        """The share of a half's rows that the work of now may drop; None: all, as a person has asked for it."""
+        is_scheduled = self._task is not None and self._task.scheduled
+        return self.settings.retention_share_max if is_scheduled else None
 
     def act_id(self, kind: str) -> str:
         """The id of an act about to be done: bound to a server's run, so that its successor finds what it committed."""

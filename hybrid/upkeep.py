@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hybrid.clock_guard import require_clock
 from hybrid.spec.compaction_json import COMPACTION_TASK
 from hybrid.spec.merge_json import MERGE_TASK
 from hybrid.spec.retention_json import RETENTION_TASK
@@ -37,9 +38,10 @@ class Upkeep:
             return run_retention(self._home.bench, self._spec, self._layout, dry_run=True)
         require_retention(self._spec)
         with self._home.recorded(self._spec.name, RETENTION_TASK) as run:
+            require_clock(self._home, f"Retention of '{self._spec.name}'")
             if self._spec.upsert is not None:  # an older version in Kafka counts, too
                 self._table.catch_up()
-            report = run_retention(self._home.bench, self._spec, self._layout)
+            report = run_retention(self._home.bench, self._spec, self._layout, share_max=self._home.share_max)
             run.ended(report.sentence, did_something=report.committed)
         return report
 
@@ -64,6 +66,8 @@ class Upkeep:
         require_compaction(self._spec)
         with self._home.recorded(self._spec.name, COMPACTION_TASK) as run:
             has_ttl = self._spec.upsert is not None and self._spec.upsert.deleted_keys_ttl > 0
+            if has_ttl:
+                require_clock(self._home, f"Compaction of '{self._spec.name}'")
             # An older version in Kafka keeps a delete marker, and so does not knowing whether there is one.
             missed = self._table.catch_up() if has_ttl else []
             report = run_compaction(
@@ -91,6 +95,7 @@ class Upkeep:
         if dry_run:
             return run_vacuum(self._home.bench, self._spec, self._layout, dry_run=True)
         with self._home.recorded(self._spec.name, VACUUM_TASK) as run:
+            require_clock(self._home, f"Vacuum of '{self._spec.name}'")
             report = run_vacuum(self._home.bench, self._spec, self._layout)
             run.ended(report.sentence, did_something=report.removed)
         return report

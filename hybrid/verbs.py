@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid import views
+from hybrid.clock_guard import accept_clock
 from hybrid.drop import copy_names
 from hybrid.plain import json_value
 from hybrid.spec.upsert_json import MOVE_TASK
@@ -263,8 +264,10 @@ def rejected_replay(home: Hybrid, *, table: str, dry_run: bool = False) -> Json:
     return json_value(vars(home.table(table).replay_rejected(dry_run=dry_run)))
 
 
-def task_run(home: Hybrid, *, table: str, type: str, dry_run: bool = False) -> Json:
-    """Runs a task of a table as its schedule would."""
+def task_run(home: Hybrid, *, table: str, type: str, dry_run: bool = False, yes: bool = False) -> Json:
+    """Runs a task of a table as its schedule would; with `yes` by a clock that is doubted, too."""
+    if yes and not dry_run:
+        accept_clock(home)
     return task_type(type).run(home.table(table), dry_run)
 
 

@@ -86,7 +86,7 @@ def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
     with log_context(run_id=run.id, table=run.table_name):
         try:
             rules = rules_of(home.settings, run.source)
-            twin = home.for_task(ServerTask(run.id, outcome, rules), RunProgress(runs, run.id))
+            twin = home.for_task(ServerTask(run.id, outcome, rules, run.source == SCHEDULE), RunProgress(runs, run.id))
             done = _committed_before(twin, run) if run.attempts > 1 else None
             if run.type == MOVE_TASK and done is None:
                 _commit_first(twin, run.table_name)

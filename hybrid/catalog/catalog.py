@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from hybrid.catalog import schema
+from hybrid.catalog.clock import ClockRecord
 from hybrid.catalog.connectors import Connectors
 from hybrid.catalog.copies import forget_other_processes
 from hybrid.catalog.runs import Runs
@@ -56,6 +57,11 @@ class Catalog:
     def connectors(self) -> Connectors:
         """What users want of connectors, and how these stand."""
         return Connectors(self._engine)
+
+    @cached_property
+    def clock(self) -> ClockRecord:
+        """What was believed of the machine's clock."""
+        return ClockRecord(self._engine)
 
     def close(self) -> None:
         """Gives up the connections."""

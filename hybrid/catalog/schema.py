@@ -82,6 +82,20 @@ CONNECTORS = sa.Table(
     sa.Column("at_ms", sa.BigInteger),
 )
 
+# What was believed of the machine's clock (`hybrid.table.clock_trust`), in one row.
+CLOCK = sa.Table(
+    "clock",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("wall_ms", sa.BigInteger, nullable=False),
+    sa.Column("running_ms", sa.BigInteger, nullable=False),
+    sa.Column("boot", sa.String, nullable=False),
+    sa.Column("doubted_wall_ms", sa.BigInteger),
+    sa.Column("doubted_running_ms", sa.BigInteger),
+    sa.Column("doubted_boot", sa.String),
+    sa.Column("steady_ms", sa.BigInteger, nullable=False),
+)
+
 # The home's folder (device:inode): another one than today's says that the catalog was copied.
 ORIGIN = sa.Table("origin", METADATA, sa.Column("folder", sa.String, primary_key=True))
 

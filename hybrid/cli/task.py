@@ -23,10 +23,11 @@ _RUN_HELP = "Run a task of a table now. TYPE is {}.".format(
 @click.argument("name", metavar="TABLE")
 @click.argument("type_", metavar="TYPE")
 @click.option("--dry-run", is_flag=True, help="Say what it would do; change nothing.")
+@click.option("--yes", is_flag=True, help="Believe the machine's clock, though it has leapt.")
 @pass_cli
-def run(cli: Cli, name: str, type_: str, dry_run: bool) -> None:
+def run(cli: Cli, name: str, type_: str, dry_run: bool, yes: bool) -> None:
     """Runs a task of a table now; the help names the types."""
-    tell(cli, ask(cli, "task_run", table=name, type=type_, dry_run=dry_run))
+    tell(cli, ask(cli, "task_run", table=name, type=type_, dry_run=dry_run, yes=yes))
 
 
 @task.command("list")

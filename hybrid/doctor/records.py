@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hybrid.catalog.catalog import Catalog
 from hybrid.client import server_of
+from hybrid.clock_guard import doubt_of
 from hybrid.doctor.findings import Checkup, Severity, now_words
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -31,8 +32,16 @@ def check_catalog(checkup: Checkup) -> None:
         return
     try:
         _check_runs(checkup)
+        _check_clock(checkup)
     except SQLAlchemyError as error:
         checkup.found(Severity.ERROR, "catalog", f"The catalog {path} does not answer: {error}")
+
+
+def _check_clock(checkup: Checkup) -> None:
+    doubt = doubt_of(checkup.home)
+    if doubt is not None:
+        message, hint = doubt
+        checkup.found(Severity.WARNING, "clock", f"{message} Retention, vacuum and moves do nothing.", hint=hint)
 
 
 def _damage(path: Path) -> str | None:

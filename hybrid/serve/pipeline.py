@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from hybrid.abandoned import take_back_abandoned
 from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord, rests
+from hybrid.clock_guard import is_clock_believed, observe_clock
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
 from hybrid.lake.spark import jvm_pid
@@ -37,6 +38,7 @@ _TURN_S = 0.05
 _LOOK_S = 0.5
 _LOCK_S = 20.0
 _REMOVE_S = 3600.0
+_CLOCK_S = 60.0
 _WORKERS_MAX = 4
 _END_S = 5.0
 _JVM_END_S = 1.5
@@ -59,6 +61,7 @@ class Pipeline:
         self._scheduler = Scheduler(home)
         self._unnoted: list[str] = []
         self._removed_at = time.monotonic()
+        self._clock_seen_at = -_CLOCK_S
 
     def run(self) -> int:
         """Works until it is stopped; the exit code, 1 when the JVM was lost (a successor has to start anew)."""
@@ -92,10 +95,14 @@ class Pipeline:
             self._keep_loaders()
             self._scheduler.look()
             self._take_up_unnoted()
+            if time.monotonic() - self._clock_seen_at >= _CLOCK_S:
+                self._clock_seen_at = time.monotonic()
+                observe_clock(self._home)
             if time.monotonic() - self._removed_at >= _REMOVE_S:
                 self._removed_at = time.monotonic()
-                self._home.catalog.runs.remove_old(self._home.now_ms())
-                take_back_abandoned(self._home)
+                if is_clock_believed(self._home):
+                    self._home.catalog.runs.remove_old(self._home.now_ms())
+                    take_back_abandoned(self._home)
         except (HybridError, OSError, sa.exc.SQLAlchemyError) as error:
             self._complain("The tables cannot be looked at", error)
             return

@@ -48,6 +48,7 @@ KEYS = (
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("job_sql_timeout_s", 3600, int, "how long a server's job works on its statement, seconds"),
     Key("job_sql_rows_max", 100_000_000, int, "most rows of the statement of a server's job"),
+    Key("retention_share_max", 0.5, float, "most of a half's rows that one scheduled retention drops, 0 to 1"),
     Key("replacement_days_max", 0, int, "days after which a server takes back a replacement in progress; 0: never"),
     Key("input_folders", None, str, f"folders that work of a server's accounts may read, separated by '{os.pathsep}'"),
     Key("s3_buckets", None, str, "buckets that work of accounts may read as the server itself, by commas; *: all"),
@@ -104,6 +105,11 @@ class Settings:
     def ingest_interval_s(self) -> float:
         """Seconds that a server waits between two looks at a topic."""
         return float(self._value("ingest_interval_s") or 0)
+
+    @property
+    def retention_share_max(self) -> float:
+        """The share of a half's rows that one run of retention by its schedule may drop."""
+        return float(self._value("retention_share_max") or 0)
 
     @property
     def query_timeout_ms(self) -> int:

@@ -109,3 +109,15 @@ def test_a_key_does_not_come_back(new_table: New) -> None:
     retain(table)
     assert table.visible() == table.queried() == []
     assert table.segments() == {}
+
+
+def test_a_scheduled_run_drops_a_share_of_the_rows_and_the_rest_later(new_table: New) -> None:
+    """23: all four segments have expired. A share bounds a run, not a person; and at least one segment goes."""
+    table = aging(new_table)
+    table.move(None)
+    table.now = 1000 * HOUR
+    for share, left in ((0.5, [2, 3]), (0.5, [3]), (0.1, [])):
+        report = run_retention(table.bench, table.spec, table.layout, share_max=share)
+        assert report.rows["OFFLINE"] == report.rows["REALTIME"] and table.visible() == left
+        assert ("left to the next run" in report.sentence) == bool(left)
+    assert not retain(table).committed

@@ -43,13 +43,18 @@ _ADDING = frozenset({"flow", "ingest", "seal"})
 Halves = Mapping[Half, HalfSnapshot]
 
 
-def run_retention(bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False) -> RetentionReport:
+def run_retention(
+    bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, share_max: float | None = None
+) -> RetentionReport:
     """Drops what is expired of each half that has a retention.
+
+    With `share_max`, the oldest segments that hold at most this share of a half's rows, and at least one: the rest is
+    left to the next run.
 
     SpecError when the table has none; ConflictError when other acts kept overtaking it: what was committed stands.
     """
     require_retention(spec)
-    run = _Run(bench, spec, layout, bench.now_ms(), dry_run)
+    run = _Run(bench, spec, layout, bench.now_ms(), dry_run, share_max)
     return bench.until_not_overtaken(spec.name, run.attempt)
 
 
@@ -100,9 +105,17 @@ class _Plan:
 class _Run:
     """One run. The clock is read once, and what was committed before another act came first stays told."""
 
-    def __init__(self, bench: Workbench, spec: TableSpec, layout: TableLayout, now_ms: int, dry_run: bool) -> None:
+    def __init__(
+        self,
+        bench: Workbench,
+        spec: TableSpec,
+        layout: TableLayout,
+        now_ms: int,
+        dry_run: bool,
+        share_max: float | None,
+    ) -> None:
         self._bench, self._spec, self._layout = bench, spec, layout
-        self._now_ms, self._dry_run = now_ms, dry_run
+        self._now_ms, self._dry_run, self._share_max = now_ms, dry_run, share_max
         self._told = Told()
 
     def attempt(self) -> RetentionReport:
@@ -189,7 +202,7 @@ class _Run:
         consuming = base.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()
         old = [one for one in segments if one.ends_before(before_ms)]
         self._keep(half, [one.name for one in old if one.name in consuming], "not sealed yet")
-        expired = [one for one in old if one.name not in consuming]
+        expired = self._within_share(half, [one for one in old if one.name not in consuming], segments)
         self._keep(half, [one.name for one in segments if one.high is None], "their files do not tell their times")
         if not old:
             first = next((one.high for one in segments if one.high is not None), None)
@@ -197,6 +210,17 @@ class _Run:
             self._told.nothing[half] = f"no segment of {half} ends before {utc(before_ms)}, {oldest}"
         gone = {one.name for one in expired}
         return _Plan(half, base, before_ms, expired), [one for one in segments if one.name not in gone]
+
+    def _within_share(self, half: Half, expired: list[Aged], segments: Sequence[Aged]) -> list[Aged]:
+        """The oldest of the expired segments that one run may drop."""
+        if self._share_max is None:
+            return expired
+        rows_max, rows, count = self._share_max * sum(one.rows for one in segments), 0, 0
+        while count < len(expired) and (count == 0 or rows + expired[count].rows <= rows_max):
+            rows, count = rows + expired[count].rows, count + 1
+        why = f"left to the next run, which drops at most {self._share_max:.0%} of a half's rows (retention_share_max)"
+        self._keep(half, [one.name for one in expired[count:]], why)
+        return expired[:count]
 
     def _netted(self, plan: _Plan, staying: Sequence[Aged], halves: Halves) -> _Plan:
         """A delete takes away an equal row of any segment, and equal rows have equal times."""
