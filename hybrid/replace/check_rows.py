@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError, HybridError, SpecError, UsageError
+from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import quoted
 from hybrid.plain import json_value
 from hybrid.replace.check_result import SAMPLES_MAX
@@ -57,13 +58,20 @@ def dropped_sql(failing: Failing) -> str | None:
     return f"({' OR '.join(drops)})" if drops else None
 
 
+def without_dropped(frame: DataFrame, failing: Failing) -> DataFrame:
+    """The frame without the rows that are left out."""
+    condition = f"NOT ({ROWS} AND {dropped_sql(failing)})"
+    return with_exact_decimals(frame, lambda exact: exact.where(condition))
+
+
 def count_failing(frame: DataFrame, failing: Failing) -> tuple[int, int, dict[Expectation, int]]:
     """In one pass: all rows, those that are left out, and how many fail by expectation."""
     from pyspark.sql import functions as F
 
     dropped = dropped_sql(failing) or "FALSE"
     counts = [F.count_if(F.expr(condition)) for condition in (dropped, *failing.values())]
-    row = frame.where(ROWS).agg(F.count(F.lit(1)), *counts).first()
+    counted = with_exact_decimals(frame, lambda exact: exact.where(ROWS).agg(F.count(F.lit(1)), *counts))
+    row = counted.first()
     assert row is not None
     total, out, *each = row
     return total, out, dict(zip(failing, each, strict=True))
@@ -101,7 +109,8 @@ def repeated_sample(spec: TableSpec, frame: DataFrame, names: Sequence[str]) -> 
 
 def sample_of(spec: TableSpec, frame: DataFrame, condition: str) -> list[dict[str, Any]]:
     """The first rows, by arrival, that meet a condition, as JSON can hold them; long texts are cut."""
-    found = frame.where(ROWS).where(condition).orderBy(*_arrival(frame)).limit(SAMPLES_MAX)
+    matching = with_exact_decimals(frame, lambda exact: exact.where(ROWS).where(condition))
+    found = matching.orderBy(*_arrival(frame)).limit(SAMPLES_MAX)
     rows = found.select(*map(quoted, spec.schema.column_names)).collect()
     return [{name: _cut(value) for name, value in json_value(shown_row(spec, row.asDict())).items()} for row in rows]
 
@@ -146,7 +155,7 @@ def _refuse_senseless(frame: DataFrame, one: Expectation, condition: str) -> Non
     from pyspark.errors import AnalysisException
 
     try:
-        frame.where(condition)
+        with_exact_decimals(frame, lambda exact: exact.where(condition))
     except AnalysisException as error:
         kind: type[HybridError] = UsageError if one.place.startswith(OPTION) else SpecError
         raise kind(f"{one.place}: '{one.name}' cannot be looked at: {said_by_spark(error)}") from error

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 from hybrid.replace.check_result import CheckResult, CheckState, change_result, result_of
 from hybrid.replace.check_rows import (
-    ROWS,
     count_failing,
-    dropped_sql,
     failing_sql,
     repeated,
     repeated_sample,
     sample_of,
     spark_errors,
+    without_dropped,
     without_repeated,
 )
 from hybrid.spec.expectations import Expectation, ExpectationKind, OnFailure
@@ -86,7 +85,7 @@ def _of_rows(
     for one, count in counts.items():
         looked_at = total if one.on_failure is OnFailure.DROP else total - dropped
         found[one] = result_of(one, count, looked_at, sample_of(spec, frame, failing[one]) if count else [])
-    kept = frame.where(f"NOT ({ROWS} AND {dropped_sql(failing)})") if dropped else frame
+    kept = without_dropped(frame, failing) if dropped else frame
     return found, kept, total - dropped, dropped
 
 

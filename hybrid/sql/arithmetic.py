@@ -57,7 +57,7 @@ def _count_millis(node: exp.Binary, types: ColumnTypes, rows: bool) -> None:
 
 def _operands(node: exp.Expr, types: ColumnTypes) -> list[tuple[exp.Expr, DataType]]:
     """The operands that would be computed with in 32 bits, and their types."""
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
         sides = [node.this, node.expression]
         if any(isinstance(side, exp.Interval) or is_time(side, types) for side in sides):
             return []

@@ -11,6 +11,9 @@ from hybrid.spec.types import DataType
 # The types of the columns of the tables in a statement, by lower-case name. A name with two types is not in it.
 ColumnTypes = Mapping[str, DataType]
 
+# Under this key of `meta` stands a function that gives the plain form of a node that is long in DuckDB's words alone.
+SAME_AS = "same_as"
+
 _TEMPORAL_CALLS = frozenset(
     ("make_timestamp_ms", "make_timestamp", "to_timestamp", "strptime", "make_date", "today", "epoch_ms", "time_bucket")
 )

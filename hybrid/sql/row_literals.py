@@ -6,6 +6,7 @@ for seconds, and say of 'PENDNG' only after a while that it is no number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
@@ -61,7 +62,8 @@ def _number(node: exp.Expr, written: str | None) -> exp.Expr:
         raise TypeError("not a number")
     if written is None:
         return node.copy()
-    to_double(written)
+    if not math.isfinite(to_double(written)):
+        return cast(text(written), "DOUBLE")
     digits = written.strip().lstrip("+")
     negative = digits.startswith("-")
     found = exp.Literal.number(digits.lstrip("-"))

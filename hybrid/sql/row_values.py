@@ -25,6 +25,7 @@ from hybrid.sql.calls import (
     literal_text,
 )
 from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT, INT, LONG, kind_of
+from hybrid.sql.numeric_types import NumericType, numeric_type
 from hybrid.sql.row_functions import PASSING
 from hybrid.sql.spark_sql import spark_sql
 from hybrid.sql.spark_text import quoted
@@ -61,14 +62,14 @@ def assigned(node: exp.Expr, field: FieldSpec, types: ColumnTypes) -> exp.Expr:
     return node
 
 
-def stored_sql(node: exp.Expr, field: FieldSpec, spec: TableSpec) -> str:
+def stored_sql(node: exp.Expr, field: FieldSpec, spec: TableSpec, types: ColumnTypes) -> str:
     """The Spark SQL of an assigned value as it is stored; it raises an error for a null where none may be."""
-    value = _limited(spark_sql(node), node, field)
+    value = _limited(spark_sql(node, types), node, field, numeric_type(node, types))
     null = _null(field, spec)
     return value if null is None else f"coalesce({value}, {null})"
 
 
-def _limited(value: str, node: exp.Expr, field: FieldSpec) -> str:
+def _limited(value: str, node: exp.Expr, field: FieldSpec, given: NumericType | None) -> str:
     """In the column's type; a SQL type's limits hold."""
     kind = parse_sql_type(field.sql_type, "hybrid.sqlType") if field.sql_type else None
     name, target = kind.name if kind else "", field.data_type.spark_type
@@ -81,10 +82,20 @@ def _limited(value: str, node: exp.Expr, field: FieldSpec) -> str:
     elif field.data_type is DataType.TIMESTAMP and not is_temporal(node, {}):
         value = f"CAST({value} AS string)"  # a number that was taken for a text is an error then, not seconds
     typed = f"CAST({value} AS {target})"
+    rounds = name == "DECIMAL" and kind is not None and kind.length  # to its own places, as SQL does
+    if field.data_type is DECIMAL and given is not None and not given.is_whole and not rounds:
+        typed = _exact(value, typed, field)
     if kind is not None and name in {"CHAR", "VARCHAR"} and kind.length:
         error = f"a value longer than {kind.length} characters was given to column '{field.name}'"
         return f"if(length({typed}) > {kind.length}, raise_error({quoted(error)}), {typed})"
     return typed
+
+
+def _exact(value: str, typed: str, field: FieldSpec) -> str:
+    """A decimal that keeps all its digits, or an error: a BIG_DECIMAL has 18 decimal places."""
+    error = f"a value with more than 18 decimal places was given to column '{field.name}': ROUNDDECIMAL it"
+    is_cut = f"coalesce({value} - {typed} <> 0, FALSE)"
+    return f"if({is_cut}, CAST(raise_error({quoted(error)}) AS {field.data_type.spark_type}), {typed})"
 
 
 def _null(field: FieldSpec, spec: TableSpec) -> str | None:

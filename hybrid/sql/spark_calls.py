@@ -14,19 +14,20 @@ from sqlglot import exp
 from hybrid.errors import QueryError
 from hybrid.plain import capitalized
 from hybrid.sql.calls import literal_text
+from hybrid.sql.spark_numbers import NUMBER_RULES, TypeOf
 from hybrid.sql.spark_text import quoted
 
 Write = Callable[[exp.Expr], str]
 SparkRule = Callable[[Sequence[exp.Expr], Write], str]
 
 _NAMES = """
-    abs ceil ceiling floor round sqrt exp log2 log10 pow power sign least greatest coalesce nullif ifnull if
+    sqrt exp least greatest coalesce nullif ifnull if
     lower upper length substring reverse concat_ws ltrim rtrim replace contains left right lpad rpad md5 unhex
     year quarter month day dayofyear hour minute second date_trunc
 """
 _SAME = frozenset(_NAMES.split())
 _RENAMED = {
-    "ln": "ln", "starts_with": "startswith", "ends_with": "endswith", "strpos": "instr", "len": "size",
+    "starts_with": "startswith", "ends_with": "endswith", "strpos": "instr", "len": "size",
     "list_filter": "filter", "list_min": "array_min", "list_max": "array_max", "week": "weekofyear",
     "make_timestamp_ms": "timestamp_millis", "epoch_ms": "unix_millis",
 }  # fmt: skip
@@ -35,9 +36,11 @@ _GROUP = re.compile(r"\\(\d)")
 _KEY, _IN_BRACKETS = re.compile(r'\."([^"]*)"'), r"['\1']"
 
 
-def write_call(node: exp.Anonymous, write: Write) -> str:
+def write_call(node: exp.Anonymous, write: Write, type_of: TypeOf) -> str:
     """A call in Spark's words. QueryError (700) for one that has none."""
     name = node.name.lower()
+    if name in NUMBER_RULES:
+        return NUMBER_RULES[name](node.expressions, write, type_of)
     if name in _RULES:
         return _RULES[name](node.expressions, write)
     if name not in _SAME and name not in _RENAMED:
@@ -112,7 +115,6 @@ def _wrong(message: str) -> QueryError:
 _RULES: dict[str, SparkRule] = {
     "concat": _concat,
     "sha256": _template("sha2({0}, 256)"),
-    "trunc": _template("if({0} < 0, ceil({0}), floor({0}))"),
     "string_split": _template(r"split({0}, concat('\\Q', {1}, '\\E'))"),
     "split_part": _template("split_part({0}, {1}, {2})"),
     "regexp_matches": _matches,

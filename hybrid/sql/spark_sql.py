@@ -7,12 +7,15 @@ and in Pinot, so it is written out. `sql.row_sql` lets nothing through to here t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.sql.calls import literal_number, literal_text
+from hybrid.sql.calls import SAME_AS, ColumnTypes, literal_text
+from hybrid.sql.numeric_types import NumericType, numeric_type
 from hybrid.sql.spark_calls import write_call, write_step
+from hybrid.sql.spark_numbers import needs_difference, write_negation, write_quotient, write_remainder
 from hybrid.sql.spark_text import backquoted, quoted
 from hybrid.sql.texts import like_pattern
 
@@ -26,42 +29,123 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.And: "AND", exp.Or: "OR", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "<=>", exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Mod: "%", exp.IntDiv: "div", exp.DPipe: "||",
 }  # fmt: skip
+# A division writes its operands several times, so that a short text can become a long one.
+_WRITTEN_MAX = 200_000
 _COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.IntDiv)
-_INFINITY = "CAST('Infinity' AS double)"
+_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
 
-def spark_sql(node: exp.Expr) -> str:
-    """The expression as Spark SQL text. QueryError (700) for what cannot be said to Spark."""
-    kind = type(node)
-    if kind in _WRITERS:
-        return _WRITERS[kind](node)
-    if kind in _BINARY:
-        return _binary(node)
-    raise QueryError(f"'{node.sql('duckdb')}' cannot stand in a row expression.", pinot_code=700)
+def spark_sql(node: exp.Expr, types: ColumnTypes) -> str:
+    """The expression as Spark SQL text, over columns of these `types` (lower-case names).
+
+    QueryError (700) for what cannot be said to Spark. Decimals keep their digits in frames of
+    `lake.exact_decimals`.
+    """
+    return _Writer(types).write(node)
 
 
-def _binary(node: exp.Expr) -> str:
-    left, right = node.this, node.expression
-    if isinstance(node, exp.Add):
-        stepped = write_step(left, right, spark_sql)
-        if stepped is not None:
-            return stepped
-    write = _operand if isinstance(node, _COMPUTED) else spark_sql
-    return f"({write(left)} {_BINARY[type(node)]} {write(right)})"
+@dataclass(frozen=True)
+class _Writer:
+    types: ColumnTypes
 
+    def write(self, node: exp.Expr) -> str:
+        """The text of a node and of all below it."""
+        same = node.meta.get(SAME_AS)
+        node = same(node) if same is not None else node
+        kind = type(node)
+        if kind not in _WRITERS and kind not in _BINARY:
+            raise QueryError(f"'{node.sql('duckdb')}' cannot stand in a row expression.", pinot_code=700)
+        found = _WRITERS[kind](self, node) if kind in _WRITERS else self.binary(node)
+        if len(found) > _WRITTEN_MAX:
+            raise QueryError("It divides or rounds in too many places one within another.")
+        return found
 
-def _operand(node: exp.Expr) -> str:
-    """Whole numbers are computed with in 64 bits."""
-    is_whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
-    return f"{node.name}L" if is_whole and int(node.name) < 2**63 else spark_sql(node)
+    def type_of(self, node: exp.Expr) -> NumericType | None:
+        """The numeric type of a node."""
+        return numeric_type(node, self.types)
 
+    def binary(self, node: exp.Expr) -> str:
+        left, right = node.this, node.expression
+        if isinstance(node, exp.Add):
+            stepped = write_step(left, right, self.write)
+            if stepped is not None:
+                return stepped
+        if isinstance(node, _COMPARED):
+            return self.compared(_BINARY[type(node)], left, right)
+        if not isinstance(node, _COMPUTED):
+            return f"({self.write(left)} {_BINARY[type(node)]} {self.write(right)})"
+        self.type_of(node)  # refuses a product with too many decimal places
+        if isinstance(node, exp.Mod):
+            return write_remainder(left, right, self.operand, self.type_of)
+        return f"({self.operand(left)} {_BINARY[type(node)]} {self.operand(right)})"
 
-def _divided(node: exp.Expr) -> str:
-    """In doubles; by zero it is infinite, and 0 / 0 not a number."""
-    value, by = (f"CAST({spark_sql(side)} AS double)" for side in (node.this, node.expression))
-    if literal_number(node.expression.unnest()):
-        return f"({value} / {by})"
-    return f"(CASE WHEN {by} = 0 THEN {value} * {_INFINITY} ELSE {value} / {by} END)"
+    def compared(self, sign: str, left: exp.Expr, right: exp.Expr) -> str:
+        """A comparison. Decimals whose digits do not fit together are compared by their difference."""
+        if needs_difference(self.type_of(left), self.type_of(right)):
+            if sign == "<=>":
+                nulls = f"{self.write(left)} IS NULL AND {self.write(right)} IS NULL"
+                return f"(({nulls}) OR coalesce({self.compared('=', left, right)}, FALSE))"
+            return f"(({self.operand(left)} - {self.operand(right)}) {sign} 0)"
+        return f"({self.write(left)} {sign} {self.write(right)})"
+
+    def operand(self, node: exp.Expr) -> str:
+        """Whole numbers are computed with in 64 bits."""
+        is_whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
+        return f"{node.name}L" if is_whole and int(node.name) < 2**63 else self.write(node)
+
+    def cast(self, node: exp.Expr) -> str:
+        target = node.args["to"]
+        name = TYPES.get(target.this.name, "")
+        if not name:
+            raise QueryError(f"'{target.sql('duckdb')}' is no type of a column.", pinot_code=700)
+        if name == "decimal" and target.expressions:
+            name = target.sql("spark").lower()
+        inner = node.this
+        if name in {"int", "bigint"} and isinstance(inner, exp.Anonymous) and inner.name == "trunc":
+            inner = inner.expressions[0]  # Spark itself cuts fractions off
+        word = "try_cast" if isinstance(node, exp.TryCast) else "CAST"
+        return f"{word}({self.write(inner)} AS {name})"
+
+    def case(self, node: exp.Expr) -> str:
+        subject, default = node.this, node.args.get("default")
+        branches = [f" WHEN {self.write(one.this)} THEN {self.write(one.args['true'])}" for one in node.args["ifs"]]
+        head = f" {self.write(subject)}" if subject is not None else ""
+        tail = f" ELSE {self.write(default)}" if default is not None else ""
+        return f"(CASE{head}{''.join(branches)}{tail} END)"
+
+    def between(self, node: exp.Expr) -> str:
+        value, low, high = node.this, node.args["low"], node.args["high"]
+        if any(needs_difference(self.type_of(value), self.type_of(end)) for end in (low, high)):
+            return f"({self.compared('>=', value, low)} AND {self.compared('<=', value, high)})"
+        return f"({self.write(value)} BETWEEN {self.write(low)} AND {self.write(high)})"
+
+    def contained(self, node: exp.Expr) -> str:
+        if any(needs_difference(self.type_of(node.this), self.type_of(item)) for item in node.expressions):
+            return f"({' OR '.join(self.compared('=', node.this, item) for item in node.expressions)})"
+        return f"({self.write(node.this)} IN ({', '.join(self.write(item) for item in node.expressions)}))"
+
+    def like(self, node: exp.Expr) -> str:
+        """A backslash escapes `_` and `%` only; Spark's escapes every sign."""
+        written = literal_text(node.expression)
+        if written is None:
+            raise QueryError("LIKE: the pattern must be a quoted constant.", pinot_code=700)
+        negated = "NOT " if node.args.get("negate") else ""
+        return f"({self.write(node.this)} {negated}ILIKE {quoted(like_pattern(written))})"
+
+    def substring(self, node: exp.Expr) -> str:
+        parts = [node.this, node.args.get("start"), node.args.get("length")]
+        return f"substring({', '.join(self.write(part) for part in parts if part is not None)})"
+
+    def trim(self, node: exp.Expr) -> str:
+        characters = node.args.get("expression")
+        which = f" {self.write(characters)}" if characters is not None else ""
+        return f"trim({str(node.args.get('position') or 'BOTH').upper()}{which} FROM {self.write(node.this)})"
+
+    def negated(self, node: exp.Expr) -> str:
+        return write_negation(node.this, self.operand(node.this), self.type_of)
+
+    def unlike(self, node: exp.Expr) -> str:
+        return f"(NOT {self.compared('<=>', node.this, node.expression)})"
 
 
 def _literal(node: exp.Expr) -> str:
@@ -69,76 +153,26 @@ def _literal(node: exp.Expr) -> str:
     return node.name if written is None else quoted(written)
 
 
-def _cast(node: exp.Expr) -> str:
-    target = node.args["to"]
-    name = TYPES.get(target.this.name, "")
-    if not name:
-        raise QueryError(f"'{target.sql('duckdb')}' is no type of a column.", pinot_code=700)
-    if name == "decimal" and target.expressions:
-        name = target.sql("spark").lower()
-    inner = node.this
-    if name in {"int", "bigint"} and isinstance(inner, exp.Anonymous) and inner.name == "trunc":
-        inner = inner.expressions[0]  # Spark itself cuts fractions off
-    word = "try_cast" if isinstance(node, exp.TryCast) else "CAST"
-    return f"{word}({spark_sql(inner)} AS {name})"
-
-
-def _case(node: exp.Expr) -> str:
-    subject, default = node.this, node.args.get("default")
-    branches = [f" WHEN {spark_sql(one.this)} THEN {spark_sql(one.args['true'])}" for one in node.args["ifs"]]
-    head = f" {spark_sql(subject)}" if subject is not None else ""
-    tail = f" ELSE {spark_sql(default)}" if default is not None else ""
-    return f"(CASE{head}{''.join(branches)}{tail} END)"
-
-
-def _between(node: exp.Expr) -> str:
-    return f"({spark_sql(node.this)} BETWEEN {spark_sql(node.args['low'])} AND {spark_sql(node.args['high'])})"
-
-
-def _in(node: exp.Expr) -> str:
-    return f"({spark_sql(node.this)} IN ({', '.join(spark_sql(item) for item in node.expressions)}))"
-
-
-def _like(node: exp.Expr) -> str:
-    """A backslash escapes `_` and `%` only; Spark's escapes every sign."""
-    written = literal_text(node.expression)
-    if written is None:
-        raise QueryError("LIKE: the pattern must be a quoted constant.", pinot_code=700)
-    negated = "NOT " if node.args.get("negate") else ""
-    return f"({spark_sql(node.this)} {negated}ILIKE {quoted(like_pattern(written))})"
-
-
-def _substring(node: exp.Expr) -> str:
-    parts = [node.this, node.args.get("start"), node.args.get("length")]
-    return f"substring({', '.join(spark_sql(part) for part in parts if part is not None)})"
-
-
-def _trim(node: exp.Expr) -> str:
-    characters = node.args.get("expression")
-    which = f" {spark_sql(characters)}" if characters is not None else ""
-    return f"trim({str(node.args.get('position') or 'BOTH').upper()}{which} FROM {spark_sql(node.this)})"
-
-
 _WRITERS: dict[type[exp.Expr], Callable[..., str]] = {
-    exp.Anonymous: lambda node: write_call(node, spark_sql),
-    exp.Column: lambda node: backquoted(node.name),
-    exp.Identifier: lambda node: backquoted(node.name),
-    exp.Literal: _literal,
-    exp.Boolean: lambda node: "TRUE" if node.this else "FALSE",
-    exp.Null: lambda node: "NULL",
-    exp.Paren: lambda node: f"({spark_sql(node.this)})",
-    exp.Neg: lambda node: f"(- {_operand(node.this)})",
-    exp.Not: lambda node: f"(NOT {spark_sql(node.this)})",
-    exp.Is: lambda node: f"({spark_sql(node.this)} IS {spark_sql(node.expression)})",
-    exp.NullSafeNEQ: lambda node: f"(NOT ({spark_sql(node.this)} <=> {spark_sql(node.expression)}))",
-    exp.Div: _divided,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
-    exp.Case: _case,
-    exp.Between: _between,
-    exp.In: _in,
-    exp.ILike: _like,
-    exp.Substring: _substring,
-    exp.Trim: _trim,
-    exp.Lambda: lambda node: f"{backquoted(node.expressions[0].name)} -> {spark_sql(node.this)}",
+    exp.Anonymous: lambda writer, node: write_call(node, writer.write, writer.type_of),
+    exp.Column: lambda writer, node: backquoted(node.name),
+    exp.Identifier: lambda writer, node: backquoted(node.name),
+    exp.Literal: lambda writer, node: _literal(node),
+    exp.Boolean: lambda writer, node: "TRUE" if node.this else "FALSE",
+    exp.Null: lambda writer, node: "NULL",
+    exp.Paren: lambda writer, node: f"({writer.write(node.this)})",
+    exp.Neg: _Writer.negated,
+    exp.Not: lambda writer, node: f"(NOT {writer.write(node.this)})",
+    exp.Is: lambda writer, node: f"({writer.write(node.this)} IS {writer.write(node.expression)})",
+    exp.NullSafeNEQ: _Writer.unlike,
+    exp.Div: lambda writer, node: write_quotient(node, writer.write),
+    exp.Cast: _Writer.cast,
+    exp.TryCast: _Writer.cast,
+    exp.Case: _Writer.case,
+    exp.Between: _Writer.between,
+    exp.In: _Writer.contained,
+    exp.ILike: _Writer.like,
+    exp.Substring: _Writer.substring,
+    exp.Trim: _Writer.trim,
+    exp.Lambda: lambda writer, node: f"{backquoted(node.expressions[0].name)} -> {writer.write(node.this)}",
 }

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from hybrid.errors import SpecError, UsageError
+from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.workbench import Workbench
 from hybrid.spec.dialect import canonical
 from hybrid.sql.row_functions import FUNCTIONS
@@ -62,7 +63,7 @@ def test_a_condition_becomes_spark_sql() -> None:
         ("s like j", "LIKE: the pattern must be a quoted constant."),
         ("jsonExtractScalar(j, s, 'INT') = 1", "The path into a JSON text must be a quoted constant."),
         ("i = " + "(" * 300 + "1" + ")" * 300, "The expression is nested too deeply."),
-        ("i = " + "1/(" * 18 + "i" + ")" * 18, "It divides in too many places one within another."),
+        ("i = " + "1/(" * 18 + "i" + ")" * 18, "It divides or rounds in too many places one within another."),
         ("s = '" + "x" * 100_000 + "'", "at most 100000 are read"),
     ],
 )
@@ -135,7 +136,8 @@ def test_spark_and_duckdb_find_the_same(workbench: Workbench) -> None:
         wanted = list(zip(*connection.execute(query_sql(expressions)).fetchall(), strict=True))
     frame = workbench.spark.createDataFrame(rows())
     conditions = [row_condition(text, things(), "--where", now_ms=NOW_MS) for text in expressions]
-    found = list(zip(*frame.selectExpr(*conditions).collect(), strict=True))
+    shown_rows = with_exact_decimals(frame, lambda exact: exact.selectExpr(*conditions))
+    found = list(zip(*shown_rows.collect(), strict=True))
     differing = [
         (text, ours, theirs)
         for text, ours, theirs in zip(expressions, found, wanted, strict=True)
@@ -149,6 +151,39 @@ def _same(ours: object, theirs: object) -> bool:
         both_nan = math.isnan(ours) and math.isnan(theirs)
         return both_nan or math.isclose(ours, theirs, rel_tol=1e-12)
     return ours == theirs
+
+
+@pytest.mark.parametrize("text", ["q * q * q", "p * 0.000000000000000000001"])
+def test_a_product_with_more_places_than_a_decimal_has_is_refused(text: str) -> None:
+    fields = [{"name": name, "dataType": "BIG_DECIMAL"} for name in ("p", "q")]
+    with pytest.raises(UsageError, match=r"decimal places; a decimal has at most 38\. Cast a side to DOUBLE"):
+        row_assignments(f"p = {text}", things(dimensionFieldSpecs=fields), "--update")
+
+
+@pytest.mark.spark
+def test_a_big_decimal_keeps_all_digits_or_is_refused(workbench: Workbench) -> None:
+    fields = [{"name": name, "dataType": "BIG_DECIMAL"} for name in ("p", "q", "o")]
+    spec = things(dimensionFieldSpecs=[*fields, {"name": "n", "dataType": "INT"}])
+    given = workbench.spark.sql(
+        "select cast('0.00000123' as decimal(38,18)) as p, cast('0.0000000001' as decimal(38,18)) as q, 2 as n"
+    )
+
+    def assigned(text: str) -> object:
+        sql = row_assignments(f"o = {text}", spec, "--update")["o"]
+        return with_exact_decimals(given, lambda exact: exact.selectExpr(sql)).collect()[0][0]
+
+    assert assigned("p * n") == Decimal("0.00000246")
+    assert assigned("p + 0.000000000000000001") == Decimal("0.000001230000000001")
+    assert assigned("roundDecimal(p * q, 15)") == Decimal(0)
+    with pytest.raises(Exception, match="a value with more than 18 decimal places was given to column 'o'"):
+        assigned("p * q * 0.01")
+    for text, wanted in (
+        ("p * n > 0.000002", True),
+        ("p * n = 0.00000246", True),
+        ("p = 0.0000012300000000001", False),
+    ):
+        sql = row_condition(text, spec, "--where")
+        assert with_exact_decimals(given, lambda exact, sql=sql: exact.selectExpr(sql)).collect()[0][0] is wanted
 
 
 ASSIGNED = {

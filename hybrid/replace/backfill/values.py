@@ -15,6 +15,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
+from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.replace.backfill.base import BUCKET, LIVE, Base
 from hybrid.replace.backfill.correction import Correction
@@ -54,6 +55,10 @@ def _marked(base: Base, request: Request, rows: DataFrame) -> DataFrame:
 
     HIT of an update is true only where a value really becomes another one.
     """
+    return with_exact_decimals(rows, lambda exact: _with_new_values(base, request, exact))
+
+
+def _with_new_values(base: Base, request: Request, rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     subject = F.col(BUCKET).isNotNull() & (F.col(columns.OP) == columns.OP_ROW)

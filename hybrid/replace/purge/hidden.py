@@ -20,6 +20,7 @@ from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.winning import beats, best, key_struct
@@ -119,7 +120,8 @@ class Hidden:
         filled = scene.filled()
         kept = {f"_hy_kept_{name}": quoted(name) for name in filled}
         rows = rows.withColumns(kept).withColumns(filled)
-        rows = rows.withColumn(_MATCH, scene.matches()).withColumn(_MARKER, marker)
+        rows = with_exact_decimals(rows, lambda exact: exact.withColumn(_MATCH, scene.matches()))
+        rows = rows.withColumn(_MARKER, marker)
         return rows.withColumns({name: F.col(f"`_hy_kept_{name}`") for name in filled})
 
     @cached_property

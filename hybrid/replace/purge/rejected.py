@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError
+from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import ddl_of, quoted
 from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.scan import digest
@@ -50,8 +51,11 @@ def condemned(scene: Scene, rows: DataFrame) -> DataFrame:
     read = messages.mapInArrow(_worker(scene.spec, scene.asked.reads, scene.asked.values), ddl)
     # What an object does not tell is no null: only one that tells all that the condition reads can match.
     matches = F.coalesce(F.expr(scene.asked.where), F.lit(False)) & F.coalesce(F.col(_TOLD), F.lit(False))
-    found = read.groupBy("raw").agg(
-        F.max(matches).alias("matches"), F.min(_TOLD).alias("told"), F.max(_NAMED).alias("named")
+    found = with_exact_decimals(
+        read,
+        lambda exact: exact.groupBy("raw").agg(
+            F.max(matches).alias("matches"), F.min(_TOLD).alias("told"), F.max(_NAMED).alias("named")
+        ),
     )
     undecided = "NOT coalesce(told, FALSE)"
     goes = "TRUE" if scene.asked.undecided else "named"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
+from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.places import is_record, is_rejected
@@ -72,10 +73,9 @@ def with_condemned(rows: DataFrame, raws: DataFrame | None) -> DataFrame:
 def _matching(scene: Scene, files: list[Path]) -> DataFrame:
     from pyspark.sql import functions as F
 
+    wanted = F.col("_metadata.file_path").alias(_FILE), scene.matches().alias("goes")
     rows = read_files(scene, files)
-    return rows.withColumns(scene.filled()).select(
-        F.col("_metadata.file_path").alias(_FILE), scene.matches().alias("goes")
-    )
+    return with_exact_decimals(rows.withColumns(scene.filled()), lambda exact: exact.select(*wanted))
 
 
 def _goes_raw(scene: Scene, files: list[Path], raws: DataFrame | None) -> DataFrame:

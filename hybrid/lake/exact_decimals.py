@@ -1,0 +1,34 @@
+"""Frames on which decimal arithmetic keeps every digit.
+
+By default Spark cuts the scale of a decimal product, sum or difference to make room for digits before the point. With
+`spark.sql.decimalOperations.allowPrecisionLoss` off it keeps the scale, and what does not fit is an error. The setting
+belongs to a session of its own: a user's flows compute as they always did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SETTING = "spark.sql.decimalOperations.allowPrecisionLoss"
+
+
+def with_exact_decimals(frame: DataFrame, build: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    """What `build` makes of the frame, its decimal arithmetic exact; a frame of the same session.
+
+    Only the expressions that `build` adds are exact: Spark fixes how a sum is computed when it reads it.
+    """
+    session = frame.sparkSession
+    exact = session.newSession()
+    exact.conf.set(_SETTING, "false")
+    return _in_session(build(_in_session(frame, exact)), session)
+
+
+def _in_session(frame: DataFrame, session: SparkSession) -> DataFrame:
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+    java = session._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
+    return ClassicFrame(java.ofRows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)

@@ -1,0 +1,185 @@
+"""Numbers in Spark's words with DuckDB's values: NaN, infinities, zeros with a sign, decimals with all their digits.
+
+Spark's own CEIL and FLOOR give BIGINT, its logarithms null, its negation cuts a decimal to 34 digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from hybrid.errors import QueryError
+from hybrid.sql.calls import literal_number
+from hybrid.sql.kinds import DECIMAL, FLOAT
+from hybrid.sql.numeric_types import DIGITS_MAX, NumericType
+
+INFINITY, NAN = "CAST('Infinity' AS double)", "CAST('NaN' AS double)"
+# A number that stands for itself in each of the texts below: writing it twice must not compute anything new.
+Write = Callable[[exp.Expr], str]
+TypeOf = Callable[[exp.Expr], NumericType | None]
+NumberRule = Callable[[Sequence[exp.Expr], Write, TypeOf], str]
+
+
+def write_quotient(node: exp.Div, write: Write) -> str:
+    """A quotient in doubles; by zero it is infinite with the sign of both, and 0 / 0 not a number."""
+    value, by = (f"CAST({write(side)} AS double)" for side in (node.this, node.expression))
+    if literal_number(node.expression.unnest()):
+        return f"({value} / {by})"
+    zero = f"if(CAST({by} AS string) = '-0.0', -{INFINITY}, {INFINITY})"
+    return f"(CASE WHEN {by} = 0 THEN {value} * {zero} ELSE {value} / {by} END)"
+
+
+def write_remainder(left: exp.Expr, right: exp.Expr, write: Write, type_of: TypeOf) -> str:
+    """A remainder; that of doubles by zero is not a number, that of whole numbers an error."""
+    plain = f"({write(left)} % {write(right)})"
+    if not any(_is_double(type_of(side)) for side in (left, right)):
+        return plain
+    return f"(CASE WHEN {write(right)} = 0 THEN {write(left)} * {NAN} ELSE {plain} END)"
+
+
+def write_negation(node: exp.Expr, written: str, type_of: TypeOf) -> str:
+    """The opposite of a number."""
+    found = type_of(node)
+    if found is not None and found.kind is DECIMAL and not isinstance(node.unnest(), exp.Literal):
+        return f"(0 - {written})"
+    return f"(- {written})"
+
+
+def needs_difference(left: NumericType | None, right: NumericType | None) -> bool:
+    """Whether two decimals have more digits together than a decimal holds: Spark rounds one to compare them."""
+    if left is None or right is None or DECIMAL not in {left.kind, right.kind}:
+        return False
+    if _is_double(left) or _is_double(right):
+        return False
+    digits = max(min(one.digits, 20) if one.is_whole else one.digits for one in (left, right))
+    return left.scale != right.scale and digits + max(left.scale, right.scale) > DIGITS_MAX
+
+
+def _is_double(found: NumericType | None) -> bool:
+    return found is not None and not found.is_whole and found.kind is not DECIMAL
+
+
+def _is_decimal(found: NumericType | None) -> bool:
+    return found is not None and found.kind is DECIMAL
+
+
+def _double(written: str) -> str:
+    return f"CAST({written} AS double)"
+
+
+def _rounding(name: str) -> NumberRule:
+    """CEIL and FLOOR: decimals exactly, all others in doubles."""
+
+    def rule(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
+        value, found = write(arguments[0]), type_of(arguments[0])
+        if _is_decimal(found):
+            return f"{name}({value})"
+        if found is not None and found.is_whole:
+            return _double(value)
+        return _typed(found, _WHOLE[name](_double(value)))
+
+    return rule
+
+
+def _up(value: str) -> str:
+    return f"(CASE WHEN rint({value}) < {value} THEN rint({value}) + 1 ELSE rint({value}) END)"
+
+
+def _down(value: str) -> str:
+    return f"(CASE WHEN rint({value}) > {value} THEN rint({value}) - 1 ELSE rint({value}) END)"
+
+
+def _towards_zero(value: str) -> str:
+    return f"(CASE WHEN {value} < 0 THEN {_up(value)} ELSE {_down(value)} END)"
+
+
+_WHOLE: dict[str, Callable[[str], str]] = {"ceil": _up, "floor": _down}
+
+
+def _truncated(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
+    value, found = write(arguments[0]), type_of(arguments[0])
+    if len(arguments) > 1:
+        return _cut(value, _places("TRUNCATE", arguments[1]), found)
+    if found is not None and found.is_whole:
+        return value
+    if _is_decimal(found):
+        return f"(CASE WHEN {value} < 0 THEN ceil({value}) ELSE floor({value}) END)"
+    return _typed(found, _towards_zero(_double(value)))
+
+
+def _cut(value: str, places: int, found: NumericType | None) -> str:
+    """A decimal cut after `places` decimal places."""
+    if not _is_decimal(found):
+        raise QueryError("TRUNC with places takes a decimal in a row expression: use TRUNCATE.", pinot_code=700)
+    return f"(CASE WHEN {value} < 0 THEN ceil({value}, {places}) ELSE floor({value}, {places}) END)"
+
+
+def _rounded(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
+    """ROUND: halves go away from zero."""
+    value, found = write(arguments[0]), type_of(arguments[0])
+    if _is_decimal(found) or (found is not None and found.is_whole):
+        places = f", {_places('ROUND', arguments[1])}" if len(arguments) > 1 else ""
+        return f"round({value}{places})"
+    if len(arguments) > 1:
+        raise QueryError("ROUND with places takes a decimal in a row expression: use ROUNDDECIMAL.", pinot_code=700)
+    exact = _double(value)
+    down = _towards_zero(exact)
+    return _typed(found, f"(CASE WHEN abs({exact} - {down}) >= 0.5D THEN {down} + sign({exact}) ELSE {down} END)")
+
+
+def _places(name: str, node: exp.Expr) -> int:
+    found = literal_number(node.unnest())
+    if found is None or found != int(found) or not -DIGITS_MAX <= found <= DIGITS_MAX:
+        raise QueryError(f"{name}: the number of places must be a constant in a row expression.", pinot_code=700)
+    return int(found)
+
+
+def _typed(found: NumericType | None, written: str) -> str:
+    return f"CAST({written} AS float)" if found is not None and found.kind is FLOAT else written
+
+
+def _absolute(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
+    value = write(arguments[0])
+    return f"if({value} < 0, 0 - {value}, {value})" if _is_decimal(type_of(arguments[0])) else f"abs({value})"
+
+
+def _logarithm(name: str) -> NumberRule:
+    """Of 0 it is -Infinity, of what is below not a number."""
+
+    def rule(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
+        if len(arguments) != 1:
+            raise QueryError(f"{name.upper()} takes 1 argument in a row expression.", pinot_code=700)
+        value = _double(write(arguments[0]))
+        return f"(CASE WHEN {value} < 0 THEN {NAN} WHEN {value} = 0 THEN -{INFINITY} ELSE {name}({value}) END)"
+
+    return rule
+
+
+def _power(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
+    """1 to any power is 1, and -1 to an infinite one: so in C and SQL, while Java says NaN."""
+    base, power = (_double(write(argument)) for argument in arguments)
+    is_one = f"{base} = 1 OR ({base} = -1 AND abs({power}) = {INFINITY})"
+    return f"(CASE WHEN {power} IS NULL THEN NULL WHEN {is_one} THEN 1D ELSE pow({base}, {power}) END)"
+
+
+def _sign(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
+    value = write(arguments[0])
+    return f"if({value} = 0, 0D, sign({value}))"
+
+
+# By DuckDB's name.
+NUMBER_RULES: dict[str, NumberRule] = {
+    "ceil": _rounding("ceil"),
+    "ceiling": _rounding("ceil"),
+    "floor": _rounding("floor"),
+    "trunc": _truncated,
+    "round": _rounded,
+    "abs": _absolute,
+    "sign": _sign,
+    "ln": _logarithm("ln"),
+    "log2": _logarithm("log2"),
+    "log10": _logarithm("log10"),
+    "pow": _power,
+    "power": _power,
+}
