@@ -13,7 +13,7 @@ from hybrid.spec.dialect import canonical
 from hybrid.sql import aggregates, arithmetic, jsons, texts, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE
 from hybrid.sql.arity import is_wrong, takes, wrong_number
-from hybrid.sql.calls import call, cast, is_made, number
+from hybrid.sql.calls import call, cast, is_made, number, text
 from hybrid.sql.casts import rewrite_casts
 from hybrid.sql.constants import fold_constants
 from hybrid.sql.infer import set_type, type_of
@@ -135,8 +135,27 @@ def _round_decimal(arguments: Arguments) -> exp.Expr:
     value = cast(arguments[0], "DOUBLE")
     if len(arguments) == 1:
         return call("floor", exp.Add(this=value, expression=cast(number(0.5), "DOUBLE")))
-    exact = exp.TryCast(this=value, to=exp.DataType.build("DECIMAL(38, 12)", dialect="duckdb"))
-    return call("coalesce", cast(call("round", exact, arguments[1]), "DOUBLE"), value.copy())
+    return call("coalesce", cast(call("round", _as_written(arguments[0]), arguments[1]), "DOUBLE"), value.copy())
+
+
+def _sign(arguments: Arguments) -> exp.Expr:
+    """SIGN(value), of NaN NaN as in Java."""
+    value = cast(arguments[0], "DOUBLE")
+    is_nan = exp.EQ(this=value, expression=cast(text("NaN"), "DOUBLE"))
+    return exp.Case(ifs=[exp.If(this=is_nan, true=value.copy())], default=cast(call("sign", value.copy()), "DOUBLE"))
+
+
+def _truncate(arguments: Arguments) -> exp.Expr:
+    """TRUNCATE(value [, places]): with places it cuts the number as it is written, so that 1.15 stays 1.15."""
+    if len(arguments) == 1:
+        return call("trunc", arguments[0])
+    value = cast(arguments[0], "DOUBLE")
+    return call("coalesce", cast(call("trunc", _as_written(arguments[0]), arguments[1]), "DOUBLE"), value)
+
+
+def _as_written(value: exp.Expr) -> exp.Expr:
+    """A number as the decimal of its shortest text; null for what no decimal can hold."""
+    return exp.TryCast(this=cast(value.copy(), "VARCHAR"), to=exp.DataType.build("DECIMAL(38, 18)", dialect="duckdb"))
 
 
 def _divided(arguments: Arguments) -> exp.Expr:
@@ -154,9 +173,9 @@ SCALARS: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     "div": ((3,), _divided),
     "divide": ((3,), _divided),
     "log": ((1,), renamed("ln")),
-    "sign": ((1,), lambda arguments: cast(call("sign", arguments[0]), "DOUBLE")),
+    "sign": ((1,), _sign),
     "rounddecimal": ((1, 2), _round_decimal),
-    "truncate": ((1, 2), renamed("trunc")),
+    "truncate": ((1, 2), _truncate),
     "arraylength": ((1,), lambda arguments: cast(call("len", arguments[0]), "INTEGER")),
     "arraysum": ((1,), lambda arguments: cast(call("list_sum", arguments[0]), "DOUBLE")),
     "arraymin": ((1,), renamed("list_min")),

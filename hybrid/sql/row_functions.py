@@ -13,7 +13,7 @@ TESTS = frozenset(("isnull", "isnotnull", "startswith", "endswith", "contains", 
 PASSING = frozenset(("coalesce", "ifnull", "nullif", "if", "least", "greatest"))
 _NAMES = """
     add/2 plus/2 sub/2 minus/2 mult/2 times/2 div/2-3 divide/2-3 mod/2
-    abs/1 ceil/1 ceiling/1 floor/1 round/1-2 rounddecimal/1-2 truncate/1 sqrt/1 exp/1 ln/1 log/1 log2/1 log10/1 pow/2
+    abs/1 ceil/1 ceiling/1 floor/1 round/1-2 rounddecimal/1-2 truncate/1-2 sqrt/1 exp/1 ln/1 log/1 log2/1 log10/1 pow/2
     power/2 sign/1
     isnull/1 isnotnull/1 coalesce/1-99 ifnull/2 nullif/2 if/3 least/2-99 greatest/2-99
     startswith/2 endswith/2 contains/2 regexplike/2-3 regexpreplace/3 regexpextract/2-3

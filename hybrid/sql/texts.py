@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
+from hybrid.sql.calls import SAME_AS, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.wholes import once
 
 Arguments = Sequence[exp.Expr]
@@ -74,8 +74,20 @@ def _substr(arguments: Arguments) -> exp.Expr:
     begin = arguments[1] if start is not None and start < 0 else _plus(arguments[1], 1)
     if len(arguments) == 2 or literal_number(arguments[2]) == -1:
         return call("substring", arguments[0], begin)
-    length = exp.Paren(this=exp.Sub(this=exp.Paren(this=arguments[2]), expression=arguments[1].copy()))
-    return call("substring", arguments[0], begin, length)
+    length = exp.Sub(this=exp.Paren(this=arguments[2]), expression=arguments[1].copy())
+    return call("substring", arguments[0], begin, call("greatest", length, number(0)))
+
+
+def _reverse(arguments: Arguments) -> exp.Expr:
+    """REVERSE by code points, as in Java; DuckDB's own keeps letters and their accents together."""
+    value = cast(arguments[0], "VARCHAR")
+    found = call("array_to_string", call("list_reverse", call("regexp_extract_all", value, text("(?s)."))), text(""))
+    found.meta[SAME_AS] = _plain_reverse
+    return found
+
+
+def _plain_reverse(node: exp.Expr) -> exp.Expr:
+    return call("reverse", node.expressions[0].expressions[0].expressions[0].copy())
 
 
 def _split_part(arguments: Arguments) -> exp.Expr:
@@ -186,6 +198,7 @@ RULES: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     "regexplike": ((2, 3), _regexp_like),
     "regexpreplace": ((3,), _regexp_replace),
     "regexpextract": ((2, 3), renamed("regexp_extract")),
+    "reverse": ((1,), _reverse),
     "length": ((1,), _whole("length")),
     "substr": ((2, 3), _substr),
     "leftsubstr": ((2,), renamed("left")),

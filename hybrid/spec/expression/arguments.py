@@ -14,6 +14,7 @@ from decimal import Decimal
 from hybrid.spec.jsontext import JsonFloat, compact
 from hybrid.spec.values import millis_of, to_boolean, to_double, to_string, to_timestamp
 
+Number = int | float | Decimal
 # Longest text that repeating and padding may make.
 LENGTH_MAX = 1_000_000
 
@@ -47,6 +48,16 @@ def number(value: object) -> int | float:
         return int(value)
     if isinstance(value, float):
         return value
+    found = exact(value)
+    return float(found) if isinstance(found, Decimal) else found
+
+
+def exact(value: object) -> Number:
+    """A value as a number that loses no digit: as `number`, and a decimal as it is."""
+    if isinstance(value, (bool, int)):
+        return int(value)
+    if isinstance(value, float):
+        return value
     if isinstance(value, JsonFloat):
         return float(value)
     if isinstance(value, str):
@@ -55,7 +66,7 @@ def number(value: object) -> int | float:
         except ValueError as error:
             raise ValueError(f"{shown(value)} is not a number") from error
     if isinstance(value, Decimal):
-        return float(value)
+        return value
     if isinstance(value, date):
         return millis_of(to_timestamp(value))
     raise TypeError(f"{shown(value)} is not a number")
@@ -65,7 +76,7 @@ def whole(value: object) -> int:
     """A value as a whole number; a fraction is cut, as Java does. A text must itself be whole."""
     if isinstance(value, str) and not isinstance(value, JsonFloat) and not _WHOLE.fullmatch(value):
         raise ValueError(f"{shown(value)} is not a whole number")
-    found = number(value)
+    found = exact(value)
     if isinstance(found, float) and not math.isfinite(found):
         raise ValueError(f"{shown(found)} is not a whole number")
     return int(found)
@@ -98,23 +109,33 @@ def equal(one: object, other: object) -> bool:
     if isinstance(one, (dict, list, tuple, bytes)) or isinstance(other, (dict, list, tuple, bytes)):
         return one == other
     first, second = _comparable(one, other)
-    return first == second
+    return first == second or (first != first and second != second)  # NaN is NaN, as in queries
 
 
 def less(one: object, other: object) -> bool:
-    """Whether `one` comes before `other`: texts by code points, everything else as numbers."""
+    """Whether `one` comes before `other`: texts by code points, everything else as numbers.
+
+    NaN is greater than all other numbers, as in queries and in PostgreSQL.
+    """
     first, second = _comparable(one, other)
+    if second != second:
+        return first == first
     return first < second  # type: ignore[operator]
 
 
-def _comparable(one: object, other: object) -> tuple[str, str] | tuple[int | float, int | float]:
+def _comparable(one: object, other: object) -> tuple[str, str] | tuple[Number, Number]:
     if _is_text(one) and _is_text(other):
         return str(one), str(other)
     if isinstance(one, bool) and _is_text(other):
-        return one, to_boolean(other) if _is_truth(other) else number(other)
+        return one, to_boolean(other) if _is_truth(other) else exact(other)
     if isinstance(other, bool) and _is_text(one):
-        return to_boolean(one) if _is_truth(one) else number(one), other
-    return number(one), number(other)
+        return to_boolean(one) if _is_truth(one) else exact(one), other
+    first, second = exact(one), exact(other)
+    if isinstance(first, Decimal) and isinstance(second, float):
+        return float(first), second
+    if isinstance(first, float) and isinstance(second, Decimal):
+        return first, float(second)
+    return first, second
 
 
 def _is_text(value: object) -> bool:

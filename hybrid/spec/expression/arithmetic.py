@@ -6,14 +6,15 @@ After Pinot's ArithmeticFunctions and its arithmetic package; Pinot computes wit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from typing import Any
 
-from hybrid.spec.expression.arguments import number, whole
+from hybrid.spec.expression.arguments import Number, exact, less, number, whole
 from hybrid.spec.expression.constants import step
 from hybrid.spec.expression.rules import Rule
-
-Number = int | float
+from hybrid.spec.values import LONG_MAX, LONG_MIN
 
 _WIDE = Context(prec=400)
 _SCALE_MAX = 300
@@ -21,17 +22,17 @@ _SCALE_MAX = 300
 
 def plus(one: object, other: object) -> Number:
     """The sum `a + b`."""
-    return _safe(lambda: number(one) + number(other))
+    return _safe(operator.add, one, other)
 
 
 def minus(one: object, other: object) -> Number:
     """The difference `a - b`."""
-    return _safe(lambda: number(one) - number(other))
+    return _safe(operator.sub, one, other)
 
 
 def times(one: object, other: object) -> Number:
     """The product `a * b`."""
-    return _safe(lambda: number(one) * number(other))
+    return _safe(operator.mul, one, other)
 
 
 def divide(one: object, other: object, instead: object = None) -> float:
@@ -47,6 +48,8 @@ def divide(one: object, other: object, instead: object = None) -> float:
 def modulo(one: object, other: object) -> Number:
     """The remainder, with the sign of the first, as in Java; by zero it is NaN."""
     first, second = number(one), number(other)
+    if not second and isinstance(first, int) and isinstance(second, int):
+        raise ValueError("it divides by zero")
     if not second or (isinstance(first, float) and not math.isfinite(first)):
         return math.nan
     if isinstance(first, int) and isinstance(second, int):
@@ -56,7 +59,18 @@ def modulo(one: object, other: object) -> Number:
 
 def negate(value: object) -> Number:
     """The opposite `-a`."""
-    return -number(value)
+    found = -exact(value)
+    return _in_long(found)
+
+
+def _absolute(value: object) -> Number:
+    return _in_long(abs(exact(value)))
+
+
+def _in_long(found: Number) -> Number:
+    if isinstance(found, int) and found > LONG_MAX:
+        raise ValueError("a whole number is too large: at most 64 bits")
+    return found
 
 
 def _int_div(one: object, other: object) -> int:
@@ -67,16 +81,26 @@ def _int_div(one: object, other: object) -> int:
 
 
 def _power(base: object, exponent: object) -> float:
-    return _double(math.pow, float(number(base)), float(number(exponent)))
+    first, second = float(number(base)), float(number(exponent))
+    if first == 0 and second < 0:
+        return math.copysign(math.inf, first) if second % 2 == 1 else math.inf
+    if abs(first) > 1 and first < 0 and second % 2 == 1:
+        return -_double(math.pow, -first, second)
+    return _double(math.pow, first, second)
 
 
 def _round_to(value: object, to: int) -> int:
-    """Pinot's round(time, step): a whole number cut to a multiple."""
-    return whole(value) // to * to
+    """Pinot's round(time, step): a whole number cut towards zero to a multiple."""
+    found = whole(value)
+    return found - int(math.copysign(1, found)) * (abs(found) % to)
 
 
-def _round_decimal(value: object, scale: object = 0) -> float:
-    return _rescaled(value, scale, ROUND_HALF_UP)
+def _round_decimal(value: object, scale: object = None) -> float:
+    """Without places as Java's Math.round, halves up; with places halves go away from zero."""
+    if scale is not None:
+        return _rescaled(value, scale, ROUND_HALF_UP)
+    found = float(number(value)) + 0.5
+    return float(math.floor(found)) if math.isfinite(found) else found
 
 
 def _truncate(value: object, scale: object = 0) -> float:
@@ -92,12 +116,21 @@ def _rescaled(value: object, scale: object, rounding: str) -> float:
     return float(Decimal(repr(found)).quantize(Decimal(1).scaleb(-places), rounding=rounding, context=_WIDE))
 
 
-def _least(*values: object) -> Number:
-    return min(map(number, values))
+def _least(*values: object) -> Number | None:
+    """The least of the values that are no nulls; NaN is the greatest number."""
+    return _best(values, less)
 
 
-def _greatest(*values: object) -> Number:
-    return max(map(number, values))
+def _greatest(*values: object) -> Number | None:
+    return _best(values, lambda one, other: less(other, one))
+
+
+def _best(values: Sequence[object], is_better: Callable[[object, object], bool]) -> Number | None:
+    found: Number | None = None
+    for value in values:
+        if value is not None and (found is None or is_better(value, found)):
+            found = exact(value)
+    return found
 
 
 def _sign(value: object) -> float:
@@ -110,10 +143,14 @@ def _log(value: object, log: Callable[[float], float]) -> float:
     return -math.inf if found == 0 else _double(log, found)
 
 
-def _whole_or_double(value: object, cut: Callable[[float], int]) -> Number:
+def _whole_or_double(value: object, cut: Callable[[Any], int]) -> Number:
     """CEIL and FLOOR: what is whole stays as it is, a double stays a double."""
-    found = number(value)
-    return found if isinstance(found, int) or not math.isfinite(found) else float(cut(found))
+    found = exact(value)
+    if isinstance(found, int) or not math.isfinite(found):
+        return found
+    if isinstance(found, Decimal):
+        return Decimal(cut(found))
+    return math.copysign(float(cut(found)), found) if abs(found) < 1 and not cut(found) else float(cut(found))
 
 
 def _double(function: Callable[..., float], *values: float) -> float:
@@ -126,11 +163,18 @@ def _double(function: Callable[..., float], *values: float) -> float:
         return math.inf
 
 
-def _safe(compute: Callable[[], Number]) -> Number:
+def _safe(compute: Callable[[Any, Any], Any], one: object, other: object) -> Number:
+    """A sum, a difference or a product: of whole numbers a LONG, of decimals with all digits, else a double."""
+    first, second = exact(one), exact(other)
     try:
-        return compute()
+        found: Number = compute(first, second)
+    except TypeError:  # a decimal and a double
+        found = compute(float(first), float(second))
     except OverflowError as error:  # a whole number that no double can hold meets a double
         raise ValueError("a number is too large to compute with") from error
+    if isinstance(found, int) and not LONG_MIN <= found <= LONG_MAX:
+        raise ValueError("a whole number is too large: at most 64 bits")
+    return found
 
 
 RULES: dict[str, Rule] = {
@@ -144,7 +188,7 @@ RULES: dict[str, Rule] = {
     "div": Rule(2, 3, divide),
     "intDiv": Rule(2, 2, _int_div),
     "mod": Rule(2, 2, modulo),
-    "abs": Rule(1, 1, lambda value: abs(number(value))),
+    "abs": Rule(1, 1, _absolute),
     "negate": Rule(1, 1, negate),
     "sign": Rule(1, 1, _sign),
     "ceil": Rule(1, 1, lambda value: _whole_or_double(value, math.ceil)),
@@ -161,6 +205,6 @@ RULES: dict[str, Rule] = {
     "log": Rule(1, 1, lambda value: _log(value, math.log)),
     "log2": Rule(1, 1, lambda value: _log(value, math.log2)),
     "log10": Rule(1, 1, lambda value: _log(value, math.log10)),
-    "least": Rule(2, None, _least),
-    "greatest": Rule(2, None, _greatest),
+    "least": Rule(2, None, _least, nulls=True),
+    "greatest": Rule(2, None, _greatest, nulls=True),
 }

@@ -109,6 +109,7 @@ RULES: dict[str, Rule] = {
     "isDistinctFrom": Rule(2, 2, distinct, nulls=True),
     "isNotDistinctFrom": Rule(2, 2, _opposite(distinct), nulls=True),
     "coalesce": Rule(1, None, _coalesce, nulls=True),
+    "ifNull": Rule(2, 2, _coalesce, nulls=True),
     "nullIf": Rule(2, 2, _null_if, nulls=True),
     "arrayLength": Rule(1, 1, lambda value: len(items(value))),
 }

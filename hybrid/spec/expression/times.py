@@ -1,7 +1,7 @@
 """Time functions of expressions, after Pinot's DateTimeFunctions and DateTimeConvert.
 
-Times are epoch milliseconds unless a unit says otherwise, and UTC unless a zone does. What lies before 1970 is rounded
-down like everything else, where Pinot rounds it towards 1970.
+Times are epoch milliseconds unless a unit says otherwise, and UTC unless a zone does. A number of larger units is a
+quotient cut towards zero, as Java divides and as queries do.
 """
 
 from __future__ import annotations
@@ -74,12 +74,17 @@ def floored(found: datetime, unit: str) -> datetime:
 
 
 def _date_trunc(unit: str, value: object, given: int = _MS, where: tzinfo = UTC, wanted: int | None = None) -> int:
-    millis = whole(value) * given // _MS
-    return millis_of(floored(moment(millis, where), unit)) * _MS // (wanted or given)
+    millis = _quotient(whole(value) * given, _MS)
+    return _quotient(millis_of(floored(moment(millis, where), unit)) * _MS, wanted or given)
 
 
 def _time_convert(value: object, given: int, wanted: int) -> int:
-    return whole(value) * given // wanted
+    return _quotient(whole(value) * given, wanted)
+
+
+def _quotient(value: int, by: int) -> int:
+    """A quotient of whole numbers, cut towards zero."""
+    return value // by if value >= 0 else -(-value // by)
 
 
 def _date_time_convert(
@@ -151,9 +156,11 @@ def _epochs() -> dict[str, Rule]:
     """toEpochSeconds, fromEpochDaysBucket and so on. `Rounded` keeps the unit, `Bucket` counts buckets."""
     found: dict[str, Rule] = {}
     for name, ms in _UNITS.items():
-        found[f"toEpoch{name}"] = Rule(1, 1, lambda value, ms=ms: whole(value) // ms)
-        found[f"toEpoch{name}Rounded"] = Rule(2, 2, lambda value, to, ms=ms: whole(value) // ms // to * to, {1: step})
-        found[f"toEpoch{name}Bucket"] = Rule(2, 2, lambda value, to, ms=ms: whole(value) // ms // to, {1: step})
+        found[f"toEpoch{name}"] = Rule(1, 1, lambda value, ms=ms: _quotient(whole(value), ms))
+        found[f"toEpoch{name}Rounded"] = Rule(
+            2, 2, lambda value, to, ms=ms: _quotient(whole(value), ms * to) * to, {1: step}
+        )
+        found[f"toEpoch{name}Bucket"] = Rule(2, 2, lambda value, to, ms=ms: _quotient(whole(value), ms * to), {1: step})
         found[f"fromEpoch{name}"] = Rule(1, 1, lambda value, ms=ms: whole(value) * ms)
         found[f"fromEpoch{name}Bucket"] = Rule(2, 2, lambda value, to, ms=ms: whole(value) * to * ms, {1: step})
     return found
