@@ -68,7 +68,8 @@ def _operands(node: exp.Expr, types: ColumnTypes) -> list[tuple[exp.Expr, DataTy
     else:
         return []
     found = [(side, kind_of(side, types)) for side in sides]
-    return [(side, kind) for side, kind in found if kind in _WIDER and not isinstance(side.unnest(), exp.Literal)]
+    widened = {FLOAT} if isinstance(node, exp.Div) else set(_WIDER)  # whole numbers are divided in doubles anyway
+    return [(side, kind) for side, kind in found if kind in widened and not isinstance(side.unnest(), exp.Literal)]
 
 
 def _is_computed(node: exp.Expr, types: ColumnTypes) -> bool:

@@ -42,7 +42,11 @@ ARITHMETIC = [
     ("round(1632463351123, 60000)", 1632463320000), ("roundDecimal(2.5)", 3.0), ("roundDecimal(1.005, 2)", 1.01),
     ("truncate(-1.99, 1)", -1.9), ("truncate(1.99)", 1.0), ("power(2, 10)", 1024.0), ("pow(10, 400)", math.inf),
     ("sqrt(9)", 3.0), ("exp(0)", 1.0), ("exp(1000)", math.inf), ("ln(1)", 0.0), ("log(0)", -math.inf), ("log2(8)", 3.0),
-    ("log10(1000)", 3.0), ("least(a, b, 3)", 2), ("greatest(a, f, b)", 7), ("dec * 2", Decimal("2.50")), ("ceil(f)", 2.0),
+    ("log10(1000)", 3.0), ("least(a, b, 3)", 2), ("greatest(a, f, b)", 7), ("dec * 2", Decimal("2.50")),
+    ("dec * 0.1", Decimal("0.125")), ("dec = 1.2500000000000000000001", False), ("-dec", Decimal("-1.25")),
+    ("f * 0.5", 0.75), ("dec * f", 1.875), ("ceil(f)", 2.0), ("least(a, null, 9)", 7), ("round(-7, 5)", -5),
+    ("substring('hello', 0, 2)", "h"), ("substring('hello', -2, 1)", "l"), ("roundDecimal(-2.5)", -2.0),
+    ("pow(0, -1)", math.inf),
     ("at + 0", 1632463351000), ("1e3 + .5", 1000.5),
 ]  # fmt: skip
 CONDITIONS = [

@@ -15,12 +15,30 @@ from hybrid.spec.jsontext import JsonFloat, compact
 from hybrid.spec.values import millis_of, to_boolean, to_double, to_string, to_timestamp
 
 Number = int | float | Decimal
+
+
+class FractionLiteral(float):
+    """A number with a point in an expression: a double, and beside a decimal the decimal that is written."""
+
+    decimal: Decimal
+
+    def __new__(cls, written: str) -> FractionLiteral:
+        """The number that `written` is."""
+        found = super().__new__(cls, written)
+        found.decimal = Decimal(written)
+        return found
+
+
 # Longest text that repeating and padding may make.
 LENGTH_MAX = 1_000_000
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,4000}\s*", re.ASCII)
 _SHOWN_MAX = 60
 _SPECIAL = {math.inf: "Infinity", -math.inf: "-Infinity"}
+
+
+# Types of numbers that are computed with as they are.
+PLAIN = frozenset((int, float, FractionLiteral))
 
 
 def shown(value: object) -> str:
@@ -124,17 +142,23 @@ def less(one: object, other: object) -> bool:
 
 
 def _comparable(one: object, other: object) -> tuple[str, str] | tuple[Number, Number]:
+    if type(one) in PLAIN and type(other) in PLAIN:
+        return one, other  # type: ignore[return-value]
     if _is_text(one) and _is_text(other):
         return str(one), str(other)
     if isinstance(one, bool) and _is_text(other):
         return one, to_boolean(other) if _is_truth(other) else exact(other)
     if isinstance(other, bool) and _is_text(one):
         return to_boolean(one) if _is_truth(one) else exact(one), other
-    first, second = exact(one), exact(other)
+    return together(exact(one), exact(other))
+
+
+def together(first: Number, second: Number) -> tuple[Number, Number]:
+    """Two numbers that can be computed with: a decimal beside a double is a double."""
     if isinstance(first, Decimal) and isinstance(second, float):
-        return float(first), second
+        return (first, second.decimal) if isinstance(second, FractionLiteral) else (float(first), second)
     if isinstance(first, float) and isinstance(second, Decimal):
-        return first, float(second)
+        return (first.decimal, second) if isinstance(first, FractionLiteral) else (first, float(second))
     return first, second
 
 

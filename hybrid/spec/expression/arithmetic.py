@@ -11,13 +11,19 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from hybrid.spec.expression.arguments import Number, exact, less, number, whole
+from hybrid.spec.expression.arguments import PLAIN, Number, exact, less, number, together, whole
 from hybrid.spec.expression.constants import step
 from hybrid.spec.expression.rules import Rule
 from hybrid.spec.values import LONG_MAX, LONG_MIN
 
 _WIDE = Context(prec=400)
 _SCALE_MAX = 300
+_DIGITS_MAX = 38
+_EXACT: dict[Callable[[Any, Any], Any], Callable[[Decimal, Decimal], Decimal]] = {
+    operator.add: _WIDE.add,
+    operator.sub: _WIDE.subtract,
+    operator.mul: _WIDE.multiply,
+}
 
 
 def plus(one: object, other: object) -> Number:
@@ -59,12 +65,20 @@ def modulo(one: object, other: object) -> Number:
 
 def negate(value: object) -> Number:
     """The opposite `-a`."""
-    found = -exact(value)
-    return _in_long(found)
+    found = exact(value)
+    return found.copy_negate() if isinstance(found, Decimal) else _in_long(-found)
+
+
+def _decimal(found: Decimal) -> Decimal:
+    """A decimal as queries hold it, of at most 38 digits."""
+    if len(found.as_tuple().digits) > _DIGITS_MAX or found.adjusted() >= _DIGITS_MAX:
+        raise ValueError(f"a decimal has more than {_DIGITS_MAX} digits")
+    return found
 
 
 def _absolute(value: object) -> Number:
-    return _in_long(abs(exact(value)))
+    found = exact(value)
+    return found.copy_abs() if isinstance(found, Decimal) else _in_long(abs(found))
 
 
 def _in_long(found: Number) -> Number:
@@ -165,11 +179,14 @@ def _double(function: Callable[..., float], *values: float) -> float:
 
 def _safe(compute: Callable[[Any, Any], Any], one: object, other: object) -> Number:
     """A sum, a difference or a product: of whole numbers a LONG, of decimals with all digits, else a double."""
-    first, second = exact(one), exact(other)
+    first: Any = one
+    second: Any = other
+    if type(one) not in PLAIN or type(other) not in PLAIN:
+        first, second = together(exact(one), exact(other))
+        if isinstance(first, Decimal) or isinstance(second, Decimal):
+            return _decimal(_EXACT[compute](Decimal(first), Decimal(second)))
     try:
         found: Number = compute(first, second)
-    except TypeError:  # a decimal and a double
-        found = compute(float(first), float(second))
     except OverflowError as error:  # a whole number that no double can hold meets a double
         raise ValueError("a number is too large to compute with") from error
     if isinstance(found, int) and not LONG_MIN <= found <= LONG_MAX:

@@ -7,6 +7,7 @@ OR know three values, and a name is a field of the record. Where the record has 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from hybrid.spec.dialect import PinotReader
 from hybrid.spec.expression import arithmetic, logic, patterns, texts
+from hybrid.spec.expression.arguments import FractionLiteral
 from hybrid.spec.expression.casts import cast
 from hybrid.spec.expression.constants import data_type
 from hybrid.spec.expression.functions import rule_of
@@ -24,6 +26,7 @@ from hybrid.spec.expression.groovy import check_no_script
 from hybrid.spec.expression.rules import Node, Rule, call, constant
 
 _LENGTH_MAX = 10_000
+_FRACTION = re.compile(r"[0-9]*\.[0-9]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,18 @@ class _Builder:
             return build(self, tree)
         rule = _OPERATORS.get(type(tree))
         if rule is not None:
-            return call(rule, [self.node(tree.this), self.node(tree.expression)])
+            return call(rule, [self.operand(tree.this), self.operand(tree.expression)])
         if isinstance(tree, exp.Tuple):
             raise ValueError("it is not one expression")
         raise ValueError(f"'{tree.sql('duckdb')}' is not supported in a transform or filter")
+
+    def operand(self, tree: exp.Expr) -> Node:
+        """The closure of what is computed with or compared: a fraction beside a decimal is a decimal."""
+        inner = tree.unnest()
+        sign, digits = ("-", inner.this) if isinstance(inner, exp.Neg) else ("", inner)
+        if isinstance(digits, exp.Literal) and not digits.is_string and _FRACTION.fullmatch(digits.name):
+            return constant(FractionLiteral(sign + digits.name))
+        return self.node(tree)
 
     def field(self, tree: exp.Expr) -> Node:
         names = [part.name for part in tree.parts] if isinstance(tree, (exp.Column, exp.Dot)) else [tree.name]
@@ -136,7 +147,7 @@ class _Builder:
 
     def between(self, tree: exp.Expr) -> Node:
         arguments = (tree.this, tree.args["low"], tree.args["high"])
-        return call(Rule(3, 3, logic.between), [self.node(argument) for argument in arguments])
+        return call(Rule(3, 3, logic.between), [self.operand(argument) for argument in arguments])
 
     def like(self, tree: exp.Expr) -> Node:
         found = self.applied("LIKE", patterns.RULES["like"], [tree.this, tree.expression])
@@ -145,7 +156,7 @@ class _Builder:
     def contained(self, tree: exp.Expr) -> Node:
         if not tree.expressions:
             raise ValueError(f"'{tree.sql('duckdb')}' is not supported: IN takes a list of values")
-        nodes = [self.node(argument) for argument in (tree.this, *tree.expressions)]
+        nodes = [self.operand(argument) for argument in (tree.this, *tree.expressions)]
         return call(Rule(2, None, logic.contained, nulls=True), nodes)
 
     def tested(self, tree: exp.Expr) -> Node:

@@ -57,7 +57,11 @@ def cut(value: object, begin: object, end: object = -1) -> str:
 
 def part(value: object, begin: object, length: object = None) -> str:
     """SQL's substring: from `begin` (from 1), `length` characters."""
-    found, first = text(value), whole(begin) - 1
+    found, given = text(value), whole(begin)
+    first = given - 1 if given > 0 else given + len(found) if given < 0 else -1
+    if length is not None and first < 0:  # places before the text count, as in SQL
+        return found[: max(0, first + whole(length))]
+    first = max(first, 0)
     return _between(found, first, len(found) if length is None else first + whole(length))
 
 
