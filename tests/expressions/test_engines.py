@@ -1,4 +1,4 @@
-"""One expression, queries and transforms: the same value for each of 160 odd rows, or a refusal; exceptions are listed."""
+"""One expression, queries and transforms: the same value for each of 160 odd rows; exceptions are listed."""
 
 from __future__ import annotations
 
