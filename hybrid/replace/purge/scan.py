@@ -73,8 +73,8 @@ def with_condemned(rows: DataFrame, raws: DataFrame | None) -> DataFrame:
 def _matching(scene: Scene, files: list[Path]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    wanted = F.col("_metadata.file_path").alias(_FILE), scene.matches().alias("goes")
     rows = read_files(scene, files)
+    wanted = F.col("_metadata.file_path").alias(_FILE), scene.matches().alias("goes")
     return with_exact_decimals(rows.withColumns(scene.filled()), lambda exact: exact.select(*wanted))
 
 
