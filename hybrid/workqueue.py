@@ -28,6 +28,7 @@ from hybrid.lake.log import open_half, own_states
 from hybrid.logs import log_context
 from hybrid.schedules import SCHEDULE
 from hybrid.schemas import users_of
+from hybrid.spark_errors import unexpected_words
 from hybrid.spec.input_rules import InputRules
 from hybrid.spec.table_config import Half
 from hybrid.spec.upsert_json import MOVE_TASK
@@ -96,7 +97,7 @@ def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
                 raise PipelineLost from error
             if not isinstance(error, HybridError):
                 _LOG.exception("Unexpected error in run %s", run.id)
-                error = HybridError(f"Unexpected {type(error).__name__}: {error}", hint="hybrid logs")
+                error = HybridError(unexpected_words(error), hint="hybrid logs")
             runs.finish(run.id, "FAILED", str(error), error=error_document(error))
             return
         runs.finish(run.id, outcome.state, outcome.sentence or _sentence(report), report)

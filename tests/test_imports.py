@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent / "hybrid"
 
 # Parts by layer, lowest first. A part imports lower layers only; `api` is every module at the package's top.
 LAYERS = [
-    {"errors", "progress", "plain", "clock", "garbage"},
+    {"errors", "progress", "plain", "clock", "garbage", "spark_errors"},
     {"disk"},
     {"spec"},
     {"table", "jvm"},

@@ -18,6 +18,7 @@ from hybrid.cli.command import Cli, HybridGroup, Noun
 from hybrid.cli.output import emit
 from hybrid.errors import HybridError
 from hybrid.logs import logging_to, written_log
+from hybrid.spark_errors import is_spark_error, unexpected_words
 
 NOUNS = {
     "setup": Noun("hybrid.cli.setup:setup", "Fetch the jars that Spark and Kafka need, once."),
@@ -124,8 +125,8 @@ def _unexpected(cli: Cli, args: Sequence[str], error: Exception) -> int:
     elif isinstance(error, OSError):  # a folder that is not ours: the machine's fault, not the program's
         _complain(cli, args, str(error), f"the traceback is in {log}", "machine")
     else:
-        message, hint = f"Unexpected {type(error).__name__}: {error}", f"this is a bug; the traceback is in {log}"
-        _complain(cli, args, message, hint, "error")
+        what = "the traceback is in" if is_spark_error(error) else "this is a bug; the traceback is in"
+        _complain(cli, args, unexpected_words(error), f"{what} {log}", "error")
     return 1
 
 

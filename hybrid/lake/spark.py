@@ -7,6 +7,7 @@ a server of other sessions needs a session of its own and that session's nicenes
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -55,6 +56,7 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     if settings.java_home is not None:
         os.environ["JAVA_HOME"] = str(settings.java_home)  # Spark's launcher does not look where we look
     conf = SparkConf().setAppName("hybrid").setMaster(settings.master).setAll(list(_configuration(settings).items()))
+    _silence_contexts()
     said = settings.log_dir / "spark-stderr.log"
     try:
         with _output_to(said):
@@ -63,6 +65,14 @@ def spark_session(settings: SparkSettings) -> SparkSession:
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:  # py4j and pyspark have no common error; whatever came, no session did
         raise MachineError(f"Spark did not start: {error}", hint=f"What its JVM said is in {said}") from error
+
+
+def _silence_contexts() -> None:
+    """PySpark prints each error of a plan as JSON of many kilobytes, beside the exception that it raises."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _gateway(conf: SparkConf) -> JavaGateway:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from hybrid.lake.layout import quoted
 from hybrid.plain import json_value
 from hybrid.replace.check_result import SAMPLES_MAX
 from hybrid.replace.diff import shown_row
+from hybrid.spark_errors import spark_sentence
 from hybrid.spec.expectations import OPTION, Expectation, ExpectationKind, OnFailure
 from hybrid.spec.schema import FieldKind
 from hybrid.spec.table_config import TableSpec
@@ -30,7 +30,6 @@ NULLS = "_hy_nulls"
 ROWS = f"{columns.OP} <> '{columns.OP_DELETE}'"
 _NUMBER = "_hy_place"
 _TEXT_SHOWN_MAX = 200
-_STATE_CODE = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
 
 Failing = Mapping[Expectation, str]
 
@@ -126,7 +125,7 @@ def spark_errors(what: str, hint: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise DataError(f"{what}: {said_by_spark(error)} Nothing was changed.", hint=hint) from error
+        raise DataError(f"{what}: {spark_sentence(error)} Nothing was changed.", hint=hint) from error
 
 
 def _fails(spec: TableSpec, frame: DataFrame, one: Expectation, now_ms: int | None) -> str:
@@ -158,7 +157,7 @@ def _refuse_senseless(frame: DataFrame, one: Expectation, condition: str) -> Non
         with_exact_decimals(frame, lambda exact: exact.where(condition))
     except AnalysisException as error:
         kind: type[HybridError] = UsageError if one.place.startswith(OPTION) else SpecError
-        raise kind(f"{one.place}: '{one.name}' cannot be looked at: {said_by_spark(error)}") from error
+        raise kind(f"{one.place}: '{one.name}' cannot be looked at: {spark_sentence(error)}") from error
 
 
 def _complete(frame: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -168,11 +167,6 @@ def _complete(frame: DataFrame, names: Sequence[str]) -> DataFrame:
 def _arrival(frame: DataFrame) -> list[Column]:
     """Staged rows have places in their files, stored ones all of where they came from."""
     return [quoted(name) for name in columns.ARRIVAL if name in frame.columns]
-
-
-def said_by_spark(error: Exception) -> str:
-    """The sentence of an error of Spark's, without its codes."""
-    return _STATE_CODE.sub("", str(error).strip().splitlines()[0])
 
 
 def _cut(value: object) -> object:

@@ -21,6 +21,7 @@ from hybrid.errors import HybridError, NotFoundError
 from hybrid.handle import Table
 from hybrid.ingest.batch import BatchReport
 from hybrid.logs import log_context
+from hybrid.spark_errors import unexpected_words
 
 _LOG = logging.getLogger(__name__)
 _PAUSED_POLL_S = 0.5
@@ -70,7 +71,7 @@ class Ingester(threading.Thread):
                 self.stop.set()
                 return 0
             _LOG.exception("Unexpected error while '%s' was ingested", self.table)
-            return self._failed("STOPPED", f"Unexpected {type(error).__name__}: {error}")
+            return self._failed("STOPPED", unexpected_words(error))
         self._backoff_s = _BACKOFF_S[0]
         self._note("INGESTING", None, report.behind if report else 0)
         return self._rest_s(report, time.monotonic() - started)

@@ -7,7 +7,6 @@ the table. The driver reads them, so a wrong record is named exactly and before 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +19,7 @@ from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, coordinat
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.layout import ddl_of, physical_columns
 from hybrid.lake.workers import Worker
+from hybrid.spark_errors import spark_sentence
 from hybrid.spec.table_config import Half, MessageFormat, TableSpec
 from hybrid.table import columns
 from hybrid.table.decode import Decoder
@@ -68,7 +68,7 @@ def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Pie
         rows.write.parquet(str(folder))
     except (PySparkException, Py4JError) as error:
         raise DataError(
-            f"Connector '{connector}' of table '{spec.name}': the source cannot be read: {_last_words(error)}"
+            f"Connector '{connector}' of table '{spec.name}': the source cannot be read: {spark_sentence(error)}"
         ) from error
     staged = rows.sparkSession.read.schema(staged_ddl(spec)).parquet(str(folder))
     notes = [_Note(**json.loads(row[0])) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
@@ -78,13 +78,6 @@ def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Pie
         raise_to(offsets, note.offsets)
     counts = sum(note.rows for note in notes), sum(note.deletes for note in notes)
     return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), *counts, offsets)
-
-
-def _last_words(error: Exception) -> str:
-    """What a traceback of a worker ends with."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"[A-Za-z_.]+(Error|Exception)\b.*:", line)]
-    return (named or lines or [type(error).__name__])[-1]
 
 
 def _refuse_problems(spec: TableSpec, connector: str, pieces: Sequence[Piece], notes: Iterable[_Note]) -> None:

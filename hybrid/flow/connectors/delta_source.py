@@ -19,6 +19,7 @@ from hybrid.flow.connectors.delta_changes import GONE_PIECE, TOLD, Changes, acti
 from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of, holds_struct, stored_names
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, check_columns, coordinates
 from hybrid.lake.workers import Worker, map_in_arrow
+from hybrid.spark_errors import spark_sentence
 from hybrid.spec.connectors import ChangeFeed, DeltaInput
 from hybrid.spec.secrets import redacted
 from hybrid.spec.table_config import TableSpec
@@ -350,7 +351,7 @@ def _filtered(frame: DataFrame, condition: str) -> DataFrame:
     try:
         return frame.where(condition)
     except PySparkException as error:
-        raise DataError(f"The filter '{condition}' cannot be applied: {str(error).splitlines()[0]}") from error
+        raise DataError(f"The filter '{condition}' cannot be applied: {spark_sentence(error)}") from error
 
 
 def _change_worker(came: Rows, gone: Rows) -> Worker:

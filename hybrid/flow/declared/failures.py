@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from hybrid.errors import DataError, HybridError
 from hybrid.flow.declared.model import Flow
 from hybrid.flow.declared.python_file import line_of
+from hybrid.spark_errors import is_spark_error, spark_sentence
 
-_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
 _LENGTH_MAX = 500
 
 
@@ -20,10 +18,7 @@ def told(error: Exception, flow: Flow, source: str) -> HybridError:
 
 
 def words_of(error: Exception) -> str:
-    """Spark's own sentence where there is one: the last, which is the cause; else the first line of the error."""
-    text = str(error).strip()
-    found = [match[0] for match in _CONDITION.finditer(text) if not match[0].startswith("[FAILED_READ_FILE")]
-    if not found:
-        found = _CONDITION.findall(text)
-    first = found[-1] if found else f"{type(error).__name__}: {text.partition(chr(10))[0]}"
-    return re.sub(r"\s*SQLSTATE: \w+.*$", "", first).strip()[:_LENGTH_MAX]
+    """Spark's own sentence where the error is one of Spark's; else its type and first line."""
+    if is_spark_error(error):
+        return spark_sentence(error)
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"[:_LENGTH_MAX]

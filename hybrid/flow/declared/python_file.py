@@ -11,6 +11,7 @@ from hybrid.errors import HybridError, SpecError
 from hybrid.flow.declared.own_session import own_session
 from hybrid.flow.declared.python_face import spark
 from hybrid.flow.declared.session import FlowSession, in_session
+from hybrid.spark_errors import is_spark_error, spark_sentence
 
 
 def run_python_file(path: Path, text: str, session: FlowSession) -> None:
@@ -35,7 +36,8 @@ def run_python_file(path: Path, text: str, session: FlowSession) -> None:
             f"{source}: the file ends itself (exit {error.code}) before it has declared everything."
         ) from error
     except Exception as error:  # whatever a user's file may raise
-        raise SpecError(f"{source}: line {line_of(error, source)}: {type(error).__name__}: {error}") from error
+        words = spark_sentence(error) if is_spark_error(error) else f"{type(error).__name__}: {error}"
+        raise SpecError(f"{source}: line {line_of(error, source)}: {words}") from error
     finally:
         sys.path.remove(folder)
 

@@ -11,6 +11,7 @@ from hybrid.errors import SpecError
 from hybrid.flow.declared.listing import SourceFile, base_folder, is_pattern
 from hybrid.flow.declared.options import FileSource
 from hybrid.lake.layout import quoted
+from hybrid.spark_errors import spark_sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -201,7 +202,7 @@ def parse_ddl(spark: SparkSession, text: object, what: str) -> StructType:
     try:
         return spark.createDataFrame([], str(text)).schema
     except (PySparkException, ValueError, TypeError) as error:
-        first = str(error).strip().partition("\n")[0]
         raise SpecError(
-            f"{what}: '{text}' is no list of columns: {first}", hint="Write it like 'id BIGINT, name STRING'."
+            f"{what}: '{text}' is no list of columns: {spark_sentence(error)}",
+            hint="Write it like 'id BIGINT, name STRING'.",
         ) from error

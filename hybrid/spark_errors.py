@@ -1,0 +1,60 @@
+"""Errors of Spark, its JVM and its workers in one sentence: the cause, without the plan and the stack.
+
+Nothing is imported of Spark: a process that never started it asks too.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LIBRARIES = ("pyspark", "py4j")
+_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
+_WRAPPED = ("[FAILED_READ_FILE", "[TASK_WRITE_FAILED", "[INTERNAL_ERROR", "[CANNOT_PARSE_JSON_FIELD")
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
+_TRACEBACK = "Traceback (most recent call last):"
+_PYTHON = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$", re.MULTILINE)
+_CAUSED = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
+_CALLED = re.compile(r"^An error occurred while (?:calling|trying to connect)[^\n]*\n: ")
+_CLASS = re.compile(r"^(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?=: |$)")
+_LENGTH_MAX = 500
+
+
+def is_spark_error(error: BaseException) -> bool:
+    """Whether an exception is one of Spark's or of what talks to its JVM."""
+    return any(kind.__module__.partition(".")[0] in _LIBRARIES for kind in type(error).__mro__)
+
+
+def spark_sentence(error: BaseException) -> str:
+    """The sentence of an error's cause: what a worker's Python raised, Spark's own condition, or Java's last cause."""
+    text = str(error).strip()
+    found = _python_cause(text) or _condition(text) or _java_cause(text)
+    return _STATE.sub("", found or type(error).__name__).strip()[:_LENGTH_MAX]
+
+
+def unexpected_words(error: BaseException) -> str:
+    """What is said of an exception that is none of ours."""
+    if is_spark_error(error):
+        return f"Spark failed: {spark_sentence(error)}"
+    return f"Unexpected {type(error).__name__}: {error}"
+
+
+def _python_cause(text: str) -> str | None:
+    """The last line of the last traceback that a worker sent."""
+    if _TRACEBACK not in text:
+        return None
+    below = text.rpartition(_TRACEBACK)[2]
+    found = _PYTHON.search(below)
+    return found[0] if found is not None else None
+
+
+def _condition(text: str) -> str | None:
+    """Spark's own sentence: the last, which is the cause; one that only wraps another where it stands alone."""
+    found: list[str] = _CONDITION.findall(text)
+    causes = [one for one in found if not one.startswith(_WRAPPED)]
+    return next(reversed(causes or found), None)
+
+
+def _java_cause(text: str) -> str:
+    causes: list[str] = _CAUSED.findall(text)
+    first = causes[-1] if causes else _CALLED.sub("", text).partition("\n")[0]
+    return _CLASS.sub(r"\1", first)
