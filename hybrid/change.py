@@ -16,6 +16,7 @@ from hybrid.creation import check_stream, creation_lock, lay_halves, settle_boun
 from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
+from hybrid.spec.broker_list import plain_brokers
 from hybrid.spec.connectors import Connector, FileInput
 from hybrid.spec.evolution import column_change, with_kept_defaults
 from hybrid.spec.secrets import hides, opens_options, value_without_secrets
@@ -48,7 +49,9 @@ def _applied(home: Hybrid, known: Definition, wanted: TableSpec, dry_run: bool, 
     before = home.spec_of(known)
     definition = _changed(known, wanted, before)
     if kafka is not None and definition.realtime_doc is not None:
-        definition = replace(definition, brokers=kafka)
+        stream = wanted.stream or before.stream
+        protocol = stream.security.protocol if stream is not None else None
+        definition = replace(definition, brokers=plain_brokers(kafka, "--kafka", protocol))
     changes = [
         change
         for noun, name in _DOCUMENTS.items()

@@ -19,6 +19,9 @@ def config() -> None:
 @pass_cli
 def show(cli: Cli) -> None:
     """Every setting, its value, and where it came from."""
+    from hybrid.cli.opened import refuse_server
+
+    refuse_server(cli, "hybrid config show", "Run it on the server's machine: its settings lie there.", flag_only=True)
     settings = cli.settings
     rows: list[dict[str, object]] = [
         {"name": "home", "value": str(settings.home), "source": settings.home_source, "meaning": "home folder"}

@@ -115,8 +115,15 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 def _brokers(cli: Cli, given: str | None) -> str:
     """The flag, else the setting, else the local broker if it runs, else where it would run."""
     from hybrid.jvm.broker import DEFAULT_PORT, HOST, LocalBroker
+    from hybrid.spec.broker_list import plain_brokers
 
-    return given or cli.settings.kafka or LocalBroker(cli.home).address or f"{HOST}:{DEFAULT_PORT}"
+    hint = "Leave --server out, and name the brokers: --kafka HOST:PORT. Topics are asked of Kafka, from this machine."
+    refuse_server(cli, "hybrid kafka", hint, flag_only=True)
+    if given is not None:
+        return plain_brokers(given, "--kafka")
+    if cli.settings.kafka:
+        return plain_brokers(cli.settings.kafka, "the setting 'kafka'")
+    return LocalBroker(cli.home).address or f"{HOST}:{DEFAULT_PORT}"
 
 
 def _emit_status(cli: Cli) -> str:

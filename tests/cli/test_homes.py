@@ -89,8 +89,13 @@ def test_a_server_that_cannot_be_asked_is_refused(
 
 
 @pytest.mark.parametrize(
-    "words", [["kafka", "start"], ["kafka", "stop"], ["kafka", "status"], ["serve"], ["setup"], ["demo"]], ids=" ".join
-)
+    "words",
+    [
+        ["kafka", "start"], ["kafka", "stop"], ["kafka", "status"], ["kafka", "topic", "list"], ["serve"], ["setup"],
+        ["kafka", "topic", "create", "t"], ["kafka", "produce", "t", "pyproject.toml"], ["config", "show"], ["demo"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
 def test_a_server_that_is_named_in_vain_is_refused(home: Path, words: list[str]) -> None:
     home.mkdir()
     assert run(["--home", str(home), "--server", "http://far:9000", *words]) == 2

@@ -58,6 +58,21 @@ def test_brokers_with_a_scheme(schema_doc: Doc, realtime_doc: Doc) -> None:
         plain_brokers("SASL_SSL://a:9093", "x")
     with pytest.raises(SpecError, match=r"http:// is no listener of Kafka's"):
         plain_brokers("http://a:9093", "x")
+    for text, plain in {
+        " a:9092 ,\tb:9093\n": "a:9092,b:9093", "a:1 b:2": "a:1,b:2", "a:09092/": "a:9092", "my-1.x_y:1,": "my-1.x_y:1",
+       "a": "a:9092",
+        "[fe80::1%eth0]:9092": "[fe80::1%eth0]:9092",
+    }.items():  # fmt: skip
+        assert plain_brokers(text, "x") == plain
+    for text, why in {
+        "a:9092/kafka": "has a path", "PLAINTEXT://a:9092/x": "has a path", "a:9092?x=1": "has a path",
+        "a:": "no port", "a:x": "no port from 1", "a:70000": "no port from 1", "a:-1": "no port from 1",
+        "::1:9092": "in brackets", "a:1;b:2": "commas", " , ": "names no broker", "": "names no broker",
+        "u:p@a:9092": "no name and password", "SSL:a:1": "cannot be read",
+    }.items():  # fmt: skip
+        with pytest.raises(SpecError, match=why) as caught:
+            plain_brokers(text, "x")
+        assert str(caught.value).startswith("x: ") and "u:p" not in str(caught.value)
     stream = realtime_doc["tableIndexConfig"]["streamConfigs"]
     stream[BROKERS] = "PLAINTEXT://a:9092"
     found = parse_table(schema_doc, "s.json", [(realtime_doc, "t.json")]).stream

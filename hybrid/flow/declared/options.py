@@ -78,7 +78,8 @@ class FileSource:
     """Files that a flow reads. `path` is a file, a folder (with all below it) or a pattern; times are epoch ms.
 
     `reader` are options of Spark's reader; `schema` what the user gave (a DDL or a Spark schema), `hints` a DDL of some
-    columns. `rescued` names the column for what does not fit (None: such rows are rejected).
+    columns. `rescued` names the column for what does not fit (None: such rows are rejected). With `metadata` rows keep
+    what Spark knows of their file, in METADATA.
     """
 
     path: str
@@ -98,6 +99,7 @@ class FileSource:
     rescued: str | None = None
     partition_columns: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
+    metadata: bool = False
 
     @property
     def strict(self) -> bool:

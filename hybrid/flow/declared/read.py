@@ -16,7 +16,15 @@ from hybrid.flow.declared.csvreader import CsvReader
 from hybrid.flow.declared.evolve import merged, new_fields, top_level
 from hybrid.flow.declared.listing import SourceFile
 from hybrid.flow.declared.options import Evolution, FileSource
-from hybrid.flow.declared.reader import CORRUPT, JsonReader, ParquetReader, Reader, file_path
+from hybrid.flow.declared.reader import (
+    CORRUPT,
+    METADATA,
+    JsonReader,
+    ParquetReader,
+    Reader,
+    file_metadata,
+    file_path,
+)
 from hybrid.flow.declared.rescue import rescued
 from hybrid.lake.layout import quoted
 from hybrid.table import columns
@@ -83,6 +91,9 @@ def _parted(reader: Reader, raw: DataFrame, schema: StructType) -> tuple[DataFra
     """The rows of one reading that fit, under the source's columns, and those that do not."""
     from pyspark.sql import functions as F
 
+    metadata = file_metadata(reader.source)
+    if metadata:
+        raw = raw.select("*", *metadata)
     if CORRUPT not in raw.columns:
         return _shaped(raw, schema), None
     touched = F.array_position(F.array(*(quoted(name).isNull() for name in raw.columns)), F.lit(True)) >= 0
@@ -99,7 +110,7 @@ def _shaped(frame: DataFrame, schema: StructType) -> DataFrame:
     from pyspark.sql import functions as F
 
     there = {name.lower(): name for name in frame.columns}
-    wanted = []
+    wanted = [quoted(METADATA)] if METADATA in frame.columns else []
     for field in schema:
         name = there.get(field.name.lower())
         wanted.append((quoted(name) if name else F.lit(None).cast(field.dataType)).alias(field.name))

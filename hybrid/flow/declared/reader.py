@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CORRUPT = "_hy_corrupt"
+# Spark's `_metadata` of a row, as a column: views do not pass it on.
+METADATA = "_hy_metadata"
 KEPT_ROWS = {"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE"}
 # A path that was listed names one file, whatever characters of patterns are in it.
 _AS_IT_IS = ("__globPaths__", "false")
@@ -185,11 +187,19 @@ def type_name(kind: str) -> str:
     return kind.upper()
 
 
+def file_metadata(source: FileSource) -> list[Column]:
+    """The column METADATA of a row of a file source, where its flow reads it."""
+    from pyspark.sql import functions as F
+
+    return [F.col("_metadata").alias(METADATA)] if source.metadata else []
+
+
 def file_path() -> Column:
     """The file that a row of a file source comes from."""
     from pyspark.sql import functions as F
 
-    return F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "/")
+    path = F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "/")
+    return F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))  # Spark writes it as URLs have it
 
 
 def parse_ddl(spark: SparkSession, text: object, what: str) -> StructType:

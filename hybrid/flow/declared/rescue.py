@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from hybrid.flow.declared.reader import JsonReader, Reader, file_path
+from hybrid.flow.declared.reader import METADATA, JsonReader, Reader, file_metadata, file_path
 from hybrid.lake.layout import quoted
 from hybrid.table import columns
 
@@ -22,7 +22,8 @@ def rescued(reader: Reader, schema: StructType, name: str) -> tuple[DataFrame, D
     if isinstance(reader, JsonReader):
         (lines,) = reader.text_rows()
         return _from_json(reader, lines, schema, name)
-    frames = [_from_columns(frame, schema, name) for frame in reader.text_rows()]
+    metadata = file_metadata(reader.source)
+    frames = [_from_columns(frame, schema, name, metadata) for frame in reader.text_rows()]
     return reduce(lambda one, other: one.unionByName(other), frames), None
 
 
@@ -38,7 +39,7 @@ def _from_json(reader: Reader, lines: DataFrame, schema: StructType, name: str) 
     value, parsed, fields = "_hy_value", "_hy_parsed", "_hy_fields"
     read = (
         lines.where(F.length(F.trim("value")) > 0)
-        .withColumn("_hy_file", file_path())
+        .select("*", file_path().alias("_hy_file"), *file_metadata(reader.source))
         .withColumnRenamed("value", value)
         .withColumn(parsed, F.from_json(quoted(value), StructType(data), options))
         .withColumn(fields, F.from_json(quoted(value), "map<string,string>", options))
@@ -59,6 +60,7 @@ def _from_json(reader: Reader, lines: DataFrame, schema: StructType, name: str) 
     )
     kept = F.when(F.size(left) > 0, F.to_json(F.map_concat(left, F.create_map(F.lit(_FILE), F.col("_hy_file")))))
     good = read.where(F.col(fields).isNotNull()).select(
+        *([quoted(METADATA)] if reader.source.metadata else []),
         *(
             quoted(field.name) if field.name in partitions else F.col(parsed)[field.name].alias(field.name)
             for field in schema
@@ -72,7 +74,7 @@ def _from_json(reader: Reader, lines: DataFrame, schema: StructType, name: str) 
     return good, bad
 
 
-def _from_columns(frame: DataFrame, schema: StructType, name: str) -> DataFrame:
+def _from_columns(frame: DataFrame, schema: StructType, name: str, metadata: Sequence[Column]) -> DataFrame:
     from pyspark.sql import functions as F
 
     there = {one.lower(): one for one in frame.columns}
@@ -83,7 +85,7 @@ def _from_columns(frame: DataFrame, schema: StructType, name: str) -> DataFrame:
     any_left = reduce(lambda one, other: one | other, (part.isNotNull() for part in parts), F.lit(False))
     text = F.to_json(F.struct(*parts, file_path().alias(_FILE)))
     fitting = [_fitting(there, field).alias(field.name) for field in schema]
-    return frame.select(*fitting, F.when(any_left, text).alias(name))
+    return frame.select(*metadata, *fitting, F.when(any_left, text).alias(name))
 
 
 def _fitting(there: Mapping[str, str], field: StructField) -> Column:

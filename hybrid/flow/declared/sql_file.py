@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybrid.errors import SpecError, suggestion
 from hybrid.flow.declared.model import Flow, FlowTable
 from hybrid.flow.declared.options import FileSource, parse_source
 from hybrid.flow.declared.session import FlowSession
+from hybrid.flow.declared.sql_metadata import is_narrowed, with_metadata
 from hybrid.flow.declared.sql_query import FilesQuery
 from hybrid.spec.sqltext import Cursor, Kind, SqlText, Token
 
@@ -165,7 +166,16 @@ def _query(cursor: Cursor, session: FlowSession) -> FilesQuery:
         else:
             cursor.take()
     text, views = _with_views(cursor.sql.text, start.start, cursor.token.start, reads)
-    return FilesQuery(text, views, session, start.start)
+    named = with_metadata(text)
+    if named is None:
+        return FilesQuery(text, views, session, start.start)
+    if is_narrowed(text):
+        cursor.sql.fail(
+            start.start,
+            "_metadata beside SELECT DISTINCT *, UNION, EXCEPT or INTERSECT is not built: `*` would count it.",
+            hint="Name the columns, or read _metadata in a query inside of it.",
+        )
+    return FilesQuery(named, {name: replace(one, metadata=True) for name, one in views.items()}, session, start.start)
 
 
 def _with_views(text: str, start: int, end: int, reads: list[_Read]) -> tuple[str, Mapping[str, FileSource]]:

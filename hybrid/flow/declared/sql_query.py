@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.flow.declared.options import FileSource
+from hybrid.flow.declared.reader import METADATA
 from hybrid.flow.declared.session import FlowSession, bound
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class FilesQuery:
                 names.append(f"_hy_flow_{uuid.uuid4().hex}")
                 bound("read_files").read(source).createOrReplaceTempView(names[-1])
                 text = text.replace(place, names[-1])
-            return spark.sql(text)
+            return spark.sql(text).drop(METADATA)
         finally:
             for name in names:
                 spark.catalog.dropTempView(name)
