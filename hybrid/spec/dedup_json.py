@@ -16,7 +16,7 @@ _TIME = "dedupTimeColumn"
 _KEYS = {
     "dedupEnabled", METADATA_TTL, _TIME,
     # How Pinot's servers keep their key maps; the answer is the same without.
-    "hashFunction", "metadataManagerClass", "metadataManagerConfigs", "enablePreload", "preload",
+    "hashFunction", "enablePreload", "preload",
     "allowDedupConsumptionDuringCommit", "ignoreNonDefaultTiers",
 }  # fmt: skip
 

@@ -198,6 +198,9 @@ def _check_new(field: FieldSpec, names: dict[str, str], section: Section) -> Non
 
 def _field_warnings(section: Section, null_handling: bool) -> Iterator[str]:
     yield from section.unknown(_FIELD_KEYS | _REFUSED.keys())
+    if section.boolean("allowTrailingZeros"):
+        place = f"{section.source}: {section.at('allowTrailingZeros')}"
+        yield f"{place}: true has no effect: zeros at the end of a number are not kept, 1.50 is 1.5."
     if section.has("notNull") and not null_handling:
         yield f"{section.source}: {section.at('notNull')}: has no effect without enableColumnBasedNullHandling."
 

@@ -43,6 +43,7 @@ KEYS: dict[str, frozenset[str]] = {
     "ingestionConfig": frozenset({
         "batchIngestionConfig", "streamIngestionConfig", "transformConfigs", "filterConfig", "complexTypeConfig",
         "aggregationConfigs", "enrichmentConfigs", "schemaConformingTransformerConfig", "continueOnError",
+        "schemaConformingTransformerV2Config",
         "segmentTimeValueCheck", "rowTimeValueCheck", "retryOnSegmentBuildPrecheckFailure",
     }),
     "ingestionConfig.batchIngestionConfig": frozenset({
@@ -62,6 +63,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "aggregationConfigs": "rows are stored as they come",
         "enrichmentConfigs": "enrichment is not built yet, and the stored data would differ",
         "schemaConformingTransformerConfig": "it is not built yet, and the stored data would differ",
+        "schemaConformingTransformerV2Config": "it is not built yet, and the stored data would differ",
     },
 }
 

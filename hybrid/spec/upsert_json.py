@@ -25,8 +25,8 @@ MOVE_TASK = "RealtimeToOfflineSegmentsTask"
 _UPSERT_KEYS = {
     "mode", "comparisonColumn", "comparisonColumns", "deleteRecordColumn", DELETED_TTL, METADATA_TTL,
     # How Pinot's servers keep their key maps; the answer is the same without.
-    "hashFunction", "enableSnapshot", "snapshot", "enablePreload", "preload", "consistencyMode", "metadataManagerClass",
-    "metadataManagerConfigs", "upsertViewRefreshIntervalMs", "newSegmentTrackingTimeMs",
+    "hashFunction", "enableSnapshot", "snapshot", "enablePreload", "preload", "consistencyMode",
+    "upsertViewRefreshIntervalMs", "newSegmentTrackingTimeMs",
     "enableDeletedKeysCompactionConsistency", STRATEGIES, DEFAULT_STRATEGY,
 }  # fmt: skip
 

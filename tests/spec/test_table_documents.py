@@ -80,3 +80,29 @@ def test_brokers_with_a_scheme(schema_doc: Doc, realtime_doc: Doc) -> None:
     stream[BROKERS] = "SASL_SSL://host:9093"
     with pytest.raises(SpecError, match=r"t\.json: .*broker\.list: 'SASL_SSL://host:9093' says"):
         parse_table(schema_doc, "s.json", [(realtime_doc, "t.json")])
+
+
+def test_keys_that_would_change_rows_are_said(schema_doc: Doc, realtime_doc: Doc) -> None:
+    """None of them is passed over without a word; what only steers Pinot's servers is."""
+    ingestion = {"rowTimeValueCheck": True, "segmentTimeValueCheck": "true"}
+    told = warnings(schema_doc, realtime_doc | {"ingestionConfig": ingestion})
+    assert "rowTimeValueCheck: true has no effect" in told and "segmentTimeValueCheck: true has no effect" in told
+    off = {"rowTimeValueCheck": False, "segmentTimeValueCheck": False, "retryOnSegmentBuildPrecheckFailure": True}
+    assert warnings(schema_doc, realtime_doc | {"ingestionConfig": off}) == warnings(schema_doc, realtime_doc)
+    query = {"useApproximateFunction": True, "expressionOverrideMap": {"a": "b"}}
+    assert "queryConfig: this key is not implemented" in warnings(schema_doc, realtime_doc | {"queryConfig": query})
+    fields = [{**one, "allowTrailingZeros": True, "maxLength": 5} for one in schema_doc["dimensionFieldSpecs"]]
+    told = warnings({**schema_doc, "dimensionFieldSpecs": fields}, realtime_doc)
+    assert "allowTrailingZeros: true has no effect" in told and "maxLength: this key is not implemented" in told
+    for key in ("enrichmentConfigs", "aggregationConfigs", "schemaConformingTransformerV2Config"):
+        with pytest.raises(SpecError, match=f"{key}: .* cannot be honoured"):
+            warnings(schema_doc, realtime_doc | {"ingestionConfig": {key: [{"a": 1}]}})
+
+
+@pytest.mark.parametrize("key", ["metadataManagerClass", "outOfOrderRecordColumn", "dropOutOfOrderRecord"])
+def test_keys_of_upsert_that_would_change_rows_are_said(schema_doc: Doc, realtime_doc: Doc, key: str) -> None:
+    keyed = {**schema_doc, "primaryKeyColumns": [schema_doc["dimensionFieldSpecs"][0]["name"]]}
+    upsert = {"mode": "FULL", "comparisonColumn": schema_doc["dateTimeFieldSpecs"][0]["name"], key: "x"}
+    assert f"upsertConfig.{key}: this key is not implemented" in warnings(
+        keyed, realtime_doc | {"upsertConfig": upsert}
+    )
