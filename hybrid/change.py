@@ -21,6 +21,7 @@ from hybrid.spec.connectors import Connector, FileInput
 from hybrid.spec.evolution import column_change, with_kept_defaults
 from hybrid.spec.secrets import hides, opens_options, value_without_secrets
 from hybrid.spec.table_config import Half, Partial, TableSpec, UpsertConfig
+from hybrid.spec.table_json import raw_table_name
 from hybrid.table.rolled import refuse_rolled_otherwise
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def _difference(path: str, before: Any, after: Any, in_options: bool = False) ->
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
             old, new, below = before.get(key), after.get(key), f"{path}/{key}"
-            if old == new:
+            if old == new or (key == "tableName" and raw_table_name(str(old)) == raw_table_name(str(new))):
                 continue
             nested = isinstance(old, (dict, list)) and isinstance(new, (dict, list))
             if hides(key, in_options=in_options) and not opens_options(key) and (in_options or not nested):

@@ -32,7 +32,7 @@ class HybridError(Exception):
     pinot_code = 200
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(message.replace("?.", "?"))  # a sentence that ends in a suggestion has its end
         self.hint = hint
 
 

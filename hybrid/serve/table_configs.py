@@ -88,10 +88,11 @@ def validate_table_configs(request: Request, text: BodyText, skipped: Skipped = 
 def validate_table(request: Request, text: BodyText, skipped: Skipped = None) -> Any:
     """Answers the config by half and its warnings; 400 names what is wrong. Its schema is stored already."""
     context, given = context_of(request), document(text)
-    name, half = configs.half_of(given, SOURCE)
-    spec = context.home.validate(configs.documents_of(context.home, name, given, SOURCE, None))
+    _, halves = configs.halves_of(given, SOURCE)
+    spec = context.home.validate(configs.documents_of(context.home, given, SOURCE, None))
     warnings = list(spec.warnings)
-    return {half.value: given, "unrecognizedProperties": unrecognized(given, warnings), "warnings": warnings}
+    shown_halves = {half.value: one for half, one in halves.items()}
+    return {**shown_halves, "unrecognizedProperties": unrecognized(given, warnings), "warnings": warnings}
 
 
 @router.post("/schemas/validate", summary="Check a schema", openapi_extra=json_body(SCHEMA, form=True))
@@ -126,7 +127,8 @@ def _documents(given: dict[str, object]) -> TableDocuments:
     if not halves:
         raise SpecError.at(SOURCE, "offline", "neither 'offline' nor 'realtime' is there; a table needs one of them.")
     for half, part in halves:
-        if configs.half_of(part, f"{SOURCE}.{_KEYS[half]}") != (name, half):
+        found, of = configs.halves_of(part, f"{SOURCE}.{_KEYS[half]}")
+        if (found, list(of)) != (name, [half]):
             raise SpecError.at(SOURCE, _KEYS[half], f"it is not the {half} config of table '{name}'.")
     schema = _part(given, "schema")
     return TableDocuments((schema, f"{SOURCE}.schema"), [(part, f"{SOURCE}.{_KEYS[half]}") for half, part in halves])

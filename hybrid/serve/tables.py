@@ -53,11 +53,15 @@ def add_table(
     skipped: Annotated[Skipped, Query(alias="validationTypesToSkip")] = None,
     kafka: Kafka = None,
 ) -> Any:
-    """The body is a table config, REALTIME or OFFLINE. Its schema is there already (`POST /schemas`)."""
+    """The body is a table config, REALTIME or OFFLINE, or both as `GET /tables/{table}` answers them.
+
+    Their schema is there already (`POST /schemas`).
+    """
     given = document(text)
-    name, half = configs.half_of(given, SOURCE)
+    name, halves = configs.halves_of(given, SOURCE)
     made = configs.add_config(context_of(request).home, given, SOURCE, kafka)
-    return _done(given, made, f"Table {name}_{half} successfully added")
+    added = ", ".join(f"{name}_{half}" for half in halves)
+    return _done(given, made, f"Table {added} successfully added")
 
 
 @router.get("/tables", summary="List the tables", responses=shown({"tables": ["events", "orders"]}))

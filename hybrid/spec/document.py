@@ -9,6 +9,8 @@ from typing import NoReturn
 from hybrid.errors import SpecError, suggestion
 from hybrid.spec.secrets import HIDDEN, value_without_secrets
 
+_HALVES = ("REALTIME", "OFFLINE", "realtime", "offline")
+_BESIDE = ("tableName", "schema", "unrecognizedProperties", "warnings")
 # Of keys that are alike by chance another one is not meant.
 _CLOSE = 0.75
 # Spelled right: they are Pinot's, and have no effect.
@@ -123,9 +125,13 @@ class Section:
 
 
 def configs_in(doc: dict[str, object]) -> list[dict[str, object]]:
-    """The table configs in a document: itself, or those of the halves, as `GET /tables/{table}` answers them."""
-    halves = [value for value in doc.values() if value is not None]
-    if "tableType" in doc or not halves or not set(doc) <= {"REALTIME", "OFFLINE"}:
+    """The table configs in a document: itself, or the halves' as we answer them, and as Pinot's controller does.
+
+    `GET /tables/{table}` names halves, `/tables/validate` says warnings beside them, `GET /tableConfigs/{table}` has
+    the table's name and its schema there.
+    """
+    halves = [doc[key] for key in _HALVES if doc.get(key) is not None]
+    if "tableType" in doc or not halves or not set(doc) <= {*_HALVES, *_BESIDE}:
         return [doc]
     return [value for value in halves if isinstance(value, dict)] if all(isinstance(v, dict) for v in halves) else [doc]
 

@@ -93,4 +93,4 @@ def _cut(value: object) -> object:
 def _failed(what: str, text: str, error: Exception) -> str:
     short = text if len(text) <= _TEXT_SHOWN_MAX else text[: _TEXT_SHOWN_MAX - 3] + "..."
     words = str(error).rstrip(".").encode("utf-8", "backslashreplace").decode()
-    return f"{what} '{short}' failed: {words}."
+    return f"{what} '{short}' failed: {words}{'' if words.endswith('?') else '.'}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.configs import half_of
+from hybrid.configs import halves_of
 from hybrid.errors import SpecError
 from hybrid.spec.broker_list import plain_brokers
 from hybrid.spec.table_config import Half
@@ -28,7 +28,12 @@ def test_configs_are_read_as_we_answer_them(schema_doc: Doc, realtime_doc: Doc, 
     assert (found.realtime_doc, found.offline_doc) == (realtime_doc, offline_doc)
     one = {"REALTIME": realtime_doc, "OFFLINE": None}
     assert parse_table(schema_doc, "s.json", [(one, "t.json")]).halves == {Half.REALTIME}
-    assert half_of({"OFFLINE": offline_doc}, "body")[1] is Half.OFFLINE
+    assert list(halves_of({"OFFLINE": offline_doc}, "body")[1]) == [Half.OFFLINE]
+    assert list(halves_of(both, "body")[1]) == [Half.REALTIME, Half.OFFLINE]
+    answered = {"tableName": "t", "schema": schema_doc, "realtime": realtime_doc, "warnings": []}
+    assert parse_table(schema_doc, "s.json", [(answered, "t.json")]).halves == {Half.REALTIME}
+    with pytest.raises(SpecError, match=r"body: tableName: 'other' is not 'orders'"):
+        halves_of({**both, "OFFLINE": {**offline_doc, "tableName": "other"}}, "body")
     with pytest.raises(SpecError, match="tableType: is missing"):
         parse_table(schema_doc, "s.json", [({"REALTIME": 1}, "t.json")])
 
@@ -106,3 +111,10 @@ def test_keys_of_upsert_that_would_change_rows_are_said(schema_doc: Doc, realtim
     assert f"upsertConfig.{key}: this key is not implemented" in warnings(
         keyed, realtime_doc | {"upsertConfig": upsert}
     )
+
+
+def test_a_suggestion_ends_its_sentence(schema_doc: Doc, realtime_doc: Doc) -> None:
+    transform = {"columnName": schema_doc["dimensionFieldSpecs"][0]["name"], "transformFunction": "lowwer(x)"}
+    with pytest.raises(SpecError, match=r"Did you mean 'lower'\?$") as caught:
+        warnings(schema_doc, realtime_doc | {"ingestionConfig": {"transformConfigs": [transform]}})
+    assert "?." not in str(caught.value)
