@@ -52,4 +52,4 @@ def _broken() -> tuple[type[Exception], ...]:
         from backports.zstd import ZstdError
     codecs = (zlib.error, lzma.LZMAError, DecompressionError, LZ4BlockError, ZstdError, OSError, EOFError)
     reader = (ValueError, ArithmeticError, LookupError, TypeError, struct.error, SchemaParseException, UnknownType)
-    return (*codecs, *reader)
+    return (*codecs, *reader, MemoryError, RecursionError)  # of a length or a depth that nobody wrote

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hybrid.files.records import Record, Shape, Slice
+from hybrid.files.records import Record, Shape, Slice, arrow_errors
 from hybrid.spec.problem import Problem
 
 _BATCH_ROWS = 4096
@@ -15,7 +15,6 @@ _BATCH_ROWS = 4096
 def stripes(path: Path) -> list[Slice]:
     """One slice for each stripe. Problem when the footer, or the column that is counted, cannot be read."""
     import pyarrow.orc as orc
-    from pyarrow.lib import ArrowException
 
     slices, first = [], 0
     try:
@@ -25,7 +24,7 @@ def stripes(path: Path) -> list[Slice]:
         for stripe in range(file.nstripes):
             slices.append(Slice(path, Shape.ORC, first, stripe))
             first += file.read_stripe(stripe, columns=one).num_rows if file.nstripes > 1 else file.nrows
-    except (ArrowException, OSError) as error:
+    except arrow_errors() as error:
         raise Problem(0, "", f"cannot be read as ORC, is it damaged or cut off? {error}") from error
     return slices
 
@@ -47,7 +46,7 @@ def read_stripe(piece: Slice) -> Iterator[Record]:
             for values in rows.slice(start, _BATCH_ROWS).to_pylist(maps_as_pydicts="strict"):
                 yield Record(position, f", row {position + 1} ({stripe})", values)
                 position += 1
-    except (ArrowException, OSError, ValueError, KeyError) as error:
+    except arrow_errors() as error:
         at = f", from row {position + 1} on ({stripe})"
         raise Problem(position, at, f"cannot be read as ORC, is it damaged? {error}") from error
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -66,6 +66,14 @@ class Slice:
     first: int = 0
     start: int = 0
     bytes: int = 0
+
+
+@cache
+def arrow_errors() -> tuple[type[Exception], ...]:
+    """What Arrow's readers raise for damaged bytes: its own errors, Python's, and those of the libraries below it."""
+    from pyarrow.lib import ArrowException
+
+    return ArrowException, OSError, ValueError, LookupError, TypeError, RuntimeError, MemoryError
 
 
 def at_line(line: int) -> str:
