@@ -1,4 +1,4 @@
-"""Nothing is dropped by a clock that has leapt: retention, vacuum and moves ask here first. Part of the API's layer.
+"""Nothing is dropped by a clock that has leapt: retention, vacuum and compaction ask here first. Part of the API.
 
 A clock that was handed to `Hybrid` is believed: only the machine's can leap.
 """

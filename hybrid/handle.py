@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.clock import wall_clock_ms
-from hybrid.clock_guard import require_clock
 from hybrid.errors import HybridError, NotFoundError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
@@ -192,7 +191,6 @@ class Table:
         if dry_run:
             return run_move(self._home.bench, self.spec, self.layout, reach=Reach(max_buckets), dry_run=True)
         with self._home.recorded(self.name, MOVE_TASK) as run:
-            require_clock(self._home, f"The move of '{self.name}'")
             report = run_move(
                 self._home.bench,
                 self.spec,

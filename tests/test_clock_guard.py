@@ -22,7 +22,7 @@ from hybrid.verbs import VERBS
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "orders"
 DAY = 86_400_000
-TASKS = ("RetentionManager", "VacuumTask", "RealtimeToOfflineSegmentsTask")
+TASKS = ("RetentionManager", "VacuumTask")
 
 
 class Clock:

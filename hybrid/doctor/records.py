@@ -41,7 +41,7 @@ def _check_clock(checkup: Checkup) -> None:
     doubt = doubt_of(checkup.home)
     if doubt is not None:
         message, hint = doubt
-        checkup.found(Severity.WARNING, "clock", f"{message} Retention, vacuum and moves do nothing.", hint=hint)
+        checkup.found(Severity.WARNING, "clock", f"{message} Retention, vacuum and compactions that drop delete markers do nothing.", hint=hint)
 
 
 def _damage(path: Path) -> str | None:
