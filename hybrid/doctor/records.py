@@ -41,7 +41,8 @@ def _check_clock(checkup: Checkup) -> None:
     doubt = doubt_of(checkup.home)
     if doubt is not None:
         message, hint = doubt
-        checkup.found(Severity.WARNING, "clock", f"{message} Retention, vacuum and compactions that drop delete markers do nothing.", hint=hint)
+        what = "Retention, vacuum and compactions that drop delete markers do nothing."
+        checkup.found(Severity.WARNING, "clock", f"{message} {what}", hint=hint)
 
 
 def _damage(path: Path) -> str | None:
