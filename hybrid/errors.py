@@ -20,7 +20,10 @@ A message says what happened, with the value, and what would do; `hint` is the n
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_SUGGESTED = re.compile(r"(Did you mean '[^'\n]*'\?)\.")
 
 
 class HybridError(Exception):
@@ -32,7 +35,7 @@ class HybridError(Exception):
     pinot_code = 200
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message.replace("?.", "?"))  # a sentence that ends in a suggestion has its end
+        super().__init__(_SUGGESTED.sub(r"\1", message))  # a sentence that ends in a suggestion has its end
         self.hint = hint
 
 

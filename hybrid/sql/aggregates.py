@@ -13,8 +13,10 @@ from itertools import pairwise
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
+from hybrid.spec.dialect import canonical
+from hybrid.sql.calls import ColumnTypes, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.casts import pinot_type
+from hybrid.sql.infer import DECIMAL, type_of
 from hybrid.sql.wholes import as_whole
 
 Rule = Callable[[Sequence[exp.Expr]], exp.Expr]
@@ -24,6 +26,9 @@ Rule = Callable[[Sequence[exp.Expr]], exp.Expr]
 _STEP = 1e-12
 _PERCENTILE = re.compile(r"percentile(est|tdigest|kll|rawest|rawtdigest|smarttdigest)?([0-9]{1,2})?(mv)?")
 _BINS_MAX = 1000
+# DOUBLE in Pinot, whatever numbers they are of; of a BIG_DECIMAL column the latter have its type here.
+_SUMS = frozenset(("sum", "distinctsum"))
+_OF_COLUMN = frozenset(("min", "max", "minmaxrange", "mode"))
 
 
 def core(name: str, *arguments: exp.Expr) -> exp.Anonymous:
@@ -50,6 +55,51 @@ def place(node: exp.Expr, replacement: exp.Expr) -> None:
         inner.replace(found.copy())
         found.replace(whole)
     outer.replace(replacement)
+
+
+def decimals_shown(tree: exp.Query, types: ColumnTypes) -> set[int]:
+    """The calls (by id) whose values are of BIG_DECIMAL and DOUBLE in Pinot: sums, and what an answer shows of others.
+
+    Within a statement a minimum stays exact, so that it finds its row; clients get a number, as from Pinot.
+    """
+    shown: list[exp.Expr] = []
+    for select in _outermost(tree):
+        shown += select.expressions
+        shown += [select.args["order"]] if select.args.get("order") is not None else []
+    within = {id(call) for one in shown for call in _calls(one)}
+    return {
+        id(node)
+        for node in tree.find_all(exp.Anonymous)
+        if (canonical(node.name) in _SUMS or (canonical(node.name) in _OF_COLUMN and id(node) in within))
+        and node.expressions
+        and type_of(_plain(node.expressions[0]), types) is DECIMAL
+    }
+
+
+def as_double(replacement: exp.Expr) -> exp.Expr:
+    """An aggregation as a DOUBLE: computed exactly, then rounded once."""
+    if isinstance(replacement, exp.Anonymous) and not replacement.meta.get("core"):
+        replacement = core(replacement.name, *(argument.copy() for argument in replacement.expressions))
+    return cast(replacement, "DOUBLE")
+
+
+def _outermost(tree: exp.Expr) -> list[exp.Select]:
+    """The SELECTs whose columns an answer shows."""
+    if isinstance(tree, exp.SetOperation):
+        return [*_outermost(tree.left), *_outermost(tree.right)]
+    if isinstance(tree, exp.Subquery):
+        return _outermost(tree.this)
+    return [tree] if isinstance(tree, exp.Select) else []
+
+
+def _calls(node: exp.Expr) -> list[exp.Anonymous]:
+    """The calls in an expression, those of subqueries apart."""
+    inner = [one for one in node.walk(prune=lambda one: isinstance(one, exp.Query | exp.Subquery))]
+    return [one for one in inner if isinstance(one, exp.Anonymous)]
+
+
+def _plain(argument: exp.Expr) -> exp.Expr:
+    return argument.expressions[0] if isinstance(argument, exp.Distinct) and argument.expressions else argument
 
 
 def _distinct(name: str, kind: str | None = None) -> Rule:

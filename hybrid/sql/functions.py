@@ -16,7 +16,7 @@ from hybrid.sql.arity import is_wrong, takes, wrong_number
 from hybrid.sql.calls import call, cast, is_made, number, text
 from hybrid.sql.casts import rewrite_casts
 from hybrid.sql.constants import fold_constants
-from hybrid.sql.infer import set_type, type_of
+from hybrid.sql.infer import DOUBLE, set_type, type_of
 from hybrid.sql.lists import rewrite_lists
 from hybrid.sql.nulls import order_nulls
 from hybrid.sql.scopes import note_column_types
@@ -45,9 +45,12 @@ def rewrite_functions(tree: exp.Query, context: times.Context) -> None:
     arithmetic.rewrite_arithmetic(tree, context.types, rows=context.rows)
     rewrite_casts(tree, context.types, rows=context.rows)
     texts.ignore_case(tree, rows=context.rows)
+    shown_as_double = aggregates.decimals_shown(tree, context.types)
     for node in [node for node in reversed(list(tree.find_all(exp.Anonymous))) if not is_made(node)]:
         kind = type_of(node, context.types)
         replacement = _rewritten(node, context)
+        if id(node) in shown_as_double:
+            replacement, kind = aggregates.as_double(replacement), DOUBLE
         if replacement is not node:
             if kind is not None:
                 set_type(replacement, kind)

@@ -184,6 +184,8 @@ def _call_type(node: exp.Anonymous, types: ColumnTypes) -> DataType | None:
         return _common(arguments[1:], types)
     if name in _WIDEST:
         return _common(arguments, types)
+    if name in ("sum", "distinctsum") and arguments:
+        return DOUBLE if type_of(arguments[0], types) is DECIMAL else None
     if name in _FIRST and arguments:
         return type_of(arguments[0], types)
     return _BY_NAME.get(name)

@@ -9,7 +9,7 @@ DIFFERENCES: dict[str, frozenset[str]] = {
     "whole-number arithmetic": frozenset((TYPES,)),
     "types of MIN, MAX, MINMAXRANGE, MODE": frozenset((TYPES, ROWS)),
     "aggregates of no rows": frozenset((TYPES, ROWS)),
-    "sums and quotients of BIG_DECIMAL": frozenset((TYPES, ROWS)),
+    "precise sums and quotients of BIG_DECIMAL": frozenset((TYPES, ROWS)),
     "name of `count(column)`": frozenset((NAMES,)),
     "approximate functions": frozenset((ROWS,)),
     "FLOAT and BIG_DECIMAL in conditions": frozenset((NAMES, TYPES, ROWS)),

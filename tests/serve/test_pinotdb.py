@@ -117,3 +117,12 @@ def test_refusals_are_shown(orders: App, path: str) -> None:
     )
     connection.cursor().execute("select count(*) from orders")
     connection.close()
+
+
+def test_aggregates_of_big_decimals_are_numbers(cursor: Any, engine: sa.Engine) -> None:
+    price = "cast(amount as big_decimal)"
+    sql = f"select sum({price}), min({price}), max({price}), avg({price}), distinctsum({price}) from orders"
+    cursor.execute(sql)
+    assert list(cursor) == [[15.0, 1.5, 6.0, 3.75, 15.0]]
+    with engine.connect() as connection:
+        assert connection.execute(sa.text(f"select sum({price}) * 2 from orders")).scalar_one() == 30.0

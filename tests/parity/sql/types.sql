@@ -62,12 +62,11 @@ select count(i), count(*), count(1) from parity
 -- by hand
 select count(i), count(*), count(1) from parity
 --- sum of a big decimal
--- differs: sums and quotients of BIG_DECIMAL
 select sum(price) from parity where id < 3
 -- by hand
 select sum(price) from parity where id < 3
 --- sumprecision
--- differs: sums and quotients of BIG_DECIMAL
+-- differs: precise sums and quotients of BIG_DECIMAL
 select sumprecision(price) from parity where id < 8
 -- by hand
 select sum(price) from parity where id < 8
@@ -149,7 +148,7 @@ select cast(price as string) from parity where id in (1, 2) order by id
 -- by hand
 select case id when 1 then '0.1' else '-3.25' end from parity where id in (1, 2) order by id
 --- a quotient of a big decimal
--- differs: sums and quotients of BIG_DECIMAL
+-- differs: precise sums and quotients of BIG_DECIMAL
 select price / 2, truncate(price, 1) from parity where id < 3 order by id
 -- by hand
 select price / 2, trunc(price, 1) from parity where id < 3 order by id
