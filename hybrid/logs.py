@@ -25,7 +25,8 @@ from typing import Any, BinaryIO
 
 from hybrid.errors import HybridError
 
-ROLES = ("cli", "query", "pipeline", "serve")
+AUDIT = "audit"  # what was changed by HTTP, and by whom: no role's, and rotated apart
+ROLES = ("cli", "query", "pipeline", "serve", AUDIT)
 SIZE_MAX = 10 * 1024 * 1024
 KEPT = 5
 
@@ -122,6 +123,41 @@ class LogHandler(logging.Handler):
             self._file.close()
             self._file = None
         super().close()
+
+
+class Audit:
+    """The records of what was changed by HTTP: in a file of their own, which no other request can wash away."""
+
+    def __init__(self, folder: Callable[[], Path]) -> None:
+        self._logger = logging.Logger(__name__, logging.INFO)
+        self._logger.addHandler(LogHandler(folder, AUDIT))
+
+    def info(self, message: str, *values: object) -> None:
+        """Append a record with the fields of this context."""
+        self._logger.info(message, *values)
+
+
+class Sampler:
+    """Lets so many records through a second, and counts the rest. For one thread."""
+
+    def __init__(self, most_per_s: int) -> None:
+        self._most, self._second, self._count, self._left_out = most_per_s, 0, 0, 0
+
+    def passes(self) -> bool:
+        """Whether a record of this moment is written."""
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._count = second, 0
+        self._count += 1
+        if self._count > self._most:
+            self._left_out += 1
+            return False
+        return True
+
+    def left_out(self) -> int:
+        """How many were not written since this was last asked."""
+        count, self._left_out = self._left_out, 0
+        return count
 
 
 class Later:

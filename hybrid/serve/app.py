@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from hybrid.api import Hybrid
+from hybrid.logs import Audit
 from hybrid.serve import (
     backfills,
     boundaries,
@@ -63,7 +64,8 @@ class Application(FastAPI):
     def __init__(self, context: Context, hosts: frozenset[str] | None, door: Door, **options: Any) -> None:
         super().__init__(**options)
         self.state.context = context
-        self._gate = Gate(self._routed, context.limits, context.metrics, hosts, door)
+        audit = Audit(lambda: context.home.settings.logs)
+        self._gate = Gate(self._routed, context.limits, context.metrics, hosts, door, audit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection's request, or the server's start and end."""

@@ -22,6 +22,7 @@ from hybrid.serve.admission import RUNNING_OF_ONE, Admission
 from hybrid.serve.door import who_asks
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import Callers, RunningQueries
+from hybrid.serve.uploads import Uploads
 from hybrid.verbs import VERBS
 from hybrid.workqueue import enqueue
 
@@ -65,6 +66,7 @@ class Context:
     queries: RunningQueries = field(default_factory=RunningQueries)
     callers: Callers = field(default_factory=Callers)
     admission: Admission = field(default_factory=Admission)
+    uploads: Uploads = field(default_factory=Uploads)
 
     def query_options(self) -> QueryOptions:
         """How a statement is answered that this server is asked for, whichever path it came by."""

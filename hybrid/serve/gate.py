@@ -16,18 +16,20 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hybrid.access import Account
+from hybrid.access import Account, Right
 from hybrid.errors import AccessError
-from hybrid.logs import Later, log_context
+from hybrid.logs import Audit, Later, Sampler, log_context
 from hybrid.serve.answers import error_answer, hybrid_answer
 from hybrid.serve.context import Limits
 from hybrid.serve.door import Door, asking, may_pass
 from hybrid.serve.metrics import Metrics
+from hybrid.serve.rights import right_for
 
 _LOG = Later(logging.getLogger(__name__))
 _UPLOADS = ("/ingestFromFile",)
 _QUIET = ("/livez", "/readyz", "/health", "/metrics")
 _PATH_MAX = 200
+_REFUSED_PER_S = 10
 _UNNAMED = (b"", b"application/x-www-form-urlencoded", b"text/plain")
 Headers = dict[bytes, bytes]
 
@@ -36,9 +38,10 @@ class Gate:
     """The outermost layer of the application. `hosts` None: any Host header will do."""
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None, door: Door
+        self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None, door: Door, audit: Audit
     ) -> None:
         self._app, self._limits, self._metrics, self._hosts, self._door = app, limits, metrics, hosts, door
+        self._audit, self._refused = audit, Sampler(_REFUSED_PER_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on."""
@@ -72,6 +75,7 @@ class Gate:
         except AccessError as error:
             await hybrid_answer(error, scope["path"])(scope, receive, send)
             return
+        seen.passed = True
         with asking(seen.account):
             await self._app(_json_meant(scope, headers), _bounded(receive, limit), send)
 
@@ -88,14 +92,21 @@ class Gate:
     def _told(self, scope: Scope, seen: _Seen, took_s: float) -> None:
         route = getattr(scope.get("route"), "path", "(no path)")
         self._metrics.request(scope["method"], route, seen.status, took_s)
-        if scope["path"] not in _QUIET:
-            with asking(seen.account):
-                _LOG.info("%s %s %s in %.1f ms", scope["method"], scope["path"][:_PATH_MAX], seen.status, took_s * 1000)
+        if scope["path"] in _QUIET or not (seen.passed or self._refused.passes()):
+            return
+        left_out = self._refused.left_out()
+        if left_out:
+            _LOG.info("%d refused requests before this one were not written down.", left_out)
+        changes = seen.passed and right_for(scope["method"], scope["path"]) is not Right.READ
+        with asking(seen.account):
+            log = self._audit if changes else _LOG
+            log.info("%s %s %s in %.1f ms", scope["method"], scope["path"][:_PATH_MAX], seen.status, took_s * 1000)
 
 
 class _Seen:
     status = 500
     account: Account | None = None
+    passed = False  # the gate let it in
 
 
 def _watched(send: Send, seen: _Seen, request_id: str) -> Send:

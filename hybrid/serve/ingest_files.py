@@ -18,7 +18,7 @@ from hybrid.serve.context import Context, context_of, source_of
 from hybrid.serve.jobs import spec_text
 from hybrid.serve.named import half_in, named
 from hybrid.serve.openapi import file_form, shown
-from hybrid.serve.uploads import receive_file, remove_upload
+from hybrid.serve.uploads import remove_upload
 from hybrid.spec.input_rules import InputRules
 from hybrid.spec.job_reader import DATA_FORMATS
 from hybrid.spec.table_config import Half
@@ -81,7 +81,7 @@ async def ingest_file(request: Request, table: TableAndType, config: BatchConfig
     """The body is a form with one file (json, csv or parquet). Answers when its rows can be queried."""
     context = context_of(request)
     wanted = await run_in_threadpool(_wanted, context, table, config)
-    file = await receive_file(request, context.home.home)
+    file = await context.uploads.receive(request, context.home.home)
     return await _ingest(context, wanted, file, uploaded=True)
 
 
@@ -110,7 +110,7 @@ async def _ingest(context: Context, wanted: _Wanted, file: Path, uploaded: bool)
     finally:
         # A run that still goes on reads the file; what it leaves is swept later.
         if uploaded and (run is None or not run.incomplete):
-            remove_upload(file)
+            await remove_upload(file)
     report = context.report(run)
     names = ", ".join(report["segments_to"])
     return {

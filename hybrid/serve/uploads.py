@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
 import uuid
@@ -15,34 +16,65 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from hybrid.errors import UsageError
+from hybrid.disk import FREE_MIN, free_bytes, full_disk
+from hybrid.errors import BusyError, UsageError
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 _FOLDER = "uploads"
 _KEPT_S = 86_400.0  # longer than a run waits for its turn: what a fallen process left behind goes then
+_CHECKED_BYTES = 32 * 1024**2
 _USAGE = "Send a form with one file: curl -F file=@data.json"
 
 
-async def receive_file(request: Request, home: Path) -> Path:
-    """The one file of the request's form, in a folder of its own; whoever asked removes that one (`remove_upload`).
+class Uploads:
+    """The files that one server receives, at most `most` at a time. For the event loop's thread."""
 
-    UsageError when the form does not hold just one file with anything in it; nothing is left then.
-    """
-    folder = home / _FOLDER / uuid.uuid4().hex
-    _sweep(folder.parent)
-    folder.mkdir(parents=True)
+    def __init__(self, most: int = 4) -> None:
+        self._most, self._receiving = most, 0
+
+    async def receive(self, request: Request, home: Path) -> Path:
+        """The one file of the request's form, in a folder of its own; whoever asked removes that one (`remove_upload`).
+
+        UsageError when the form does not hold just one file with anything in it, BusyError beside too many others,
+        MachineError where the disk has no room for it; nothing is left then.
+        """
+        if self._receiving >= self._most:
+            raise BusyError(f"{self._most} files are received at this moment.", hint="Send it again later.")
+        self._receiving += 1
+        try:
+            return await _receive(request, home / _FOLDER / uuid.uuid4().hex)
+        finally:
+            self._receiving -= 1
+
+
+async def _receive(request: Request, folder: Path) -> Path:
+    length = request.headers.get("content-length", "0")  # a number, as the gate has seen
+    await run_in_threadpool(_prepare, folder, int(length))
     try:
         return await _received(request, folder)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        # Shielded, as the request may have been cancelled: in a thread, for it may be long.
+        await asyncio.shield(run_in_threadpool(shutil.rmtree, folder, ignore_errors=True))
         raise
 
 
-def remove_upload(file: Path) -> None:
+async def remove_upload(file: Path) -> None:
     """Removes a received file with its folder."""
-    shutil.rmtree(file.parent, ignore_errors=True)
+    await run_in_threadpool(shutil.rmtree, file.parent, ignore_errors=True)
+
+
+def _prepare(folder: Path, length: int) -> None:
+    _sweep(folder.parent)
+    _require_room(folder, length)
+    folder.mkdir(parents=True)
+
+
+def _require_room(folder: Path, length: int) -> None:
+    """MachineError when less than acts need would be left of the disk."""
+    if free_bytes(folder) - length < FREE_MIN:
+        raise full_disk(folder)
 
 
 async def _received(request: Request, folder: Path) -> Path:
@@ -75,6 +107,7 @@ class _Parts:
         self._folder = folder
         self._name = self._value = self._disposition = b""
         self._file: BinaryIO | None = None
+        self._unchecked = 0
         self.whole: list[Path] = []
 
     def callbacks(self) -> MultipartCallbacks:
@@ -108,11 +141,17 @@ class _Parts:
         _, options = parse_options_header(self._disposition)
         self._disposition = b""
         if b"filename" in options:
+            if self.whole:  # at once: each further one would be another file on the disk
+                raise UsageError(f"The form holds more than one file. {_USAGE}")
             self._file = (self._folder / f"file{len(self.whole)}").open("wb")
 
     def _write(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:
             self._file.write(data[start:end])
+            self._unchecked += end - start
+            if self._unchecked >= _CHECKED_BYTES:  # a body in chunks says nothing of its length
+                self._unchecked = 0
+                _require_room(self._folder, 0)
 
     def _end(self) -> None:
         if self._file is not None:
