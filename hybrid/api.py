@@ -273,11 +273,12 @@ class Hybrid:
         """What is kept by `serve_from_memory`: bytes in memory and on disk, by kind."""
         return () if self._cached is None else self._cached.sizes()
 
-    def explain(self, sql: str, *, as_of: AsOfText | None = None) -> Explanation:
+    def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
         from hybrid.query.engine import QueryOptions, explain
 
-        return explain(sql, _Source(self), QueryOptions(as_of=None if as_of is None else str(as_of)))
+        asked = replace(options or QueryOptions(), as_of=None if as_of is None else str(as_of))
+        return explain(sql, _Source(self), asked)
 
     # Work
 
@@ -389,9 +390,9 @@ class Hybrid:
 
     def status(self) -> list[TableStatus]:
         """Every table at a glance."""
-        from hybrid.status import status_of
+        from hybrid.status import status_of_all
 
-        return [status_of(self, self.table(name)) for name in self.table_names()]
+        return status_of_all(self)
 
     def _start_spark(self) -> Any:
         from hybrid.jvm.jars import ensure_jars

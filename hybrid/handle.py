@@ -16,7 +16,7 @@ from hybrid.spec.connectors import live_connector
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table import columns
-from hybrid.table.boundary import Boundary
+from hybrid.table.boundary import Boundary, TopicPartition, current_keys
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.names import topic_in_name
 from hybrid.time_boundary import TimeBoundary, time_boundary_of
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hybrid.origins import Origin
     from hybrid.purges import Erasure
     from hybrid.query.views.view import TableView
+    from hybrid.rejected import Bounds
     from hybrid.replace.lineage import ReplacementEntry
     from hybrid.replace.purge.report import PurgeReport
     from hybrid.replace.report import JobReport
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from hybrid.upkeep import Upkeep
 
 _KAFKA_TIMEOUT_MS = 1500
-_POLL_S = 0.05
 _WAIT_S = 2.0
 
 
@@ -289,28 +289,25 @@ class Table:
 
     # What can be seen; no JVM
 
-    def await_commits(self, timeout_s: float) -> bool:
-        """Waits until what Kafka holds at this moment is committed, by whoever ingests; whether it is."""
+    def stream_ends(self) -> Mapping[TopicPartition, int] | None:
+        """Where Kafka ends at this moment; None where nobody commits it, or it cannot be asked."""
         from hybrid.ingest.stream import require_topics
-        from hybrid.table.boundary import current_keys
 
         stream = self.spec.stream
         if stream is None or self.name in self._home.catalog.serving.pauses():
-            return False
-        deadline = time.monotonic() + timeout_s
+            return None
         try:
             known = self.half(Half.REALTIME).realtime.known_ids(stream)
-            ends = require_topics(stream, known, _KAFKA_TIMEOUT_MS).ends
-        except HybridError:  # what cannot be read now cannot be waited for
-            return False
-        while True:
-            offsets = self.half(Half.REALTIME).realtime.offsets
-            keys = current_keys(stream, ends, offsets)
-            if all(offsets.get(keys[place], 0) >= end for place, end in ends.items()):
-                return True
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(_POLL_S)
+            return require_topics(stream, known, _KAFKA_TIMEOUT_MS).ends
+        except HybridError:
+            return None
+
+    def has_committed(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether the stream is committed up to these offsets."""
+        assert self.spec.stream is not None
+        offsets = self.half(Half.REALTIME).realtime.offsets
+        keys = current_keys(self.spec.stream, ends, offsets)
+        return all(offsets.get(keys[place], 0) >= end for place, end in ends.items())
 
     def view(self, for_: str, *, as_of: AsOfText | None = None) -> TableView:
         """The table at one revision as Python code for `spark`, `duckdb` or `polars`, which runs without this product.
@@ -389,7 +386,9 @@ class Table:
 
         return origins_of(self.half(Half(self.segment(name).half)), name)
 
-    def rejected(self, limit: int = 1000, offset: int = 0, *, everything: bool = False) -> list[dict[str, Any]]:
+    def rejected(
+        self, limit: int = 1000, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
+    ) -> list[dict[str, Any]]:
         """Rejected rows by offset: topic, partition, offset, reason, value (text, or hex where it is none).
 
         With `everything` also those that were brought since, each with its `state`.
@@ -398,7 +397,7 @@ class Table:
 
         snapshot = self.half(Half.REALTIME)
         files = [file.path for file in snapshot.files if file.segment == columns.rejected_segment(self.name)]
-        return read_rejected(files, limit, offset, everything=everything)
+        return read_rejected(files, limit, offset, everything=everything, bounds=bounds)
 
     def count_rejected(self, *, everything: bool = False) -> int:
         """How many rows are still rejected; with `everything` also those that were brought since."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hybrid.errors import QueryError
+from hybrid.query.failures import TIMEOUT
 from hybrid.table import columns
 from hybrid.table.messages import unpack
 
@@ -12,36 +16,68 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 REJECTED = "rejected"
-# Messages that are read at once, to keep those that are asked for.
-_BATCH_ROWS = 1000
+# Messages that are read at once, to keep those that are asked for: each may have a megabyte.
+_BATCH_ROWS = 100
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What an answer may take: characters of a message, and the moment (monotonic clock, s) at which it must end."""
+
+    value_max: int | None = None
+    until: float | None = None
+
+    def check(self) -> None:
+        """QueryError when the time is over."""
+        if self.until is not None and time.monotonic() > self.until:
+            raise QueryError(
+                "The rejected rows took longer to read than a statement may.",
+                pinot_code=TIMEOUT,
+                hint="Ask for fewer of them: limit and offset.",
+            )
+
+    def cut(self, text: str | None) -> str | None:
+        """The text, or its beginning and how long it is."""
+        if text is None or self.value_max is None or len(text) <= self.value_max:
+            return text
+        return f"{text[: self.value_max]}... ({len(text)} characters)"
 
 
 def read_rejected(
-    files: Sequence[str], limit: int, offset: int = 0, *, everything: bool = False
+    files: Sequence[str], limit: int, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
 ) -> list[dict[str, Any]]:
     """Rejected rows of these Parquet files by topic, partition, offset: at most `limit`, after the first `offset`.
 
     Those that are still rejected; with `everything` also those that were brought since, each with its `state`.
+    QueryError when that takes longer than `bounds` say.
     """
     wanted = [columns.TOPIC, columns.PARTITION, columns.OFFSET, columns.REASON, columns.RAW, columns.OP]
     if not files:
         return []
-    table = _rows(files, wanted, limit, offset, everything)
-    return [
+    bounds = bounds or Bounds()
+    places = _places(files, wanted, limit, offset, everything, bounds)
+    chosen: dict[int, set[int]] = {}
+    for number, row in zip(places["file"].to_pylist(), places["row"].to_pylist(), strict=True):
+        chosen.setdefault(number, set()).add(row)
+    found = [
         {
             "topic": row[columns.TOPIC],
             "partition": row[columns.PARTITION],
             "offset": row[columns.OFFSET],
             "reason": row[columns.REASON],
-            "value": _text(unpack(row[columns.RAW]).value),
+            "value": bounds.cut(_text(unpack(row[columns.RAW]).value)),
             **({"state": _state(row[columns.OP])} if everything else {}),
         }
-        for row in table.to_pylist()
+        for number, rows in chosen.items()
+        for row in _taken(files[number], wanted, rows, bounds)
     ]
+    return sorted(found, key=lambda row: (row["topic"], row["partition"], row["offset"]))
 
 
-def _rows(files: Sequence[str], wanted: Sequence[str], limit: int, offset: int, everything: bool) -> pa.Table:
-    """The rows asked for. The messages themselves, which may be any number of bytes, are read of these rows only."""
+def _places(
+    files: Sequence[str], wanted: Sequence[str], limit: int, offset: int, everything: bool, bounds: Bounds
+) -> pa.Table:
+    """In which `file` and at which `row` of it those are that are asked for: messages may be any number of bytes."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -49,34 +85,30 @@ def _rows(files: Sequence[str], wanted: Sequence[str], limit: int, offset: int, 
     places = [name for name in wanted if name not in (columns.RAW, columns.REASON)]
     keys = []
     for number, path in enumerate(files):
+        bounds.check()
         found = pq.read_table(path, columns=places, partitioning=None)
         rows = pa.array(range(found.num_rows), pa.int64())
         keys.append(found.append_column("row", rows).append_column("file", pa.array([number] * len(rows), pa.int64())))
     table = pa.concat_tables(keys)
     if not everything:
         table = table.filter(pc.field(columns.OP) == columns.OP_ROW)
-    table = table.sort_by([(name, "ascending") for name in wanted[:3]]).slice(offset, limit)
-    chosen: dict[int, set[int]] = {}
-    for number, row in zip(table["file"].to_pylist(), table["row"].to_pylist(), strict=True):
-        chosen.setdefault(number, set()).add(row)
-    parts = [_taken(files[number], wanted, rows) for number, rows in chosen.items()]
-    if not parts:
-        return table
-    return pa.concat_tables(parts).sort_by([(name, "ascending") for name in wanted[:3]])
+    return table.sort_by([(name, "ascending") for name in wanted[:3]]).slice(offset, limit)
 
 
-def _taken(path: str, wanted: Sequence[str], rows: set[int]) -> pa.Table:
-    """These rows of one file, by their places in it."""
+def _taken(path: str, wanted: Sequence[str], rows: set[int], bounds: Bounds) -> Iterator[dict[str, Any]]:
+    """These rows of one file, by their places in it; no more than a batch of them is in memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    parts, start = [], 0
+    start, last = 0, max(rows)
     for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS, columns=list(wanted)):
+        bounds.check()
         within = [row - start for row in range(start, start + batch.num_rows) if row in rows]
         if within:
-            parts.append(pa.Table.from_batches([batch.take(pa.array(within, pa.int64()))]))
+            yield from batch.take(pa.array(within, pa.int64())).to_pylist()
         start += batch.num_rows
-    return pa.concat_tables(parts)
+        if start > last:
+            return
 
 
 def _state(mark: str) -> str:

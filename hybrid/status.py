@@ -6,16 +6,18 @@ Part of the API's layer.
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hybrid.errors import HybridError
+from hybrid.errors import HybridError, StreamError, TopicError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.stream import absent_words, require_topics
+from hybrid.ingest.stream import StreamView, absent_words, require_topics
 from hybrid.plain import capitalized
 from hybrid.run_views import visible_run
-from hybrid.spec.table_config import Half
+from hybrid.spec.table_config import Half, StreamConfig
 from hybrid.table.effective import EffectiveBoundary
+from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from hybrid.handle import Table
 
 _KAFKA_TIMEOUT_MS = 1500
+_THREADS = 8
 _NO_BOUND = 2**62
 
 
@@ -53,11 +56,37 @@ class TableStatus:
         return self.state == "OK"
 
 
-def status_of(home: Hybrid, table: Table) -> TableStatus:
+class SilentBrokers:
+    """Brokers that did not answer for one table, and are not asked again for the next ones. For several threads."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, StreamError] = {}
+
+    def view(self, stream: StreamConfig, state: RealtimeState) -> StreamView:
+        """The stream's topics. StreamError as before where its brokers were silent."""
+        if stream.brokers in self._errors:
+            raise self._errors[stream.brokers]
+        try:
+            return require_topics(stream, state.known_ids(stream), _KAFKA_TIMEOUT_MS, state.known_leader_epochs(stream))
+        except TopicError:  # they do answer
+            raise
+        except StreamError as error:
+            self._errors[stream.brokers] = error
+            raise
+
+
+def status_of_all(home: Hybrid) -> list[TableStatus]:
+    """The status of every table, by name. Several are looked at at once: Kafka may take its time for each."""
+    names, silent = home.table_names(), SilentBrokers()
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
+        return list(threads.map(lambda name: status_of(home, home.table(name), silent), names))
+
+
+def status_of(home: Hybrid, table: Table, silent: SilentBrokers | None = None) -> TableStatus:
     """The status of one table."""
     segments = table.segments()
     states = Counter(segment.state for segment in segments)
-    behind, state = _lag(table)
+    behind, state = _lag(table, silent or SilentBrokers())
     pause = home.catalog.serving.pauses().get(table.name)
     if pause is not None and state == "OK":
         why = f" ({pause.comment})" if pause.comment else ""
@@ -84,7 +113,7 @@ def _last_task(run: RunRecord) -> str:
     return f"{run.type} {run.state}: {run.result or ''}".rstrip(": ")
 
 
-def _lag(table: Table) -> tuple[int | None, str]:
+def _lag(table: Table, silent: SilentBrokers) -> tuple[int | None, str]:
     """Offsets not ingested yet, and OK or what stops ingestion, or is not there to be read."""
     failure = _failure(table)
     if failure is not None:
@@ -96,7 +125,7 @@ def _lag(table: Table) -> tuple[int | None, str]:
         state = table.half(Half.REALTIME).realtime
         if not state.reads(stream):
             return None, "OK"
-        view = require_topics(stream, state.known_ids(stream), _KAFKA_TIMEOUT_MS, state.known_leader_epochs(stream))
+        view = silent.view(stream, state)
         plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
     except HybridError as error:
         return None, str(error)

@@ -124,10 +124,7 @@ def query(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
 
 def explain(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
     """How a statement would be answered; `lines` are the same for people."""
-    from hybrid.query.explain import explanation_rows
-
-    found = home.explain(sql, as_of=as_of)
-    return {"plan": json_value(found.to_json()), "lines": [list(row) for row in explanation_rows(found)[1]]}
+    return views.explanation_view(home.explain(sql, as_of=as_of))
 
 
 def table_view(home: Hybrid, *, table: str, engine: str, as_of: str | None = None) -> Json:

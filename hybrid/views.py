@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hybrid.move.optimize import OptimizeReport
     from hybrid.move.retention.report import RetentionReport
     from hybrid.move.vacuum.report import VacuumReport
-    from hybrid.query.engine import QueryResult
+    from hybrid.query.engine import Explanation, QueryResult
     from hybrid.query.views.view import TableView
     from hybrid.schedules import Schedule
     from hybrid.spec.table_config import BucketConfig, TableSpec
@@ -233,6 +233,13 @@ def status_view(table: TableStatus) -> Json:
 def code_view(found: TableView) -> Json:
     """A table at a revision as code."""
     return {"table": found.table, "for": found.engine, "revision": found.revision, "code": found.code}
+
+
+def explanation_view(found: Explanation) -> Json:
+    """How a statement would be answered; `lines` are the same for people."""
+    from hybrid.query.explain import explanation_rows
+
+    return {"plan": json_value(found.to_json()), "lines": [list(row) for row in explanation_rows(found)[1]]}
 
 
 def query_view(result: QueryResult) -> Json:

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybrid import rejected
-from hybrid.rejected import read_rejected
+from hybrid.errors import QueryError
+from hybrid.rejected import Bounds, read_rejected
 from hybrid.table import columns
 
 
@@ -37,3 +38,16 @@ def test_rows_of_several_files_come_in_order_with_their_own_messages(
     assert [row["offset"] for row in read_rejected(files, 100)] == [1, 2, 4, 5, 7, 8, 9]
     assert [row["offset"] for row in read_rejected(files, 3, everything=True)] == [1, 2, 3]
     assert read_rejected(files, 3, 100) == [] == read_rejected(files, 0)
+
+
+def test_an_answer_shows_the_beginning_of_long_messages_and_ends_in_time(tmp_path: Path) -> None:
+    """14 and 4: a rejected message is kept whole; an answer of a server is bounded."""
+    path = _file(tmp_path / "a", [1])
+    table = pq.read_table(path).set_column(4, columns.RAW, pa.array([b"x" * 1_000_000]))
+    pq.write_table(table, path)
+    assert len(read_rejected([path], 1)[0]["value"]) == 1_000_000
+    cut = read_rejected([path], 1, bounds=Bounds(value_max=10))[0]["value"]
+    assert cut == "xxxxxxxxxx... (1000000 characters)"
+    with pytest.raises(QueryError, match="took longer") as caught:
+        read_rejected([path], 1, bounds=Bounds(until=0.0))
+    assert caught.value.pinot_code == 250

@@ -13,7 +13,7 @@ from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
 from hybrid.plain import epoch_ms
 from hybrid.query.connection import load_duckdb, locked_connection
-from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_of, to_result
+from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_by, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
 from hybrid.query.failures import is_evolution, is_missing_file
 from hybrid.query.guard import check_statement
@@ -97,7 +97,8 @@ def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Q
 def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: float, now_ms: int) -> QueryResult:
     """The answer as of what is asked for, by default at the newest revision."""
     statement = _without_default_limit(parse_statement(sql)) if options.whole else parse_statement(sql)
-    plan = plan_query(statement, tables, options.tail, now_ms, load_duckdb, options.as_of)
+    tail = _bounded_tail(statement, options, started)
+    plan = plan_query(statement, tables, tail, now_ms, load_duckdb, options.as_of)
     if plan.is_behind(tables):
         return _from_files(sql, tables, options, started, now_ms)
     if plan.rewritten.statement.explain:
@@ -125,7 +126,17 @@ def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) 
     """How a statement would be answered. Nothing but the logs and the tail is read."""
     options = options or QueryOptions()
     statement = parse_statement(sql)
-    return explain_plan(plan_query(statement, tables, options.tail, options.now_ms(), as_of=options.as_of))
+    started = time.monotonic() if options.began is None else options.began
+    tail = _bounded_tail(statement, options, started)
+    return explain_plan(plan_query(statement, tables, tail, options.now_ms(), as_of=options.as_of))
+
+
+def _bounded_tail(statement: Statement, options: QueryOptions, started: float) -> TailSource:
+    """The tail, read for at most half of the statement's time: the other half is for the answer."""
+    timeout_ms = timeout_by(statement.options, options.limits)
+    if timeout_ms is None or not isinstance(options.tail, KafkaTail):
+        return options.tail
+    return options.tail.ending_by(started + timeout_ms / 2000)
 
 
 def _without_default_limit(statement: Statement) -> Statement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.errors import QueryError
@@ -50,7 +50,12 @@ class Fetched(NamedTuple):
 
 def timeout_of(rewritten: Rewritten, limits: Limits) -> int | None:
     """Milliseconds that a statement may take: its own `timeoutMs`, else the default; no more than the server gives."""
-    written = rewritten.statement.options.get("timeoutms")
+    return timeout_by(rewritten.statement.options, limits)
+
+
+def timeout_by(options: Mapping[str, str], limits: Limits) -> int | None:
+    """The same by a statement's options, which are known before it is planned."""
+    written = options.get("timeoutms")
     asked = limits.timeout_ms if written is None else parse_timeout(written)
     given = [one for one in (asked, limits.timeout_max_ms) if one is not None]
     return min(given, default=None)

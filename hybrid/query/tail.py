@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 ROWS_MAX = 2_000_000
 CONNECT_S_MAX = 1.5
 READ_S_MAX = 30.0
+BYTES_MAX = 512 * 1024 * 1024  # with what Python adds to each
+_MESSAGE_BYTES = 200
 _POLL_RECORDS = 20_000
 _CONNECT_MS = int(CONNECT_S_MAX * 1000)
 
@@ -91,9 +93,18 @@ class NoTail:
 class KafkaTail:
     """Reads the tail from Kafka for one query: assign and seek, no consumer group."""
 
-    def __init__(self, rows_max: int = ROWS_MAX, read_s_max: float = READ_S_MAX) -> None:
-        self._rows_max = rows_max
-        self._read_s_max = read_s_max
+    def __init__(
+        self,
+        rows_max: int = ROWS_MAX,
+        read_s_max: float = READ_S_MAX,
+        bytes_max: int = BYTES_MAX,
+        until: float | None = None,
+    ) -> None:
+        self._rows_max, self._read_s_max, self._bytes_max, self._until = rows_max, read_s_max, bytes_max, until
+
+    def ending_by(self, until: float) -> KafkaTail:
+        """The same, read up to that moment at most (monotonic clock, s): what comes later is left out, with a word."""
+        return KafkaTail(self._rows_max, self._read_s_max, self._bytes_max, until)
 
     def read(self, spec: TableSpec, state: RealtimeState, brokers: str | None) -> Tail:
         """Everything beyond `state`'s offsets; a warning where a topic is another one or Kafka is down."""
@@ -122,7 +133,10 @@ class KafkaTail:
         keys = current_keys(stream, ends, state.offsets)
         wanted = {keys[place]: (state.offsets.get(keys[place], 0), end) for place, end in ends.items()}
         warnings += [_refilled(key, start, end) for key, (start, end) in wanted.items() if start > end]
-        reader = _Reader(wanted, self._rows_max, time.monotonic() + self._read_s_max, with_headers=stream.metadata)
+        deadline = time.monotonic() + self._read_s_max
+        if self._until is not None:
+            deadline = min(deadline, self._until)
+        reader = _Reader(wanted, self._rows_max, self._bytes_max, deadline, with_headers=stream.metadata)
         found = reader.read(brokers, stream.security)
         return replace(found, warnings=[*warnings, *found.warnings])
 
@@ -153,12 +167,18 @@ class _Reader:
     """Reads [start, end) of some partitions. Positions, not counts: transactions leave holes in the offsets."""
 
     def __init__(
-        self, wanted: Mapping[PartitionKey, tuple[int, int]], rows_max: int, deadline: float, *, with_headers: bool
+        self,
+        wanted: Mapping[PartitionKey, tuple[int, int]],
+        rows_max: int,
+        bytes_max: int,
+        deadline: float,
+        *,
+        with_headers: bool,
     ) -> None:
         self._with_headers = with_headers
         self._ends = {key: end for key, (start, end) in wanted.items() if end > start}
         self._positions = {key: start for key, (start, _) in wanted.items()}
-        self._rows_max, self._deadline = rows_max, deadline
+        self._rows_max, self._bytes_left, self._deadline = rows_max, bytes_max, deadline
         self._messages: list[TailMessage] = []
         self._warnings: list[str] = []
 
@@ -186,7 +206,7 @@ class _Reader:
         for part, key in parts.items():
             consumer.seek(part, self._positions[key])
         waiting = dict(parts)
-        while waiting and len(self._messages) < self._rows_max and time.monotonic() < self._deadline:
+        while waiting and self._goes_on():
             try:
                 polled = consumer.poll(timeout_ms=100, max_records=_POLL_RECORDS)
             except OffsetOutOfRangeError as error:  # with nothing else in hand: what came of others was given before
@@ -202,6 +222,10 @@ class _Reader:
                     consumer.pause(part)
                     del waiting[part]
 
+    def _goes_on(self) -> bool:
+        """Whether neither rows nor bytes nor time are at their bounds."""
+        return len(self._messages) < self._rows_max and self._bytes_left > 0 and time.monotonic() < self._deadline
+
     def _leave(self, key: PartitionKey) -> None:
         """Goes on with the others. A fetch says which has expired, so that no query has to ask where each begins."""
         del self._ends[key]
@@ -213,6 +237,7 @@ class _Reader:
     def _take(self, key: PartitionKey, records: Sequence[Any]) -> None:
         end = self._ends[key]
         with_headers = self._with_headers
+        self._bytes_left -= sum(len(record.value or b"") + _MESSAGE_BYTES for record in records)
         self._messages += [
             TailMessage(
                 key,

@@ -7,9 +7,10 @@ import inspect
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
+from anyio import CapacityLimiter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -18,17 +19,22 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.handle import Table
 from hybrid.query.engine import QueryOptions
+from hybrid.rejected import Bounds
 from hybrid.serve.admission import RUNNING_OF_ONE, Admission
+from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.door import who_asks
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import Callers, RunningQueries
+from hybrid.serve.status_cache import StatusCache
 from hybrid.serve.uploads import Uploads
 from hybrid.verbs import VERBS
 from hybrid.workqueue import enqueue
 
 _POLL_S = (0.01, 0.2)
+_MESSAGE_CHARACTERS = 10_000  # of a rejected message that an answer shows
 _COMMITS_S = 30.0  # a cold Spark takes 10 s to its first commit
 _BEAT_S_MAX = 5.0
+_PAGE_THREADS = 2
 
 
 class GoesOn(HybridError):
@@ -67,6 +73,17 @@ class Context:
     callers: Callers = field(default_factory=Callers)
     admission: Admission = field(default_factory=Admission)
     uploads: Uploads = field(default_factory=Uploads)
+    commit_waits: CommitWaits = field(default_factory=CommitWaits)
+
+    @cached_property
+    def status(self) -> StatusCache:
+        """The tables' status, kept for a moment."""
+        return StatusCache(self.home.status)
+
+    @cached_property
+    def page_threads(self) -> CapacityLimiter:
+        """The threads in which the page at `/` is made."""
+        return CapacityLimiter(_PAGE_THREADS)
 
     def query_options(self) -> QueryOptions:
         """How a statement is answered that this server is asked for, whichever path it came by."""
@@ -79,6 +96,11 @@ class Context:
             bytes_max=limits.query_bytes or None,
             timeout_max_ms=limits.query_timeout_ms or None,
         )
+
+    def rejected_bounds(self, began: float) -> Bounds:
+        """What an answer of rejected rows may take that was asked for at `began` (monotonic clock, s)."""
+        timeout_ms = self.limits.query_timeout_ms
+        return Bounds(_MESSAGE_CHARACTERS, began + timeout_ms / 1000 if timeout_ms else None)
 
     def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:
         """Queues heavy work; ConflictError when one of its kind waits or goes on already.
@@ -96,11 +118,11 @@ class Context:
             )
         return run
 
-    def await_commits(self, table: Table) -> None:
+    async def await_commits(self, table: Table) -> None:
         """Waits until what Kafka holds of a table is committed, as long as there is a pipeline that does it."""
-        role = self.home.catalog.serving.role("pipeline")
+        role = await run_in_threadpool(self.home.catalog.serving.role, "pipeline")
         if role is not None and role.age_s < _BEAT_S_MAX:
-            table.await_commits(_COMMITS_S)
+            await self.commit_waits.wait(table, _COMMITS_S)
 
     async def carried_out(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Queues heavy work and waits for its report; raises what the work raised."""

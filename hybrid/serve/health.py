@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 import sqlalchemy as sa
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
@@ -62,12 +63,17 @@ def metrics(request: Request) -> Response:
 
 
 @router.get("/", response_class=HTMLResponse, summary="A status page")
-def page(request: Request) -> str:
+async def page(request: Request) -> str:
     """The tables and their state, for a browser."""
     context = context_of(request)
+    # In threads of their own: brokers that are silent take none from other paths.
+    return await run_sync(_page, context, limiter=context.page_threads)
+
+
+def _page(context: Context) -> str:
     rows = "".join(
         f"<tr><td>{escape(table.table)}<td>{escape(table.state)}<td>{table.offline_rows}<td>{table.realtime_rows}"
-        for table in context.home.status()
+        for table in context.status.get()
     )
     checked = "".join(f"<li>{escape(c['name'])}: {escape(c['detail'])}" for c in checks(context))
     return (

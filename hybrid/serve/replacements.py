@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -105,8 +106,9 @@ def list_rejected(
     ] = False,
 ) -> Any:
     """Messages that could not be read, by offset; `total` counts all of them. What was brought since is left out."""
-    found = _rejecting(context_of(request), table)
-    rows = json_value(found.rejected(limit, offset, everything=everything))
+    context = context_of(request)
+    found, bounds = _rejecting(context, table), context.rejected_bounds(time.monotonic())
+    rows = json_value(found.rejected(limit, offset, everything=everything, bounds=bounds))
     return {"total": found.count_rejected(everything=everything), "rows": rows}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 from hybrid.errors import NotFoundError
@@ -32,12 +33,12 @@ _STATUS = {"segmentName": "orders_1632463351000_1632467070000_0", "segmentStatus
         [{"OFFLINE": ["orders_1632463351000_1632467070000_0"]}, {"REALTIME": ["orders__0__0__20211121T1038Z"]}]
     ),
 )
-def list_segments(request: Request, table: TableName, type_: HalfType = None) -> Any:
+async def list_segments(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Names by half, sorted; a table of one half has one entry. Waits a little for the commit of what Kafka holds."""
     context = context_of(request)
-    found = named(context, table, type_)
-    context.await_commits(found.table)
-    segments = found.segments()
+    found = await run_in_threadpool(named, context, table, type_)
+    await context.await_commits(found.table)
+    segments = await run_in_threadpool(found.segments)
     return [{half.value: sorted(one.name for one in segments if one.half == half)} for half in found.halves]
 
 

@@ -142,7 +142,7 @@ class _Parts:
         self._disposition = b""
         if b"filename" in options:
             if self.whole:  # at once: each further one would be another file on the disk
-                raise UsageError(f"The form holds more than one file. {_USAGE}")
+                raise UsageError(f"The form holds 2 whole files, or more. {_USAGE}")
             self._file = (self._folder / f"file{len(self.whole)}").open("wb")
 
     def _write(self, data: bytes, start: int, end: int) -> None:

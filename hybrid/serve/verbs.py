@@ -18,11 +18,12 @@ from starlette.responses import JSONResponse
 
 from hybrid import views
 from hybrid.errors import HybridError, NotFoundError, UsageError
+from hybrid.plain import json_value
 from hybrid.query.engine import QueryOptions
 from hybrid.run_views import run_details
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.door import who_asks
-from hybrid.verbs import VERBS, Verb, query, rejected, segments
+from hybrid.verbs import VERBS, Verb, explain, query, rejected, segments
 
 router = APIRouter(tags=["verbs"])
 _STATEMENTS = frozenset({"query", "explain", "table_view", "rejected"})
@@ -43,7 +44,10 @@ async def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
     if verb in _STATEMENTS:
         asked = _AskedVerb(request, found, _checked(found.call, arguments))
         return await context.admission.run(request, who_asks(), asked.answer, asked.leave)
-    return await run_in_threadpool(_run_verb, context, verb, arguments)
+    checked = await run_in_threadpool(_checked, found.call, arguments)
+    if found.call is segments:
+        await context.await_commits(await run_in_threadpool(context.home.table, checked["table"]))
+    return await run_in_threadpool(_run_verb, context, verb, checked)
 
 
 class _AskedVerb:
@@ -62,12 +66,19 @@ class _AskedVerb:
     def answer(self) -> JSONResponse:
         """What the verb returns, within the server's bounds."""
         context, arguments = self._context, self._arguments
-        if self._verb.call is rejected:
-            arguments = {**arguments, "limit": min(arguments.get("limit", 1000), REJECTED_MAX)}
         with context.queries.running(self._request_id, who_asks()) as running:
-            if self._verb.call is not query:
-                return JSONResponse(self._verb.call(context.home, **arguments))
-            return JSONResponse(self._query(replace(context.query_options(), running=running, began=self._began)))
+            options = replace(context.query_options(), running=running, began=self._began)
+            if self._verb.call is query:
+                return JSONResponse(self._query(options))
+            if self._verb.call is explain:
+                plan = context.home.explain(arguments["sql"], as_of=arguments.get("as_of"), options=options)
+                return JSONResponse(views.explanation_view(plan))
+            if self._verb.call is rejected:
+                limit, everything = min(arguments.get("limit", 1000), REJECTED_MAX), arguments.get("everything", False)
+                bounds = context.rejected_bounds(self._began)
+                rows = context.home.table(arguments["table"]).rejected(limit, everything=everything, bounds=bounds)
+                return JSONResponse(json_value(rows))
+            return JSONResponse(self._verb.call(context.home, **arguments))
 
     def _query(self, options: QueryOptions) -> Any:
         """The answer to a statement, which the metrics count like those of other clients."""
@@ -82,13 +93,10 @@ class _AskedVerb:
         return answer
 
 
-def _run_verb(context: Context, verb: str, arguments: Mapping[str, Any]) -> JSONResponse:
+def _run_verb(context: Context, verb: str, checked: Mapping[str, Any]) -> JSONResponse:
     found = VERBS[verb]
-    checked = _checked(found.call, arguments)
     if found.is_heavy(context.home, checked):
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
-    if found.call is segments:
-        context.await_commits(context.home.table(checked["table"]))
     return JSONResponse(found.call(context.home, **checked))
 
 

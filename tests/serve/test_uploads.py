@@ -46,7 +46,7 @@ def test_a_second_file_ends_the_form(table: App) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uploads._Parts, "_begin", counted)
         status, sentence = table.refused("POST", PATH, PART * 30_000 + b"--x--\r\n", headers=HEADERS)
-    assert status == 400 and sentence.startswith("The form holds more than one file.")
+    assert status == 400 and sentence.startswith("The form holds 2 whole files")
     assert len(opened) == 1 and kept(table) == []
 
 

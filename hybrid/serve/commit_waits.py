@@ -1,0 +1,54 @@
+"""Waiting for commits of what Kafka holds: on the event loop, so that no thread waits, and for a bounded number."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+
+import anyio
+from anyio.to_thread import run_sync
+
+from hybrid.handle import Table
+from hybrid.table.boundary import TopicPartition
+
+_LOOK_S = 0.1
+_THREADS = 4
+
+
+class CommitWaits:
+    """Those that wait, at most `most` at a time. For the event loop's thread.
+
+    Kafka and the logs are asked in a few threads of their own: what is slow there takes none from other paths.
+    """
+
+    def __init__(self, most: int = 64) -> None:
+        self._most, self._waiting = most, 0
+        self._threads: anyio.CapacityLimiter | None = None
+
+    async def wait(self, table: Table, timeout_s: float) -> bool:
+        """Waits until what Kafka holds at this moment is committed, by whoever ingests; whether it is.
+
+        One too many does not wait: it is answered by what is committed.
+        """
+        if self._waiting >= self._most:
+            return False
+        self._waiting += 1
+        try:
+            with anyio.move_on_after(timeout_s):
+                ends = await run_sync(table.stream_ends, limiter=self._limiter())
+                while ends is not None:
+                    if await self._is_committed(table, ends):
+                        return True
+                    await asyncio.sleep(_LOOK_S)
+            return False
+        finally:
+            self._waiting -= 1
+
+    async def _is_committed(self, table: Table, ends: Mapping[TopicPartition, int]) -> bool:
+        return await run_sync(partial(table.has_committed, ends), limiter=self._limiter())
+
+    def _limiter(self) -> anyio.CapacityLimiter:
+        if self._threads is None:  # it belongs to an event loop
+            self._threads = anyio.CapacityLimiter(_THREADS)
+        return self._threads
