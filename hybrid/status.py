@@ -86,7 +86,7 @@ def status_of(home: Hybrid, table: Table, silent: SilentBrokers | None = None) -
     """The status of one table."""
     segments = table.segments()
     states = Counter(segment.state for segment in segments)
-    behind, state = _lag(table, silent or SilentBrokers())
+    behind, state = _lag(table, silent)
     pause = home.catalog.serving.pauses().get(table.name)
     if pause is not None and state == "OK":
         why = f" ({pause.comment})" if pause.comment else ""
@@ -113,7 +113,7 @@ def _last_task(run: RunRecord) -> str:
     return f"{run.type} {run.state}: {run.result or ''}".rstrip(": ")
 
 
-def _lag(table: Table, silent: SilentBrokers) -> tuple[int | None, str]:
+def _lag(table: Table, silent: SilentBrokers | None = None) -> tuple[int | None, str]:
     """Offsets not ingested yet, and OK or what stops ingestion, or is not there to be read."""
     failure = _failure(table)
     if failure is not None:
@@ -125,7 +125,7 @@ def _lag(table: Table, silent: SilentBrokers) -> tuple[int | None, str]:
         state = table.half(Half.REALTIME).realtime
         if not state.reads(stream):
             return None, "OK"
-        view = silent.view(stream, state)
+        view = (silent or SilentBrokers()).view(stream, state)
         plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
     except HybridError as error:
         return None, str(error)
