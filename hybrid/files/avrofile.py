@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from hybrid.files.avro_codecs import bound_codecs
 from hybrid.files.records import Record, Slice, open_plain
 from hybrid.spec.avromessages import avro_library
 from hybrid.spec.problem import Problem
@@ -19,6 +20,7 @@ from hybrid.spec.problem import Problem
 def read_avro(piece: Slice) -> Iterator[Record]:
     """The rows of a file. Problem names the row, and the block it lies in, that cannot be read."""
     fastavro = avro_library()
+    bound_codecs()
     position = block = 0
     try:
         with open_plain(piece.path) as file:

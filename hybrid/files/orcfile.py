@@ -10,6 +10,8 @@ from hybrid.files.records import Record, Shape, Slice, arrow_errors
 from hybrid.spec.problem import Problem
 
 _BATCH_ROWS = 4096
+_RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
+_VALUE_BYTES = 8
 
 
 def stripes(path: Path) -> list[Slice]:
@@ -21,12 +23,25 @@ def stripes(path: Path) -> list[Slice]:
         file = orc.ORCFile(path)
         # The footer's row counts are not at hand: where there are several stripes, one column is read to count.
         one = file.schema.names[:1]
+        _check_rows(path, file.nrows, len(file.schema.names))
         for stripe in range(file.nstripes):
             slices.append(Slice(path, Shape.ORC, first, stripe))
             first += file.read_stripe(stripe, columns=one).num_rows if file.nstripes > 1 else file.nrows
     except arrow_errors() as error:
         raise Problem(0, "", f"cannot be read as ORC, is it damaged or cut off? {error}") from error
     return slices
+
+
+def _check_rows(path: Path, rows: int, columns: int) -> None:
+    """Problem when a footer tells of so many rows that they must unpack to far more than the file has bytes.
+
+    A run of equal values takes some bytes, and a stripe is unpacked whole.
+    """
+    unpacked = rows * columns * _VALUE_BYTES
+    if unpacked > _RATIO_FROM and unpacked > _RATIO_MAX * path.stat().st_size:
+        raise Problem(
+            0, "", f"unpacks to more than {_RATIO_MAX} times its size, which is not read. Write it as Parquet"
+        )
 
 
 def read_stripe(piece: Slice) -> Iterator[Record]:

@@ -1,0 +1,135 @@
+"""The codecs of Avro's blocks, bounded: a block of some bytes may stand for very many.
+
+fastavro unpacks a block whole, however large it becomes. Its table of codecs is a plain dictionary; what is put there
+here unpacks no more than the bounds allow.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import struct
+import sys
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import IO, Protocol
+
+from hybrid.files.records import TEXT_BYTES_MAX
+
+_RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
+
+
+class _Decompressor(Protocol):
+    """One stream of bz2, lzma or Zstandard."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+Unpack = Callable[[bytes, int], bytes]
+
+
+def bound_codecs() -> None:
+    """Has fastavro unpack blocks within bounds from now on, in this process."""
+    from fastavro._read import BLOCK_READERS
+
+    for codec, unpack in _UNPACK.items():
+        BLOCK_READERS[codec] = partial(_read_block, unpack)
+
+
+def _read_block(unpack: Unpack, file: IO[bytes]) -> io.BytesIO:
+    """A block as fastavro reads it: its length, then its bytes. ValueError when it unpacks to far too much."""
+    length = _read_long(file)
+    if not 0 <= length <= TEXT_BYTES_MAX:
+        raise ValueError(f"a block of {length} bytes")
+    packed = file.read(length)
+    if len(packed) < length:
+        raise EOFError(f"a block of {length} bytes ends after {len(packed)}")
+    bytes_max = min(TEXT_BYTES_MAX, max(_RATIO_FROM, _RATIO_MAX * length))
+    unpacked = unpack(packed, bytes_max)
+    if len(unpacked) > bytes_max:
+        raise ValueError(f"a block of {length} bytes unpacks to more than {bytes_max}, which is not read")
+    return io.BytesIO(unpacked)
+
+
+def _read_long(file: IO[bytes]) -> int:
+    """A number as Avro writes it: seven bits a byte, the sign in the lowest."""
+    number = shift = 0
+    while True:
+        byte = file.read(1)
+        if not byte:
+            raise EOFError("a block's length is cut off")
+        number |= (byte[0] & 0x7F) << shift
+        shift += 7
+        if not byte[0] & 0x80:
+            return (number >> 1) ^ -(number & 1)
+        if shift > 63:
+            raise ValueError("a block's length has too many digits")
+
+
+def _deflate(packed: bytes, bytes_max: int) -> bytes:
+    return zlib.decompressobj(-15).decompress(packed, bytes_max + 1)
+
+
+def _streams(make: Callable[[], _Decompressor], packed: bytes, bytes_max: int) -> bytes:
+    """One or more streams behind each other."""
+    parts, left = list[bytes](), bytes_max + 1
+    while packed and left > 0:
+        stream = make()
+        part = stream.decompress(packed, left)
+        left -= len(part)
+        parts.append(part)
+        if not stream.eof:
+            if left > 0:
+                raise EOFError("a compressed block is cut off")
+            break
+        packed = stream.unused_data
+    return b"".join(parts)
+
+
+def _zstandard(packed: bytes, bytes_max: int) -> bytes:
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdDecompressor
+    else:
+        from backports.zstd import ZstdDecompressor
+    return _streams(ZstdDecompressor, packed, bytes_max)
+
+
+def _snappy(packed: bytes, bytes_max: int) -> bytes:
+    """Snappy says first how long it becomes; Avro adds a checksum of four bytes."""
+    from cramjam import snappy
+
+    length = shift = 0
+    for byte in packed[:10]:
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            break
+    if length > bytes_max:
+        raise ValueError(f"a block of {len(packed)} bytes unpacks to {length}, which is not read")
+    return bytes(snappy.decompress_raw(packed[:-4]))
+
+
+def _lz4(packed: bytes, bytes_max: int) -> bytes:
+    """The length that it becomes stands first."""
+    import lz4.block  # type: ignore[import-untyped]
+
+    (length,) = struct.unpack_from("<I", packed)
+    if length > bytes_max:
+        raise ValueError(f"a block of {len(packed)} bytes unpacks to {length}, which is not read")
+    return bytes(lz4.block.decompress(packed))
+
+
+_UNPACK: dict[str, Unpack] = {
+    "deflate": _deflate,
+    "bzip2": partial(_streams, bz2.BZ2Decompressor),
+    "xz": partial(_streams, lzma.LZMADecompressor),
+    "zstandard": _zstandard,
+    "snappy": _snappy,
+    "lz4": _lz4,
+}
