@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hybrid.catalog.definitions import Definition, Definitions
 from hybrid.clock import wall_clock_ms
+from hybrid.disk import keep_free
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
@@ -95,6 +96,8 @@ class Hybrid:
         self.now_ms = now_ms
         self._task = task
         self._cached: CachedAnswers | None = None
+        if settings.disk_reserve_bytes is not None:
+            keep_free(settings.disk_reserve_bytes)
 
     @property
     def home(self) -> Path:

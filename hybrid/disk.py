@@ -10,12 +10,26 @@ from pathlib import Path
 
 from hybrid.errors import MachineError
 
-FREE_MIN = 1024**3  # what acts and their staged rows should find free, and no statement takes
+FREE_MIN = 1024**3  # what acts and their staged rows should find free, and no statement takes; see `reserve_bytes`
 _MIB = 1024**2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SAID = ("No space left on device", "Disk quota exceeded", "database or disk is full")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
+
+
+_reserved: int | None = None
+
+
+def keep_free(count: int) -> None:
+    """Has this process leave so many bytes of the disk to acts, as its settings say."""
+    global _reserved
+    _reserved = count
+
+
+def reserve_bytes(default: int = FREE_MIN) -> int:
+    """The bytes of the disk that statements, uploads and jobs leave free."""
+    return default if _reserved is None else _reserved
 
 
 def existing(path: Path) -> Path:
@@ -33,7 +47,7 @@ def full_disk(path: Path) -> MachineError:
     folder = existing(path.absolute())
     return MachineError(
         f"The disk of {folder} is full: {free_bytes(folder) // _MIB} MiB are left. What was committed before stays.",
-        hint=f"Make room (at least {FREE_MIN // _MIB} MiB), or move the home to another disk; then run it again.",
+        hint=f"Make room (at least {reserve_bytes() // _MIB} MiB), or move the home to another disk; then run it again.",
     )
 
 

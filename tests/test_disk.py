@@ -85,3 +85,20 @@ def test_a_catalog_that_cannot_be_used_is_not_a_bug(home: Path, capsys: pytest.C
     assert run(["--home", str(home), "task", "list"]) == 1
     err = capsys.readouterr().err
     assert "catalog.db cannot be opened or written" in err and "bug" not in err
+
+
+def test_the_reserve_of_the_disk_is_a_setting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10: statements, uploads and jobs leave it free."""
+    from hybrid import disk
+    from hybrid.query.connection import spill_bytes
+
+    monkeypatch.setattr(disk, "_reserved", None)
+    monkeypatch.setattr("hybrid.query.connection.free_bytes", lambda _: 10 * 1024**3)
+    hybrid.connect(home)
+    assert spill_bytes(home) == 9 * 1024**3 // 2, "the default"
+    monkeypatch.setenv("HYBRID_DISK_RESERVE_BYTES", str(4 * 1024**3))
+    hybrid.connect(home)
+    assert spill_bytes(home) == 3 * 1024**3 and disk.reserve_bytes() == 4 * 1024**3
+    monkeypatch.setenv("HYBRID_DISK_RESERVE_BYTES", str(40 * 1024**3))
+    hybrid.connect(home)
+    assert spill_bytes(home) == 0

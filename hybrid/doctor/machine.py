@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 
-from hybrid.disk import FREE_MIN, existing
+from hybrid.disk import existing, reserve_bytes
 from hybrid.doctor.filesystem import check_filesystem
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import MachineError
@@ -58,7 +58,7 @@ def _check_jars(checkup: Checkup) -> None:
 def _check_disk(checkup: Checkup) -> None:
     folder = existing(checkup.home.home)
     usage = shutil.disk_usage(folder)
-    if usage.free < FREE_MIN or usage.free < _FREE_SHARE_MIN * usage.total:
+    if usage.free < reserve_bytes() or usage.free < _FREE_SHARE_MIN * usage.total:
         share = 100 * usage.free / usage.total
         message = f"The disk of {folder} has {usage.free // _MIB} MiB left ({share:.1f} %). Acts fail when it is full."
         severity = Severity.ERROR if usage.free < _FREE_ERROR else Severity.WARNING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, time
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
 from hybrid.query.failures import is_evolution, is_missing_file
 from hybrid.query.guard import check_statement
+from hybrid.query.memory_budget import MemoryBudget
 from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.spool import RowSink, spool
@@ -45,7 +46,7 @@ class QueryOptions:
     are. `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
     Its time began at `began` (monotonic; None: when it is run). With a `sink`, which takes the rows in batches, the
     result itself holds none. `bytes_max` bounds the bytes of its result, and `timeout_max_ms` the time that it may ask
-    for itself.
+    for itself. Of a `budget` it takes its memory while it runs.
     """
 
     timeout_ms: int | None = None
@@ -62,6 +63,7 @@ class QueryOptions:
     sink: RowSink | None = None
     bytes_max: int | None = None
     timeout_max_ms: int | None = None
+    budget: MemoryBudget | None = None
 
     @property
     def asked_cache(self) -> CachedAnswers | None:
@@ -103,7 +105,7 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
         return _from_files(sql, tables, options, started, now_ms)
     if plan.rewritten.statement.explain:
         return _explained(plan)
-    with _open(plan, options) as connection:
+    with _open(plan, options, started) as connection:
         options.running(connection.interrupt)
         with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.limits), started):
             check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
@@ -152,13 +154,17 @@ def _explained(plan: QueryPlan) -> QueryResult:
 
 
 @contextmanager
-def _open(plan: QueryPlan, options: QueryOptions) -> Iterator[DuckDBPyConnection]:
+def _open(plan: QueryPlan, options: QueryOptions, started: float) -> Iterator[DuckDBPyConnection]:
     folders = [folder.absolute() for pinned in plan.tables for folder in pinned.folders]
-    connection = locked_connection(folders, options.memory_bytes, options.spill)
-    try:
+    timeout_ms = timeout_of(plan.rewritten, options.limits)
+    until = None if timeout_ms is None else started + timeout_ms / 1000
+    with ExitStack() as stack:
+        memory_bytes = options.memory_bytes
+        if options.budget is not None:
+            memory_bytes = stack.enter_context(options.budget.share(memory_bytes, until))
+        connection = locked_connection(folders, memory_bytes, options.spill)
+        stack.callback(connection.close)
         yield connection
-    finally:
-        connection.close()
 
 
 def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, options: QueryOptions) -> Fetched:

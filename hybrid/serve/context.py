@@ -19,6 +19,7 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.handle import Table
 from hybrid.query.engine import QueryOptions
+from hybrid.query.memory_budget import MemoryBudget, default_total
 from hybrid.rejected import Bounds
 from hybrid.serve.admission import RUNNING_OF_ONE, Admission
 from hybrid.serve.commit_waits import CommitWaits
@@ -48,7 +49,8 @@ class GoesOn(HybridError):
 class Limits:
     """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms`, `query_rows`,
     `query_bytes` and `query_memory_bytes` a statement's time, the rows and bytes of its result, and its memory where
-    files answer; `query_running` how many of one account run at once.
+    files answer, `query_memory_total_bytes` that of all at once (0: half of the machine's); `query_running` how many of
+    one account run at once.
     """
 
     body_bytes: int = 16 * 1024 * 1024
@@ -57,6 +59,7 @@ class Limits:
     query_rows: int = 1_000_000
     query_bytes: int = 256 * 1024 * 1024
     query_memory_bytes: int = 1024 * 1024 * 1024
+    query_memory_total_bytes: int = 0
     query_running: int = RUNNING_OF_ONE
     run_wait_s: float = 600.0
 
@@ -81,6 +84,11 @@ class Context:
         return StatusCache(self.home.status)
 
     @cached_property
+    def memory(self) -> MemoryBudget:
+        """The memory of all statements over files."""
+        return MemoryBudget(self.limits.query_memory_total_bytes or default_total())
+
+    @cached_property
     def page_threads(self) -> CapacityLimiter:
         """The threads in which the page at `/` is made."""
         return CapacityLimiter(_PAGE_THREADS)
@@ -95,6 +103,7 @@ class Context:
             spill=self.home.settings.spill,
             bytes_max=limits.query_bytes or None,
             timeout_max_ms=limits.query_timeout_ms or None,
+            budget=self.memory,
         )
 
     def rejected_bounds(self, began: float) -> Bounds:

@@ -45,6 +45,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         query_rows=settings.query_rows_max,
         query_bytes=settings.query_result_bytes_max,
         query_memory_bytes=settings.query_memory_bytes,
+        query_memory_total_bytes=settings.query_memory_total_bytes,
         query_running=settings.query_running_max or RUNNING_OF_ONE,
     )
     _ = home.catalog, home.definitions  # made before there are threads

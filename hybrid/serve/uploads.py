@@ -16,7 +16,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from hybrid.disk import FREE_MIN, free_bytes, full_disk
+from hybrid.disk import FREE_MIN, free_bytes, full_disk, reserve_bytes
 from hybrid.errors import BusyError, UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _prepare(folder: Path, length: int) -> None:
 
 def _require_room(folder: Path, length: int) -> None:
     """MachineError when less than acts need would be left of the disk."""
-    if free_bytes(folder) - length < FREE_MIN:
+    if free_bytes(folder) - length < reserve_bytes(FREE_MIN):
         raise full_disk(folder)
 
 

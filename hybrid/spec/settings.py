@@ -44,7 +44,9 @@ KEYS = (
     Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement"),
     Key("query_result_bytes_max", 256 * 1024**2, int, "most bytes of the values that a server gives for one statement"),
     Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; 0: no bound"),
+    Key("query_memory_total_bytes", 0, int, "memory of all such statements at once, bytes; 0: half of the machine's"),
     Key("query_running_max", 0, int, "statements of one account that a server runs at once; 0: one for each processor"),
+    Key("disk_reserve_bytes", 1024**3, int, "bytes of the disk that statements, uploads and jobs leave free"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("job_sql_timeout_s", 3600, int, "how long a server's job works on its statement, seconds"),
     Key("job_sql_rows_max", 100_000_000, int, "most rows of the statement of a server's job"),
@@ -125,6 +127,17 @@ class Settings:
     def query_result_bytes_max(self) -> int:
         """Most bytes of a result that a server gives."""
         return int(self._value("query_result_bytes_max") or 0)
+
+    @property
+    def disk_reserve_bytes(self) -> int | None:
+        """Bytes of the disk that are left to acts; None where nobody has set it."""
+        found = next(one for one in self.values if one.name == "disk_reserve_bytes")
+        return None if found.source == "default" else int(found.value or 0)
+
+    @property
+    def query_memory_total_bytes(self) -> int:
+        """Bytes of memory that all statements over files have at once; 0: half of the machine's."""
+        return int(self._value("query_memory_total_bytes") or 0)
 
     @property
     def query_running_max(self) -> int:

@@ -15,6 +15,7 @@ from hybrid.errors import QueryError
 from hybrid.spec.dialect import canonical
 from hybrid.sql.allowed import words
 from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
+from hybrid.sql.growing_values import check_windows, guard_joined
 from hybrid.sql.texts import LONGEST
 from hybrid.sql.wholes import once
 
@@ -82,6 +83,7 @@ class Size(NamedTuple):
 
 def check_sizes(tree: exp.Query) -> None:
     """QueryError 700 for a statement, as it was written, that makes too long a value or grows too long itself."""
+    check_windows(tree)
     makers = [node for node in tree.walk() if _is_maker(node) or _is_copier(node)]
     if not makers:
         return
@@ -110,6 +112,7 @@ def guard_calls(tree: exp.Query) -> None:
                 _bound(argument, most, reason)
         elif name in {"replace", "regexp_replace"} and len(node.expressions) >= 3:
             _guard_replacing(node, name)
+    guard_joined(tree, REPLACED_MAX, TOO_LONG)
     for clause in tree.find_all(exp.With):
         if clause.args.get("recursive"):
             _guard_recursion(clause)

@@ -115,3 +115,45 @@ def test_a_wrong_type_is_an_error_of_the_function_that_was_written(halves: Halve
     with pytest.raises(QueryError) as raised:
         ask(halves, f"select {name}(order_id, customer) from orders")
     assert name in str(raised.value).lower() and "strlen" not in str(raised.value).lower()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "string_agg(customer, ',') over ()",
+        "array_agg(customer) over (partition by order_id order by ts)",
+        "listagg(customer, ',') filter (where order_id > 0) over (rows unbounded preceding)",
+        "list(customer) over (order by ts rows between 5 preceding and 5000 following)",
+        "array_agg(customer) over w",
+    ],
+)
+def test_texts_are_not_collected_over_windows_without_a_bound(halves: Halves, ask: Ask, call: str) -> None:
+    """5: the square of the table."""
+    with pytest.raises(QueryError, match="OVER a window that may hold all rows") as raised:
+        ask(halves, f"select order_id, {call} from orders window w as (order by ts)")
+    assert raised.value.pinot_code == 700
+
+
+def test_windows_with_a_bound_collect(halves: Halves, ask: Ask) -> None:
+    sql = (
+        "select order_id, string_agg(cast(order_id as varchar), ',') over (order by order_id rows 1 preceding), "
+        "sum(order_id) over () from orders order by order_id"
+    )
+    found = [tuple(row) for row in ask(halves, sql).rows]
+    assert found == [(0, "0", 6), (1, "0,1", 6), (2, "1,2", 6), (3, "2,3", 6)]
+
+
+def test_long_columns_are_put_together_to_a_bound(halves: Halves, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """5: what columns really hold is known only when they are read."""
+    monkeypatch.setattr("hybrid.sql.sizes.REPLACED_MAX", 250_000)
+    for sql in (
+        "select customer || customer || customer from orders",
+        "select length(concat(customer, '-', customer, customer)) from orders",
+        "select count(*) from orders where upper(customer || customer || customer) || order_id || ts = 'x'",
+    ):
+        with pytest.raises(QueryError, match="columns are put together to at most 250,000 bytes"):
+            ask(halves, sql)
+    found = ask(halves, "select customer || customer, concat(customer, order_id) as c from orders where order_id < 2")
+    assert list(found.column_names) == ["customer || customer", "c"] and len(found.rows) == 2
+    grouped = "select customer || customer, count(*) from orders group by customer || customer order by 2 desc limit 1"
+    assert [row[1] for row in ask(halves, grouped).rows] == [2]
