@@ -47,7 +47,7 @@ def full_disk(path: Path) -> MachineError:
     folder = existing(path.absolute())
     return MachineError(
         f"The disk of {folder} is full: {free_bytes(folder) // _MIB} MiB are left. What was committed before stays.",
-        hint=f"Make room (at least {reserve_bytes() // _MIB} MiB), or move the home to another disk; then run it again.",
+        hint=f"Make room (at least {reserve_bytes() // _MIB} MiB), or move the home to another disk; then run again.",
     )
 
 
