@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 
+from hybrid import durable
 from hybrid.errors import AccessError, ConflictError, NotFoundError, RightError, SpecError, UsageError
 
 ACCESS_FILE = "access.json"
@@ -126,7 +127,7 @@ class Accounts:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Nobody else changes the file meanwhile."""
-        self._home.mkdir(parents=True, exist_ok=True)
+        durable.make_private(self._home)
         folder = os.open(self._home, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
@@ -143,7 +144,8 @@ class Accounts:
         part.unlink(missing_ok=True)
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(json.dumps({"accounts": rows}, indent=2) + "\n")
-        os.replace(part, self.path)
+        durable.sync(part)
+        durable.rename(part, self.path)
 
 
 def reads_only() -> bool:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hybrid import durable
 from hybrid.catalog.definitions import Definition, Definitions
 from hybrid.clock import wall_clock_ms
 from hybrid.disk import keep_free
@@ -92,6 +93,7 @@ class Hybrid:
         task: ServerTask | None = None,
     ) -> None:
         self.settings = settings
+        durable.configure(settings.durable)
         self.progress = progress
         self.now_ms = now_ms
         self._task = task

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid import durable
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.lock import half_lock
 
@@ -32,13 +33,13 @@ def drop_table(home: Hybrid, name: str, *, purge: bool = False) -> str:
     name, layout = spec.name, home.layout(spec.name)
     moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     aside = home.settings.warehouse / _DROPPED / f"{name}@{moment}"
-    aside.parent.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(aside.parent)
     with ExitStack() as locks:
         for half in sorted(spec.halves):
             timeout_s = home.settings.lock_timeout_s
             lock = half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say)
             locks.enter_context(lock)
-        layout.root.rename(aside)  # at once, so that a purge that dies half way leaves no half a table
+        durable.rename(layout.root, aside)  # at once, so that a purge that dies half way leaves no half a table
     if not purge:
         return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
     shutil.rmtree(aside)
@@ -82,7 +83,7 @@ def undrop_table(home: Hybrid, name: str) -> str:
         raise ConflictError(
             f"There is another table '{table}' now. Nothing was changed.", hint=f"hybrid table drop {table}"
         )
-    found[-1].rename(layout.root)
+    durable.rename(found[-1], layout.root)
     left = [path.name for path in copies if path != found[-1]]
     others = f" Other copies are kept: {', '.join(left)}." if left else ""
     return f"Table '{table}' is back, as it was.{others}"

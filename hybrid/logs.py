@@ -23,6 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
+from hybrid import durable
 from hybrid.errors import HybridError
 
 AUDIT = "audit"  # what was changed by HTTP, and by whom: no role's, and rotated apart
@@ -257,8 +258,9 @@ class _LogFile:
 
     def _open(self) -> None:
         self.close()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        durable.make_private(self.path.parent.parent)
+        durable.make_private(self.path.parent)
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         found = os.fstat(self._descriptor)
         self._inode = found.st_ino
         if found.st_size and os.pread(self._descriptor, 1, found.st_size - 1) != b"\n":

@@ -67,6 +67,8 @@ def purge_table(home: Hybrid, table: Table, erasure: Erasure) -> PurgeReport:
         report = purge(home.bench, spec, table.layout, asked, (*outside, *warnings))
         home.catalog.runs.forget_samples(table.name)
         run.ended(report.sentence, did_something=report.committed)
+    if not home.catalog.forget_journal():
+        home.progress.say("The catalog's journal could not be emptied while others read it: it is at the next purge.")
     return report
 
 
@@ -100,5 +102,12 @@ def _outside(home: Hybrid, table: Table, asked: Asked) -> list[str]:
     if table.spec.stream is not None:
         found.append(f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to")
     found.append("files that jobs, connectors and flows have read, and plans that were written with -o")
+    leftovers = {
+        home.settings.spill: "what statements wrote out of memory: it goes when the server starts again",
+        home.home / "uploads": "uploaded files: they go with their job, or a day later",
+    }
+    found += [
+        f"{folder.name}: {what}" for folder, what in leftovers.items() if folder.is_dir() and any(folder.iterdir())
+    ]
     found.append("statements and errors in the run records, the lineage and the logs")
     return found

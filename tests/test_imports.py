@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent / "hybrid"
 
 # Parts by layer, lowest first. A part imports lower layers only; `api` is every module at the package's top.
 LAYERS = [
-    {"errors", "progress", "plain", "clock", "garbage", "spark_errors"},
+    {"errors", "progress", "plain", "clock", "garbage", "durable", "spark_errors"},
     {"disk"},
     {"spec"},
     {"table", "jvm"},
@@ -46,7 +46,8 @@ def imports_of(path: Path) -> set[str]:
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{path}: imports are absolute"
-            found.add(node.module)
+            names = [f"hybrid.{name.name}" for name in node.names]
+            found |= set(names) if node.module == "hybrid" else {node.module}
     return found
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from hybrid import durable
 from hybrid.catalog import schema
 from hybrid.catalog.clock import ClockRecord
 from hybrid.catalog.connectors import Connectors
@@ -35,7 +36,7 @@ class Catalog:
     @classmethod
     def in_home(cls, home: Path) -> Catalog:
         """The default catalog of a home: `<home>/catalog.db`."""
-        home.mkdir(parents=True, exist_ok=True)
+        durable.make_private(home)
         try:
             catalog = cls(f"sqlite:///{home / 'catalog.db'}")
         except sqlite3.Error as error:  # while a connection was tuned
@@ -63,6 +64,17 @@ class Catalog:
         """What was believed of the machine's clock."""
         return ClockRecord(self._engine)
 
+    def forget_journal(self) -> bool:
+        """Takes values that were removed out of SQLite's journal as well; False while others read from it.
+
+        Free pages hold none (`secure_delete`). Of PostgreSQL's journal its own settings decide.
+        """
+        if self._engine.dialect.name != "sqlite":
+            return True
+        with self._engine.connect() as connection:
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+        return not busy
+
     def close(self) -> None:
         """Gives up the connections."""
         self._engine.dispose()
@@ -81,5 +93,7 @@ def _tune_sqlite(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA busy_timeout=10000")
-    cursor.execute("PRAGMA synchronous=NORMAL")  # survives every death of a process; data is not in here
+    # FULL: a queued job that was acknowledged is there after a power failure.
+    cursor.execute(f"PRAGMA synchronous={'FULL' if durable.is_enabled() else 'NORMAL'}")
+    cursor.execute("PRAGMA secure_delete=ON")  # a purge forgets values: none may stay in a free page
     cursor.close()

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hybrid import durable
 from hybrid.errors import ConflictError, DataError
 
 _FILE = "definition.json"
@@ -71,10 +71,11 @@ class Definitions:
             raise ConflictError(f"Table '{definition.name}' exists already.", hint="hybrid table list") from error
         finally:
             part.unlink()
+        durable.sync(part.parent)
 
     def replace(self, definition: Definition) -> None:
         """Puts another definition in place of a table's."""
-        self._write(definition).replace(self._path(definition.name))
+        durable.rename(self._write(definition), self._path(definition.name))
 
     def set_aside(self, name: str, ending: str) -> Path | None:
         """Gives a damaged definition another name, which ends in `ending`, and returns it; None when there is none."""
@@ -88,7 +89,7 @@ class Definitions:
         return self._warehouse / name / _FILE
 
     def _write(self, definition: Definition) -> Path:
-        part = self._path(definition.name).with_suffix(f".{uuid.uuid4().hex[:8]}.part")
-        part.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(asdict(definition), indent=1), encoding="utf-8")
-        return part
+        path = self._path(definition.name)
+        durable.make_private(self._warehouse.parent)
+        durable.make_folder(path.parent)
+        return durable.write_beside(path, json.dumps(asdict(definition), indent=1))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from hybrid import durable
 
 _FOLDER = ".schemas"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -44,14 +45,14 @@ class Schemas:
 
     def put(self, name: str, document: Mapping[str, Any]) -> None:
         """Stores a schema, in place of one that is there."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        part = self._folder / f"{uuid.uuid4().hex}.part"
-        part.write_text(json.dumps(dict(document), indent=1), encoding="utf-8")
-        part.replace(self._path(name))
+        durable.make_folder(self._folder)
+        durable.write_text(self._path(name), json.dumps(dict(document), indent=1))
 
     def remove(self, name: str) -> None:
         """Removes the schema of that name, if there is one."""
         self._path(name).unlink(missing_ok=True)
+        if self._folder.is_dir():
+            durable.sync(self._folder)
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.json"

@@ -58,6 +58,7 @@ def hybrid() -> None:
 
 def main() -> None:
     """The console script."""
+    os.umask(0o077)  # definitions, logs and the catalog hold passwords: they are their user's alone
     logging.lastResort = None  # what libraries log while the process ends is nobody's result
     sys.exit(run(sys.argv[1:]))
 

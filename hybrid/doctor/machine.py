@@ -29,6 +29,8 @@ def check_machine(checkup: Checkup) -> None:
         _check_disk(checkup)
     with checkup.surviving("filesystem"):
         check_filesystem(checkup)
+    with checkup.surviving("modes"):
+        _check_modes(checkup)
     with checkup.surviving("logs"):
         _check_logs(checkup)
 
@@ -63,6 +65,14 @@ def _check_disk(checkup: Checkup) -> None:
         message = f"The disk of {folder} has {usage.free // _MIB} MiB left ({share:.1f} %). Acts fail when it is full."
         severity = Severity.ERROR if usage.free < _FREE_ERROR else Severity.WARNING
         checkup.found(severity, "disk", message, hint="Make room, or move the home to another disk.")
+
+
+def _check_modes(checkup: Checkup) -> None:
+    """Others may not enter the home: definitions, logs and the catalog hold passwords and rows."""
+    home = checkup.home.home
+    if home.exists() and home.stat().st_mode & 0o077:
+        message = f"Other users of this machine may enter {home} (mode {home.stat().st_mode & 0o777:o})."
+        checkup.found(Severity.WARNING, "modes", message, hint=f"chmod 700 {home}")
 
 
 def _check_logs(checkup: Checkup) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from hybrid import durable
 from hybrid.errors import RegistryError
 from hybrid.garbage import collect_rarely
 from hybrid.ingest.pieces import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
@@ -126,6 +127,7 @@ def _worker(spec: TableSpec, assigners: dict[TopicPartition, Assigner]) -> Worke
 
 def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: FileAct) -> Worker:
     """As `_worker`, with the rows put into files, one of each segment. At most two are open at a time."""
+    is_durable = durable.is_enabled()  # here, in the driver: workers know no settings
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hybrid.lake.files import RowsFile, path_in_half
@@ -145,7 +147,9 @@ def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: Fil
                         # Segments come one after the other: those before are full.
                         full = [name for name in files if rejected not in (name, segment)]
                         entries += [files.pop(name).close().entry(name) for name in full]
-                        files[segment] = RowsFile(act.half / path_in_half(segment, ""), act.id, statistics)
+                        files[segment] = RowsFile(
+                            act.half / path_in_half(segment, ""), act.id, statistics, is_durable=is_durable
+                        )
                     files[segment].write(part.drop_columns([columns.SEGMENT]))
         except RegistryError as error:  # as a value, for Spark would make a stack trace of it
             yield _written("[]", "[]", json.dumps([str(error), error.hint]))

@@ -1,24 +1,25 @@
 """The one place where rows and state reach a half: one Delta commit per act (R2), fenced.
 
-The fence: one txnAppId per half and txnVersion = the act's number. A writer that planned on an overtaken state either
-fails (Delta's concurrent transaction) or is skipped by Delta's writer without a word; so after its write the newest own
-commit is read, and an act that is not in it did not happen. Files that workers wrote are committed by a transaction of
-Delta's, which skips nothing.
+The fence: one txnAppId per half and txnVersion = the act's number. A writer that planned on an overtaken state fails,
+before the commit or in it. Every commit is a transaction of Delta's in three steps: files are written, they are stored
+on the device, the log entry is written and stored (ADR 24).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
+from hybrid import durable
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import ddl_of, fence_of
-from hybrid.lake.log import ADDED, WIDENED, listed_columns, newest_version, state_at
+from hybrid.lake.log import ADDED, WIDENED, listed_columns, state_at
+from hybrid.lake.log_sync import sync_log
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
@@ -48,25 +49,42 @@ def commit_act(
     """
     act = state.act
     failpoint(act.kind, "before")
-    with failpoint_inside(act.kind, half):
-        _write(frame, half, state, replacing)
-    version = _committed_as(half, act.id, planned)
+    transaction = _start(frame.sparkSession, half)
+    if any(state_at(half, version) is not None for version in range(planned + 1, transaction.readVersion() + 1)):
+        raise _overtaken(half)  # before files are written for nothing
+    replaced = _in_segments(replacing) if replacing else None
+    actions = _write(frame, half, transaction, replaced)
+    failpoint(act.kind, "inside")
+    version = _commit(frame.sparkSession, half, state, transaction, actions, replaced)
     failpoint(act.kind, "after")
     return version
 
 
-def _write(frame: DataFrame, half: Path, state: HalfState, replacing: Sequence[str]) -> None:
-    writer = (
-        frame.write.format("delta")
-        .mode("overwrite" if replacing else "append")
-        .option("txnAppId", fence_of(half))
-        .option("txnVersion", state.act.number)
-        .option("userMetadata", to_user_metadata(state))
-    )
-    if replacing:
-        writer = writer.option("replaceWhere", _in_segments(replacing))
+def _start(spark: SparkSession, half: Path) -> Any:
+    """Delta's transaction on the newest version of a half."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
+
+
+def _write(frame: DataFrame, half: Path, transaction: Any, replaced: str | None) -> list[Any]:
+    """Writes the files of a transaction as Spark's own writer of Delta does, and stores them; Delta's entries."""
+    spark = frame.sparkSession
+    jvm, session = cast("Any", spark._jvm), cast("Any", spark._jsparkSession)
+    delta, nothing, modes = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.org.apache.spark.sql.SaveMode
+    empty = jvm.PythonUtils.toScalaMap({})
+    settings = jvm.PythonUtils.toScalaMap({} if replaced is None else {"replaceWhere": replaced})
+    options = delta.DeltaOptions(settings, session.sessionState().conf())
+    mode = modes.Append if replaced is None else modes.Overwrite
+    columns = jvm.PythonUtils.toSeq([])
     try:
-        writer.save(str(half))
+        writer = delta.commands.WriteIntoDelta(
+            transaction.deltaLog(), mode, options, columns, empty, frame._jdf, nothing, nothing, False
+        )
+        written = writer.writeAndReturnCommitData(transaction, session, nothing, False).actions()
+        actions = list(jvm.scala.jdk.javaapi.CollectionConverters.asJava(written))
+        entries = (json.loads(action.json()) for action in actions)
+        durable.sync_files([half / unquote(entry["add"]["path"]) for entry in entries if "add" in entry], half)
+        return actions
     except Exception as error:  # pyspark maps Delta's conflicts to several classes; their names stand in the text
         if _is_conflict(error):
             raise _overtaken(half) from error
@@ -88,15 +106,6 @@ def _overtaken(half: Path) -> OvertakenError:
 
 def _is_conflict(error: Exception) -> bool:
     return any(name in str(error) or name in type(error).__name__ for name in _CONFLICTS)
-
-
-def _committed_as(half: Path, act_id: str, planned: int) -> int:
-    """The version that holds the act; OvertakenError when Delta skipped it."""
-    for version in range(newest_version(half, planned), planned, -1):
-        state = state_at(half, version)
-        if state is not None and state.act.id == act_id:
-            return version
-    raise _overtaken(half)
 
 
 @dataclass(frozen=True)
@@ -139,6 +148,9 @@ def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]
         transaction = _begin(spark, act)
         gone = _replaced_files(spark, act, transaction)
         written = write()
+        adds = (cast("Mapping[str, str]", entry["add"]) for entry in written.files)
+        # The workers have stored the bytes of the files that they wrote.
+        durable.sync_folders([act.half / unquote(add["path"]) for add in adds], act.half)
     except BaseException:
         _remove_files(act)
         raise
@@ -162,9 +174,7 @@ def _begin(spark: SparkSession, act: FileAct) -> Any:
     from pyspark.sql.types import StructType
 
     jvm: Any = spark._jvm
-    transaction = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
-        spark._jsparkSession, str(act.half)
-    ).startTransaction()
+    transaction = _start(spark, act.half)
     metadata = transaction.metadata()
     fields = StructType.fromJson(json.loads(metadata.schemaString())).fields
     there = {field.name: field.dataType.simpleString() for field in fields}
@@ -215,23 +225,33 @@ def _commit(
 ) -> int:
     """Ends a transaction of Delta's with `actions` and our state, behind the fence; the version."""
     jvm: Any = spark._jvm
-    delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
+    nothing = jvm.scala.Option.empty()
     fence, number = fence_of(half), state.act.number
     if transaction.txnVersion(fence) >= number:
         raise _overtaken(half)
     transaction.updateSetTransaction(fence, number, nothing)
+    return _end(spark, half, transaction, actions, replaced, to_user_metadata(state))
+
+
+def _end(
+    spark: SparkSession, half: Path, transaction: Any, actions: Sequence[Any], replaced: str | None, note: str
+) -> int:
+    """Writes the log entry of a transaction, and stores it; the version."""
+    jvm: Any = spark._jvm
+    delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
     # What Spark's own writer of Delta says of a write to a table that is there: the mode, the predicate and our state.
-    told = some(to_user_metadata(state))
     by = some(jvm.PythonUtils.toSeq([]))
     modes = jvm.org.apache.spark.sql.SaveMode
     mode, where = (modes.Append, nothing) if replaced is None else (modes.Overwrite, some(replaced))
-    operation = getattr(delta, "DeltaOperations$Write")(mode, by, where, told, *(nothing,) * 5)
+    operation = getattr(delta, "DeltaOperations$Write")(mode, by, where, some(note), *(nothing,) * 5)
     try:
-        return int(transaction.commit(jvm.PythonUtils.toSeq(list(actions)), operation))
+        version = int(transaction.commit(jvm.PythonUtils.toSeq(list(actions)), operation))
     except Exception as error:
         if _is_conflict(error):
             raise _overtaken(half) from error
         raise
+    sync_log(half, version)
+    return version
 
 
 def commit_columns(
@@ -248,7 +268,7 @@ def commit_columns(
     act, jvm = state.act, cast("Any", spark._jvm)
     delta = jvm.org.apache.spark.sql.delta
     failpoint(act.kind, "before")
-    transaction = delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
+    transaction = _start(spark, half)
     metadata = json.loads(transaction.metadata().json())["metaData"]
     schema, settings = json.loads(metadata["schemaString"]), metadata.get("configuration", {})
     wanted: list[dict[str, Any]] = cast("Any", StructType.fromDDL(ddl_of(columns.items())).jsonValue())["fields"]
@@ -272,18 +292,45 @@ def rewrite_files(
 ) -> None:
     """Writes the files of some segments that are smaller than `below` bytes anew as files of `up_to` bytes.
 
-    Delta's OPTIMIZE: one commit, which changes no row and carries no state, only `note`, so that the half's history
-    tells who did it; none where no segment has two such files. Call it under the half's lock. OvertakenError when a
-    foreign commit took some of the files away: nothing was changed.
+    As Delta's OPTIMIZE: one commit, which changes no row and carries no state, only `note`, so that the half's history
+    tells who did it; none where no segment has two such files. Files are stored before that commit, for which Delta's
+    command has no room. Call it under the half's lock. OvertakenError when a foreign commit took some of the files
+    away: nothing was changed.
     """
-    session = spark.newSession()  # its settings are nobody else's
-    settings = {"optimize.minFileSize": below, "optimize.maxFileSize": up_to, "commitInfo.userMetadata": note}
-    for name, value in settings.items():
-        session.conf.set(f"spark.databricks.delta.{name}", str(value))
-    path = str(half.absolute()).replace("`", "``")
-    try:
-        session.sql(f"OPTIMIZE delta.`{path}` WHERE {_in_segments(segments)}")
-    except Exception as error:
-        if _is_conflict(error):
-            raise _overtaken(half) from error
-        raise
+    jvm: Any = spark._jvm
+    transaction, java = _start(spark, half), jvm.scala.jdk.javaapi.CollectionConverters
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    where = jvm.PythonUtils.toSeq([parser.parseExpression(_in_segments(segments))])
+    actions: list[Any] = []
+    added: list[Path] = []
+    for group in _small_files(java.asJava(transaction.filterFiles(where, False)), below, up_to):
+        files, nothing = jvm.PythonUtils.toSeq(group), jvm.scala.Option.empty()
+        frame = transaction.deltaLog().createDataFrame(transaction.snapshot(), files, False, nothing).coalesce(1)
+        written = list(java.asJava(transaction.writeFiles(frame, nothing, True, jvm.PythonUtils.toSeq([]))))
+        for action in [*written, *(file.remove() for file in group)]:
+            entry = {kind: {**body, "dataChange": False} for kind, body in json.loads(action.json()).items()}
+            actions.append(jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(entry)))
+            added += [half / unquote(entry["add"]["path"])] if "add" in entry else []
+    if actions:
+        durable.sync_files(added, half)
+        _end(spark, half, transaction, actions, _in_segments(segments), note)
+
+
+def _small_files(files: Iterable[Any], below: int, up_to: int) -> Iterator[list[Any]]:
+    """Delta's entries of the files of each segment that are to become one, at least two and at most `up_to` bytes."""
+    groups: dict[str, list[Any]] = {}
+    room: dict[str, int] = {}
+    for file in sorted((one for one in files if one.size() < below), key=lambda one: str(one.path())):
+        segment, size = str(file.path()).split("/", 1)[0], int(file.size())
+        if room.get(segment, 0) < size:
+            yield from _several(groups.pop(segment, []))
+            room[segment] = up_to
+        groups.setdefault(segment, []).append(file)
+        room[segment] -= size
+    for group in groups.values():
+        yield from _several(group)
+
+
+def _several(group: list[Any]) -> Iterator[list[Any]]:
+    if len(group) > 1:
+        yield group

@@ -12,13 +12,17 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 
+from hybrid import durable
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import fence_of, physical_columns, statistics_columns
+from hybrid.lake.log_sync import sync_log
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY, SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
 _HOUR_MS = 3_600_000
+# The table's folder, the warehouse, the home, and the folder of the home: any of them may be new.
+_NEW_PARENTS = 4
 
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
 
@@ -42,6 +46,9 @@ def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> No
             },
             commit_properties=CommitProperties(custom_metadata={"userMetadata": to_user_metadata(state)}),
         )
+    durable.sync_tree(path)
+    for folder in path.parents[:_NEW_PARENTS]:
+        durable.sync(folder)
     failpoint("create", "after")
 
 
@@ -65,6 +72,7 @@ def commit_state(path: Path, state: HalfState) -> None:
                 app_transactions=[fence],
             ),
         )
+    sync_log(path, table.version() + 1)
     failpoint(kind, "after")
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hybrid import durable
 from hybrid.table.columns import SEGMENT
 from hybrid.table.names import segment_folder
 
@@ -77,10 +78,12 @@ def file_name(act_id: str) -> str:
 class RowsFile:
     """One file of rows of one segment, written piece by piece into `folder` by a worker of the act `act_id`.
 
-    `statistics` are columns whose minimum and maximum are kept in the log.
+    `statistics` are columns whose minimum and maximum are kept in the log. `is_durable`: the bytes are stored on the
+    device when it is closed; its name is not yet.
     """
 
-    def __init__(self, folder: Path, act_id: str, statistics: Sequence[str]) -> None:
+    def __init__(self, folder: Path, act_id: str, statistics: Sequence[str], *, is_durable: bool = True) -> None:
+        self._is_durable = is_durable
         self._statistics = statistics
         self._path = folder / file_name(act_id)
         self._writer: pq.ParquetWriter | None = None
@@ -103,6 +106,8 @@ class RowsFile:
         self._write_group()
         assert self._writer is not None
         self._writer.close()
+        if self._is_durable:
+            durable.sync(self._path)
         statistics = {
             "numRecords": self._rows,
             "minValues": {name: _prefix(low) for name, (low, _) in self._ranges.items()},

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from hybrid.lake.staging import put_whole
+from hybrid import durable
 from hybrid.plain import without_samples
 from hybrid.table.state import Act
 
@@ -39,7 +39,7 @@ def keep_acts(half: Path, table_id: str, acts: Iterable[VersionedAct]) -> None:
     for version, act in sorted({**fresh, **known}.items()):
         document = {"table_id": table_id, "version": version, "act": without_samples(vars(act))}
         lines.append(json.dumps(document, separators=(",", ":"), default=dict))
-    put_whole(_file(half), "\n".join(lines), durable=True)
+    durable.write_text(_file(half), "\n".join(lines))
 
 
 def kept_acts(half: Path, table_id: str | None = None) -> list[VersionedAct]:

@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from hybrid.errors import DataError, NotFoundError
 from hybrid.lake.kept import kept_acts
+from hybrid.lake.log_sync import set_torn_aside
 from hybrid.table.columns import SEGMENT, TIME
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
@@ -159,11 +160,19 @@ def last_time(files: Iterable[DataFile]) -> int | None:
     return max((time for time in times if isinstance(time, int)), default=None)
 
 
+# Halves whose log this process has looked at: a power failure ends the process, so once is enough.
+_LOOKED_AT: set[Path] = set()
+
+
 def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
     """The half at `path`, newest version unless one is given.
 
     NotFoundError when there is no Delta table, DataError when its log cannot be read or holds that version no more.
+    What a power failure left of a commit that was not acknowledged is set aside, at the first look of a process.
     """
+    if path not in _LOOKED_AT and path.is_dir():
+        set_torn_aside(path)
+        _LOOKED_AT.add(path)
     try:
         return HalfSnapshot(path, DeltaTable(str(path), version=version))
     except TableNotFoundError as error:

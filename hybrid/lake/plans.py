@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from hybrid import durable
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import took_lock
 from hybrid.lake.log import DataFile, HalfSnapshot, lineage_acts
-from hybrid.lake.staging import bytes_in, put_whole
+from hybrid.lake.staging import bytes_in
 from hybrid.plain import without_samples
 from hybrid.table.columns import TIME
 from hybrid.table.plans import Plan, Span, Unit
@@ -59,8 +60,9 @@ def publish(layout: TableLayout, staged: Path, plan: Plan) -> Path:
     (staged / ROWS).mkdir(exist_ok=True)
     (staged / _PLAN).write_text(plan.to_text(), encoding="utf-8")
     place = layout.plan(plan.id)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    staged.rename(place)
+    durable.make_folder(place.parent)
+    durable.sync_tree(staged)
+    durable.rename(staged, place)
     return place
 
 
@@ -92,7 +94,7 @@ def wanted_of(layout: TableLayout, plan_id: str) -> Wanted:
 
 def want(layout: TableLayout, plan_id: str, wanted: Wanted) -> None:
     """Writes down what is wanted of a plan."""
-    put_whole(layout.plan(plan_id) / _WANTED, json.dumps(vars(wanted)))
+    durable.write_text(layout.plan(plan_id) / _WANTED, json.dumps(vars(wanted)))
 
 
 @contextmanager
@@ -159,7 +161,7 @@ def forget_samples(layout: TableLayout, plan_id: str) -> bool:
     bare = without_samples(document)
     if bare == document:
         return False
-    put_whole(path, json.dumps(bare, separators=(",", ":")))
+    durable.write_text(path, json.dumps(bare, separators=(",", ":")))
     return True
 
 

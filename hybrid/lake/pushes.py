@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from hybrid import durable
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import took_lock
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
-from hybrid.lake.staging import bytes_in, put_whole
+from hybrid.lake.staging import bytes_in
 from hybrid.spec.table_config import Half
 from hybrid.table.names import segment_folder as folder_of
 
@@ -97,7 +98,9 @@ class Push:
 def publish(layout: TableLayout, entry: OpenReplacement) -> None:
     """Opens a replacement. It is there by one rename."""
     folder = layout.plan(entry.id)
-    folder.mkdir(parents=True)
+    durable.make_folder(folder.parent)
+    folder.mkdir()
+    durable.sync(folder.parent)
     _write(folder / _ENTRY, vars(entry))
 
 
@@ -163,8 +166,9 @@ def add_push(layout: TableLayout, entry_id: str, staged: Path, push: Push) -> No
     """Makes a push of the folder that its rows were staged in. Call it under `changing`."""
     _write(staged / _PUSH, {**vars(push), "segments": [vars(one) for one in push.segments]})
     place = _folder(layout, entry_id, push.number)
-    place.parent.mkdir(exist_ok=True)
-    staged.rename(place)
+    durable.make_folder(place.parent)
+    durable.sync_tree(staged)
+    durable.rename(staged, place)
 
 
 def pushed(layout: TableLayout, entry_id: str) -> dict[str, tuple[Push, PushedSegment]]:
@@ -239,4 +243,4 @@ def _entry(path: Path) -> OpenReplacement:
 
 
 def _write(path: Path, doc: Mapping[str, object]) -> None:
-    put_whole(path, json.dumps(doc, default=str))
+    durable.write_text(path, json.dumps(doc, default=str))

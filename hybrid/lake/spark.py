@@ -153,6 +153,7 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # An act without rows (rejected only, offsets only) must leave its commit.
         "spark.databricks.delta.skipRecordingEmptyCommits": "false",
+        "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop sets modes itself, by a umask of its own
         **settings.extra,
     }
 

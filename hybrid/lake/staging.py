@@ -7,9 +7,7 @@ acts that go on from what killed ones left behind, and sweeps the latter.
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -48,26 +46,6 @@ def sweep(folder: Path) -> list[Path]:
         return []
     with _gate(folder):
         return _sweep(folder)
-
-
-def put_whole(path: Path, text: str, *, durable: bool = False) -> None:
-    """Writes a file in the place of what stands there; readers see the one or the other, whole.
-
-    With `durable` it outlasts a power failure once this returns: for what something else is deleted in favour of.
-    """
-    fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(text)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    fresh.rename(path)
-    if durable:
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def bytes_in(folder: Path) -> int:

@@ -15,6 +15,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid import durable
 from hybrid.lake.files import LaidFile, RowsFile, file_name, path_in_half
 from hybrid.lake.layout import physical_columns, quoted, statistics_columns
 from hybrid.lake.workers import Worker, map_in_arrow
@@ -69,6 +70,7 @@ def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
 
 def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
     """The function that Spark runs in its workers, on the rows of one task in the order of time."""
+    is_durable = durable.is_enabled()  # here, in the driver: workers know no settings
     by_time = not spec.sort_columns or (spec.sort_columns == (spec.time_column,) and _is_time_alone(spec))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,7 +82,7 @@ def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
         schema = pa.schema([whole.field(name) for name, _ in written_columns(spec)])
         files: list[LaidFile] = []
         for partition, pieces in _files_of(batches, spec, config):
-            file = RowsFile(folder, "staged", statistics_columns(spec, Half.OFFLINE))
+            file = RowsFile(folder, "staged", statistics_columns(spec, Half.OFFLINE), is_durable=is_durable)
             typed = (_as_schema(piece, schema) for piece in pieces)
             for piece in typed if by_time else _sorted_by(typed, spec.sort_columns):
                 file.write(piece)

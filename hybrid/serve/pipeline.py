@@ -16,6 +16,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from hybrid import durable
 from hybrid.abandoned import take_back_abandoned
 from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord, rests
@@ -245,7 +246,7 @@ def _lane(run: RunRecord) -> tuple[str, str]:
 @contextmanager
 def pipeline_lock(home: Path, stop: threading.Event) -> Iterator[None]:
     """Held by the one pipeline of a home. A predecessor that is ending is waited for; ConflictError when it stays."""
-    home.mkdir(parents=True, exist_ok=True)
+    durable.make_private(home)
     with (home / "pipeline.lock").open("a") as file:
         deadline = time.monotonic() + _LOCK_S
         while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -52,6 +53,8 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     # A statement's few Python steps must not wait 5 ms each for a thread that decodes rows of a stream.
     sys.setswitchinterval(_SWITCH_S)
     collect_rarely()
+    # Of a process that was killed; what is in there may have been purged since.
+    shutil.rmtree(settings.spill, ignore_errors=True)
     if settings.cache_bytes:
         home.serve_from_memory(settings.cache_bytes)
     hosts = LOOPBACK if address.is_loopback else None

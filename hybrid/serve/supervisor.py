@@ -23,6 +23,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hybrid import durable
 from hybrid.access import new_secret
 from hybrid.client import SERVER_FILE
 from hybrid.errors import ConflictError, MachineError
@@ -195,7 +196,7 @@ class _Supervisor:
 @contextmanager
 def serve_lock(home: Path, timeout_s: float) -> Iterator[None]:
     """Held by the one `hybrid serve` of a home. ConflictError when another one keeps it for `timeout_s`."""
-    home.mkdir(parents=True, exist_ok=True)
+    durable.make_private(home)
     with (home / "serve.lock").open("a") as file:
         deadline = time.monotonic() + timeout_s
         while True:

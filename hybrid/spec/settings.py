@@ -34,6 +34,13 @@ class Key:
         return "HYBRID_" + self.name.replace(".", "_").upper()
 
 
+def _flag(text: str) -> str:
+    """`true` or `false`, as TOML and the environment write them."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower()
+
+
 KEYS = (
     Key("kafka", None, str, "Kafka brokers, host:port[,host:port]; without it, those of the table config"),
     Key("server", None, str, "URL of a running server that is to do the work"),
@@ -57,6 +64,7 @@ KEYS = (
     Key("s3_endpoints", None, str, "S3 endpoints that work of accounts may name, host[:port], by commas"),
     Key("cache_bytes", 2 * 1024**3, int, "memory in which a server keeps tables, bytes; 0: it reads files each time"),
     Key("pipeline_niceness", 10, int, "how far a server's Spark gives way to whatever else runs, 0 (not) to 19"),
+    Key("durable", "true", _flag, "whether what is acknowledged outlasts a power failure; false: only a process"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
     Key("spark.driver_memory", "2g", str, "heap of Spark's driver"),
 )
@@ -193,6 +201,11 @@ class Settings:
     def pipeline_niceness(self) -> int:
         """What a server's pipeline adds to its niceness; beyond 19 nothing is added."""
         return max(0, int(self._value("pipeline_niceness") or 0))
+
+    @property
+    def durable(self) -> bool:
+        """Whether files are synced before what names them is acknowledged."""
+        return self._text("durable") == "true"
 
     @property
     def spark_master(self) -> str:
@@ -335,4 +348,6 @@ def _converted(key: Key, text: str, source: str) -> Value:
     try:
         return key.convert(text)
     except ValueError as error:
-        raise SpecError.at(source, key.name, f"'{text}' is not a number") from error
+        raise SpecError.at(
+            source, key.name, f"'{text}' is not {'true or false' if key.convert is _flag else 'a number'}"
+        ) from error

@@ -65,3 +65,12 @@ def test_home_is_searched_upward(tmp_path: Path) -> None:
 def test_a_percent_sign_in_the_home_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="has a '%' in its path"):
         load_settings(home=tmp_path / "a%20b")
+
+
+def test_durable_is_on_and_is_switched_by_true_or_false(tmp_path: Path) -> None:
+    assert load_settings(home=tmp_path, environ={}).durable
+    assert not load_settings(home=tmp_path, environ={"HYBRID_DURABLE": "false"}).durable
+    (tmp_path / "hybrid.toml").write_text("durable = false\n")
+    assert not load_settings(home=tmp_path, environ={}).durable
+    with pytest.raises(SpecError, match="'maybe' is not true or false"):
+        load_settings(home=tmp_path, environ={"HYBRID_DURABLE": "maybe"})

@@ -123,7 +123,7 @@ def row(offset: int, time_ms: int, segment: str = SEGMENT) -> Row:
 @pytest.fixture
 def patient(home: Path, kafka: Kafka, machine: None) -> Patient:
     """A home without a table."""
-    home.mkdir()
+    home.mkdir(mode=0o700)
     return Patient(home)
 
 

@@ -40,6 +40,12 @@ def test_settings_that_are_not_used(patient: Patient) -> None:
     ) and "'kafak' is not a setting" in found.message
 
 
+def test_a_home_that_others_may_enter(patient: Patient) -> None:
+    patient.path.chmod(0o755)
+    (found,) = patient.examine()
+    assert (found.check, found.severity, found.hint) == ("modes", Severity.WARNING, f"chmod 700 {patient.path}")
+
+
 def test_no_java(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> None:
         raise MachineError("Java was not found.", hint="install it")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.lake.staging import bytes_in, put_whole, staging_folder
+from hybrid.durable import write_text
+from hybrid.lake.staging import bytes_in, staging_folder
 
 OWNER = """
 import sys, time
@@ -66,8 +67,8 @@ def test_an_act_that_goes_on_keeps_its_rows(tmp_path, other):
 
 def test_a_file_that_several_put_is_always_whole(tmp_path: Path) -> None:
     path, texts = tmp_path / "wanted.json", [str(number) * 5000 for number in range(4)]
-    writers = [threading.Thread(target=lambda text=text: [put_whole(path, text) for _ in range(50)]) for text in texts]
-    put_whole(path, texts[0])
+    writers = [threading.Thread(target=lambda text=text: [write_text(path, text) for _ in range(50)]) for text in texts]
+    write_text(path, texts[0])
     for one in writers:
         one.start()
     while any(one.is_alive() for one in writers):

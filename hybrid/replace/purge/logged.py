@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
+from hybrid import durable
 from hybrid.lake.cleanup import delete_file
 from hybrid.lake.log import HalfSnapshot
 from hybrid.plain import without_samples
@@ -106,12 +107,11 @@ def _forget_in(entry: Path, files: Collection[str]) -> None:
     stat, fresh = entry.stat(), entry.with_name(f".{entry.name}.purged")
     with fresh.open("w", encoding="utf-8") as file:
         file.write("\n".join(lines))
-        file.flush()
-        os.fsync(file.fileno())
     os.utime(fresh, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # Delta tells the time of a commit by it
     # Hadoop holds what it reads against the checksum beside it.
     entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
-    fresh.rename(entry)
+    durable.sync(fresh)
+    durable.rename(fresh, entry)
 
 
 def _stripped(line: str, files: Collection[str]) -> str:
@@ -169,10 +169,9 @@ def _strip_checkpoint(checkpoint: Path, files: Collection[str]) -> None:
     fresh = checkpoint.with_name(f".{checkpoint.name}.purged")
     with fresh.open("wb") as file:
         pq.write_table(stripped, file)
-        file.flush()
-        os.fsync(file.fileno())
     checkpoint.with_name(f".{checkpoint.name}.crc").unlink(missing_ok=True)
-    fresh.rename(checkpoint)
+    durable.sync(fresh)
+    durable.rename(fresh, checkpoint)
 
 
 def _is_whole(half: Path, version: int) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hybrid import durable
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.staging import put_whole
 from hybrid.progress import counted
 
 
@@ -78,7 +78,7 @@ class PurgeReport:
 
 def keep(layout: TableLayout, report: PurgeReport) -> None:
     """Writes the record down beside the halves. It is there by one rename."""
-    put_whole(layout.purges / f"{report.id}.json", json.dumps(report.to_json(), indent=1))
+    durable.write_text(layout.purges / f"{report.id}.json", json.dumps(report.to_json(), indent=1))
 
 
 def kept(layout: TableLayout) -> list[dict[str, Any]]:

@@ -1,0 +1,101 @@
+"""Stores the entries of a Delta log, and sets aside what a power failure left of one that nobody had acknowledged.
+
+Delta writes an entry under another name and renames it, without fsync. A commit is acknowledged after `sync_log`. So a
+power failure can only spoil the newest entry or its checkpoint, and only when it was not acknowledged.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import re
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hybrid import durable
+
+_ENTRY = re.compile(r"\d{20}\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint.*\.parquet")
+_LAST = "_last_checkpoint"
+TORN = ".torn"
+
+
+def sync_log(half: Path, version: int) -> None:
+    """Stores the entry of a version, what Delta wrote with it, and the log's folder. Call it under the lock."""
+    if not durable.is_enabled():
+        return
+    log, stem = half / "_delta_log", f"{version:020d}"
+    names = [f"{stem}.json", f".{stem}.json.crc", f"{stem}.crc", f".{stem}.crc.crc"]
+    if (log / f"{stem}.checkpoint.parquet").exists():
+        names += [f"{stem}.checkpoint.parquet", f".{stem}.checkpoint.parquet.crc", _LAST, f".{_LAST}.crc"]
+    durable.sync_files([log / name for name in names if (log / name).exists()], log)
+
+
+def set_torn_aside(half: Path, booted_ms: int | None = None) -> list[Path]:
+    """Renames a newest entry and checkpoints of a half that a power failure cut short; where they are now.
+
+    Only files from before the machine started: a file that is damaged later is another matter, for `hybrid doctor`.
+    `booted_ms` is that moment, epoch ms; None asks the machine.
+    """
+    log = half / "_delta_log"
+    booted = _booted_ms() if booted_ms is None else booted_ms
+    if booted is None or not _torn(log, booted):
+        return []
+    aside = []
+    with half.with_name(f"{half.name}.repair.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for path in _torn(log, booted):  # again: another process may have done it, and a good entry is there now
+            target = path.with_name(f".{path.name}.{time.time_ns()}{TORN}")
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's, of the file that goes
+            path.rename(target)
+            aside.append(target)
+            logging.getLogger(__name__).warning(
+                "%s was cut short by a power failure before its commit was acknowledged; it lies in %s now.",
+                path,
+                target.name,
+            )
+        durable.sync(log)
+    return aside
+
+
+def _torn(log: Path, booted_ms: int) -> list[Path]:
+    names = sorted(path.name for path in log.iterdir()) if log.is_dir() else []
+    newest = max((name for name in names if _ENTRY.fullmatch(name)), default=None)
+    if newest is None:
+        return []
+    found = [log / newest] if newest > f"{0:020d}.json" and _is_torn_entry(log / newest) else []
+    checkpoints = [name for name in names if (match := _CHECKPOINT.fullmatch(name)) and match[1] >= newest[:20]]
+    found += [log / name for name in checkpoints if _is_torn_checkpoint(log / name)]
+    if _LAST in names and _is_torn_entry(log / _LAST):
+        found.append(log / _LAST)
+    return [path for path in found if path.stat().st_mtime_ns // 1_000_000 < booted_ms]
+
+
+def _is_torn_entry(path: Path) -> bool:
+    """Whether JSON lines are cut off, or zeros stand where bytes were not stored."""
+    try:
+        lines = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+    except ValueError:
+        return True
+    return not lines
+
+
+def _is_torn_checkpoint(path: Path) -> bool:
+    try:
+        pq.read_table(path)
+    except (pa.ArrowException, OSError):
+        return True
+    return False
+
+
+def _booted_ms() -> int | None:
+    """When this machine started, epoch ms; None where it does not say (macOS)."""
+    try:
+        seconds = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    return int((time.time() - seconds) * 1000)

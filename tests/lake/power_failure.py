@@ -1,0 +1,52 @@
+"""A model of a power failure: of a folder, only what was synced is there afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+SHIM = Path(__file__).with_name("record_syncs.c")
+
+
+def compile_shim(folder: Path) -> Path | None:
+    """The library to preload; None without a C compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None
+    library = folder / "record_syncs.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SHIM, "-ldl"], check=True)
+    return library
+
+
+def cut_power(record: Path, root: Path, target: Path) -> None:
+    """Copies of `root` what is stored: names as of the last sync of their folder, bytes of synced files.
+
+    A file whose bytes were not synced, or that has grown since, is empty.
+    """
+    sizes: dict[str, int] = {}
+    names: dict[str, dict[str, str]] = {}
+    for line in record.read_text().splitlines():
+        kind, inode, _, *rest = line.split("\t")
+        if kind == "F":
+            sizes[inode] = int(rest[0])
+        else:
+            names[inode] = dict(zip(rest[::2], rest[1::2], strict=True))
+    places = {str(os.lstat(path).st_ino): path for path in [root, *root.rglob("*")]}
+    _copy(str(root.stat().st_ino), target, places, names, sizes)
+
+
+def _copy(
+    inode: str, target: Path, places: dict[str, Path], names: dict[str, dict[str, str]], sizes: dict[str, int]
+) -> None:
+    target.mkdir()
+    for name, child in names.get(inode, {}).items():
+        source = places.get(child)
+        if source is None:  # removed later without a sync of its folder: the device may have either
+            continue
+        if source.is_dir():
+            _copy(child, target / name, places, names, sizes)
+        else:
+            whole = sizes.get(child) == source.stat().st_size
+            (target / name).write_bytes(source.read_bytes() if whole else b"")

@@ -1,0 +1,116 @@
+"""What is acknowledged is there after a power failure: a model drops everything that was not synced (ADR 24)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybrid import durable
+from hybrid.lake.create import create_half
+from hybrid.lake.log import open_half
+from hybrid.lake.log_sync import TORN, set_torn_aside
+from hybrid.spec.table_config import Half
+from hybrid.table.state import Act, OfflineState
+from tests.lake.power_failure import compile_shim
+from tests.replace.tables import ROOT, recipe_spec
+
+LATER_MS = 1 << 60
+
+
+def run_worker(tmp_path: Path, commands: list[tuple[str, ...]], **settings: str) -> list[dict[str, object]]:
+    shim = compile_shim(tmp_path)
+    if shim is None:
+        pytest.skip("no C compiler (cc) to build the shim that records fsync")
+    env = {**os.environ, **settings, "LD_PRELOAD": str(shim), "SYNC_RECORD": str(tmp_path / "syncs")}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.lake.power_worker", str(tmp_path / "home"), json.dumps(commands)],
+        env=env,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_rows_offsets_and_boundary_outlast_a_power_failure_after_each_commit(
+    tmp_path: Path, broker: str, topic: str
+) -> None:
+    files = ROOT / "data" / "orders"
+    create = (
+        *("table", "create", "--schema", str(files / "orders_schema.json"), "--kafka", broker),
+        *("--config", str(files / "orders_table.json"), "--config", str(files / "orders_offline_table.json")),
+        *("--set", f"stream.kafka.topic.name={topic}"),
+    )
+    job = ("job", "run", "job_specs/orders/job-spec.yml", "--input", "data/orders/corrected")
+    commands = [
+        create,
+        ("kafka", "produce", topic, str(files / "events.jsonl"), "--kafka", broker),
+        ("ingest", "orders", "--until-caught-up"),
+        ("move", "orders"),
+        (*job, "--yes"),
+    ]
+    found = run_worker(tmp_path, commands)
+    assert [(one["command"], one["same"]) for one in found] == [
+        ("table create", True),
+        ("ingest orders", True),
+        ("move orders", True),
+        ("job run", True),
+    ]
+    assert found[1]["rows"]["REALTIME"] == 14 and found[2]["rows"]["OFFLINE"] > 0  # type: ignore[index]
+
+
+def lay_half(tmp_path: Path) -> Path:
+    path = tmp_path / "warehouse" / "orders" / "OFFLINE"
+    path.parent.mkdir(parents=True)
+    act = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
+    create_half(path, recipe_spec("orders"), Half.OFFLINE, OfflineState(act))
+    return path
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 900, b'{"commitInfo":{"timest'])
+def test_an_entry_that_a_power_failure_cut_short_is_set_aside(tmp_path: Path, left: bytes) -> None:
+    path = lay_half(tmp_path)
+    entry = path / "_delta_log" / f"{1:020d}.json"
+    entry.write_bytes(left)
+    (path / "_delta_log" / f".{entry.name}.crc").write_bytes(b"old")
+    (aside,) = set_torn_aside(path, booted_ms=LATER_MS)
+    assert aside.read_bytes() == left and aside.name.endswith(TORN) and not entry.exists()
+    assert open_half(path).version == 0
+    assert set_torn_aside(path, booted_ms=LATER_MS) == []
+
+
+def test_an_entry_that_was_damaged_since_the_machine_started_stays_for_doctor(tmp_path: Path) -> None:
+    path = lay_half(tmp_path)
+    entry = path / "_delta_log" / f"{1:020d}.json"
+    entry.write_bytes(b"{")
+    assert set_torn_aside(path) == [] and entry.exists()
+
+
+def test_a_checkpoint_that_was_cut_short_is_set_aside_and_the_entries_stay(tmp_path: Path) -> None:
+    path = lay_half(tmp_path)
+    log = path / "_delta_log"
+    (log / f"{0:020d}.checkpoint.parquet").write_bytes(b"PAR1" + b"\0" * 100)
+    (log / "_last_checkpoint").write_bytes(b"")
+    assert {one.name.split(".")[1] for one in set_torn_aside(path, booted_ms=LATER_MS)} == {
+        f"{0:020d}",
+        "_last_checkpoint",
+    }
+    assert open_half(path).version == 0
+
+
+def test_the_switch_syncs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(os, "fsync", calls.append)
+    durable.write_text(tmp_path / "on", "x")
+    assert len(calls) == 2  # the file and its folder
+    monkeypatch.setattr(durable, "_enabled", False)
+    durable.write_text(tmp_path / "off", "x")
+    assert len(calls) == 2 and (tmp_path / "off").read_text() == "x"
