@@ -43,6 +43,7 @@ def drop_table(home: Hybrid, name: str, *, purge: bool = False) -> str:
     if not purge:
         return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
     shutil.rmtree(aside)
+    durable.sync(aside.parent)  # gone for good: a power failure brings no name back
     return _removed(name, [path for path in dropped_copies(home, name) if path != aside], with_table=True)
 
 
@@ -50,6 +51,7 @@ def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
     """Removes dropped copies; the sentence that names them."""
     for path in copies:
         shutil.rmtree(path)
+        durable.sync(path.parent)
     words = ", ".join(path.name for path in copies)
     if not with_table:
         return f"The dropped copies of table '{name}' are gone: {words}."

@@ -6,6 +6,7 @@ name. Without either, a power failure may leave an empty file, or none.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import uuid
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _THREADS = 8
+_NO_SUCH_CALL = {errno.EINVAL, errno.EBADF, errno.ENOTSUP}
 _enabled = True
 
 
@@ -29,12 +31,23 @@ def is_enabled() -> bool:
 
 
 def sync(path: Path) -> None:
-    """Stores the bytes of a file, or the names in a folder. It returns when the device has them."""
+    """Stores the bytes of a file, or the names in a folder. It returns when the device has them.
+
+    A folder that its user may not read, or whose file system cannot sync folders, is skipped, as PostgreSQL does.
+    """
     if not _enabled:
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        if path.is_dir():
+            return
+        raise
     try:
         _sync_descriptor(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SUCH_CALL or not path.is_dir():
+            raise
     finally:
         os.close(descriptor)
 

@@ -81,9 +81,10 @@ class Definitions:
         """Gives a damaged definition another name, which ends in `ending`, and returns it; None when there is none."""
         aside = self._path(name).with_name(f"{_FILE}.damaged-{ending}")
         try:
-            return self._path(name).rename(aside)
+            durable.rename(self._path(name), aside)
         except FileNotFoundError:
             return None
+        return aside
 
     def _path(self, name: str) -> Path:
         return self._warehouse / name / _FILE

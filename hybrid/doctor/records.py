@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from hybrid import durable
 from hybrid.catalog.catalog import Catalog
 from hybrid.client import server_of
 from hybrid.clock_guard import doubt_of
@@ -72,7 +72,7 @@ def _begin_anew(home: Path, path: Path) -> str:
     for ending in ("", "-wal", "-shm"):
         beside = path.with_name(path.name + ending)
         if beside.exists():
-            os.replace(beside, aside.with_name(aside.name + ending))
+            durable.rename(beside, aside.with_name(aside.name + ending))
     Catalog.in_home(home).close()
     return f"Began a new catalog; the damaged one is kept as {aside.name}."
 

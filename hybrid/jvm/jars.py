@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hybrid import durable
 from hybrid.errors import MachineError
 from hybrid.jvm import ivy
 from hybrid.progress import Progress, Silent
@@ -132,7 +133,8 @@ def _install(jars: list[LockedJar], staged: Path, folder: Path) -> None:
     for _, path in _targets(jars, staged):
         target = folder / path.relative_to(staged)
         target.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(path, target)
+        durable.sync(path)
+        durable.rename(path, target)
 
 
 def _targets(lock: list[LockedJar], folder: Path) -> Iterator[tuple[LockedJar, Path]]:

@@ -28,6 +28,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from hybrid import durable
 from hybrid.errors import DataError
 from hybrid.lake.kept import VersionedAct, keep_acts, outlives_log
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -113,8 +114,15 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
     hinted = _hinted(half.path)
     if hinted is not None and (hinted < expired.cut or hinted not in checkpoints):
         delete_file(half.path / "_delta_log" / _HINT)
+    store_checkpoint(half.path, checkpoints[expired.base])
     for path in expired.files:
         delete_file(path)
+
+
+def store_checkpoint(half: Path, files: Iterable[Path]) -> None:
+    """Stores a checkpoint's files and the hint. Call it before anything is deleted that the checkpoint stands for."""
+    log = half / "_delta_log"
+    durable.sync_files([path for path in (*files, log / _HINT) if path.exists()], log)
 
 
 def delete_file(path: Path) -> None:

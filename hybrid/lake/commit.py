@@ -83,7 +83,7 @@ def _write(frame: DataFrame, half: Path, transaction: Any, replaced: str | None)
         written = writer.writeAndReturnCommitData(transaction, session, nothing, False).actions()
         actions = list(jvm.scala.jdk.javaapi.CollectionConverters.asJava(written))
         entries = (json.loads(action.json()) for action in actions)
-        durable.sync_files([half / unquote(entry["add"]["path"]) for entry in entries if "add" in entry], half)
+        _store(half, [half / unquote(entry["add"]["path"]) for entry in entries if "add" in entry])
         return actions
     except Exception as error:  # pyspark maps Delta's conflicts to several classes; their names stand in the text
         if _is_conflict(error):
@@ -91,6 +91,12 @@ def _write(frame: DataFrame, half: Path, transaction: Any, replaced: str | None)
         if any(name in str(error) for name in _OTHER_COLUMNS):  # Delta takes no narrower values into a wider column
             raise _other_columns(half) from error
         raise
+
+
+def _store(half: Path, files: Sequence[Path]) -> None:
+    """Stores files that Spark wrote, and the checksums that Hadoop holds them against."""
+    checksums = (path.with_name(f".{path.name}.crc") for path in files)
+    durable.sync_files([*files, *(path for path in checksums if path.exists())], half)
 
 
 def _other_columns(half: Path) -> ConflictError:
@@ -312,7 +318,7 @@ def rewrite_files(
             actions.append(jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(entry)))
             added += [half / unquote(entry["add"]["path"])] if "add" in entry else []
     if actions:
-        durable.sync_files(added, half)
+        _store(half, added)
         _end(spark, half, transaction, actions, _in_segments(segments), note)
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from hybrid import durable
 from hybrid.errors import ConflictError
 from hybrid.jvm.process import Process
 
@@ -31,7 +32,7 @@ def half_lock(
 
     `jvm_pid` is this process's JVM, if it has one; without `commits` it has nothing to do with what is done.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(path.parent)  # whoever writes there next takes the name as stored
     with path.open("a+", encoding="utf-8") as file:
         _acquire(file, path, timeout_s, waiting)
         try:

@@ -12,11 +12,13 @@ import logging
 import re
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hybrid import durable
+from hybrid.table.state import from_user_metadata
 
 _ENTRY = re.compile(r"\d{20}\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint.*\.parquet")
@@ -24,15 +26,52 @@ _LAST = "_last_checkpoint"
 TORN = ".torn"
 
 
+# The newest version of each half that this process has stored: what lies below needs no second look.
+_STORED: dict[Path, int] = {}
+
+
 def sync_log(half: Path, version: int) -> None:
-    """Stores the entry of a version, what Delta wrote with it, and the log's folder. Call it under the lock."""
+    """Stores the entry of a version, what Delta wrote with it, and the log's folder. Call it under the lock.
+
+    Foreign commits just below, which other tools may not have stored, are stored with their files: the log must not
+    break below an acknowledged commit.
+    """
     if not durable.is_enabled():
         return
-    log, stem = half / "_delta_log", f"{version:020d}"
+    log, files = half / "_delta_log", _files_of_entry(half / "_delta_log", version)
+    stored = _STORED.get(half, -1)
+    for older in range(version - 1, stored if stored < version else -1, -1):
+        foreign = _data_of_foreign(half, older)
+        if foreign is None:
+            break
+        durable.sync_files(foreign, half)
+        files += _files_of_entry(log, older)
+    durable.sync_files(files, log)
+    _STORED[half] = version
+
+
+def _files_of_entry(log: Path, version: int) -> list[Path]:
+    """The entry of a version, its checkpoint and the checksums of both, as far as they are there."""
+    stem = f"{version:020d}"
     names = [f"{stem}.json", f".{stem}.json.crc", f"{stem}.crc", f".{stem}.crc.crc"]
     if (log / f"{stem}.checkpoint.parquet").exists():
         names += [f"{stem}.checkpoint.parquet", f".{stem}.checkpoint.parquet.crc", _LAST, f".{_LAST}.crc"]
-    durable.sync_files([log / name for name in names if (log / name).exists()], log)
+    return [log / name for name in names if (log / name).exists()]
+
+
+def _data_of_foreign(half: Path, version: int) -> list[Path] | None:
+    """The files that a foreign commit added and that are there; None for an own commit, or for none."""
+    try:
+        text = (half / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    found = []
+    for line in text.split("\n"):
+        if line.startswith('{"commitInfo"') and from_user_metadata(json.loads(line)["commitInfo"].get("userMetadata")):
+            return None
+        if line.startswith('{"add"'):
+            found.append(half / unquote(json.loads(line)["add"]["path"]))
+    return [path for path in found if path.exists()]
 
 
 def set_torn_aside(half: Path, booted_ms: int | None = None) -> list[Path]:

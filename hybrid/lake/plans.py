@@ -196,3 +196,4 @@ def discard_rows(layout: TableLayout, plan_id: str) -> None:
     with suppress(FileNotFoundError):
         folder.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
+    durable.sync(folder.parent)  # a purge that looks here next must not see them again after a power failure

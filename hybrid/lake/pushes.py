@@ -152,7 +152,7 @@ def changing(layout: TableLayout, entry_id: str) -> Iterator[None]:
 @contextmanager
 def opening(layout: TableLayout) -> Iterator[None]:
     """Held by whoever opens a replacement of a table, so that no two of the same segments are opened."""
-    layout.plans.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(layout.plans)
     with _held(layout.plans / f".{_LOCK}", "Another replacement of the table is being opened."):
         yield
 
@@ -208,6 +208,7 @@ def close(layout: TableLayout, entry_id: str, state: PushState) -> None:
     """Notes how a replacement ended and removes the rows that waited. Call it under `changing`."""
     _write(layout.plan(entry_id) / _CLOSED, {"state": state})
     shutil.rmtree(layout.plan(entry_id) / _PUSHES, ignore_errors=True)
+    durable.sync(layout.plan(entry_id))
 
 
 @contextmanager

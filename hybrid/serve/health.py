@@ -13,6 +13,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
+from hybrid import durable
 from hybrid.errors import HybridError
 from hybrid.plain import json_value
 from hybrid.serve.context import Context, context_of
@@ -103,7 +104,7 @@ def _catalog(context: Context) -> tuple[bool, str]:
 
 def _warehouse(context: Context) -> tuple[bool, str]:
     folder = context.home.settings.warehouse
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder)
     return os.access(folder, os.W_OK), f"{folder}: {len(context.home.table_names())} tables"
 
 

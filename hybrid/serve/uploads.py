@@ -16,6 +16,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
+from hybrid import durable
 from hybrid.disk import FREE_MIN, free_bytes, full_disk, reserve_bytes
 from hybrid.errors import BusyError, UsageError
 
@@ -97,6 +98,8 @@ async def _received(request: Request, folder: Path) -> Path:
         raise UsageError(f"The form holds {len(parts.whole)} whole files. {_USAGE}")
     if not parts.whole[0].stat().st_size:
         raise UsageError("The file of the form is empty.")
+    # Stored before its job is queued: after a power failure a queued job must not read an empty file.
+    await run_in_threadpool(durable.sync_files, parts.whole, folder.parent.parent)
     return parts.whole[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import zlib
 from pathlib import Path
 
 SHIM = Path(__file__).with_name("record_syncs.c")
@@ -23,22 +24,22 @@ def compile_shim(folder: Path) -> Path | None:
 def cut_power(record: Path, root: Path, target: Path) -> None:
     """Copies of `root` what is stored: names as of the last sync of their folder, bytes of synced files.
 
-    A file whose bytes were not synced, or that has grown since, is empty.
+    A file that was not synced since its last write is empty.
     """
-    sizes: dict[str, int] = {}
+    checksums: dict[str, str] = {}
     names: dict[str, dict[str, str]] = {}
-    for line in record.read_text().splitlines():
+    for line in record.read_text().splitlines() if record.exists() else []:
         kind, inode, _, *rest = line.split("\t")
         if kind == "F":
-            sizes[inode] = int(rest[0])
+            checksums[inode] = rest[0]
         else:
             names[inode] = dict(zip(rest[::2], rest[1::2], strict=True))
     places = {str(os.lstat(path).st_ino): path for path in [root, *root.rglob("*")]}
-    _copy(str(root.stat().st_ino), target, places, names, sizes)
+    _copy(str(root.stat().st_ino), target, places, names, checksums)
 
 
 def _copy(
-    inode: str, target: Path, places: dict[str, Path], names: dict[str, dict[str, str]], sizes: dict[str, int]
+    inode: str, target: Path, places: dict[str, Path], names: dict[str, dict[str, str]], checksums: dict[str, str]
 ) -> None:
     target.mkdir()
     for name, child in names.get(inode, {}).items():
@@ -46,7 +47,9 @@ def _copy(
         if source is None:  # removed later without a sync of its folder: the device may have either
             continue
         if source.is_dir():
-            _copy(child, target / name, places, names, sizes)
+            _copy(child, target / name, places, names, checksums)
         else:
-            whole = sizes.get(child) == source.stat().st_size
-            (target / name).write_bytes(source.read_bytes() if whole else b"")
+            status = source.stat()
+            data = source.read_bytes()
+            (target / name).write_bytes(data if checksums.get(child) == str(zlib.crc32(data)) else b"")
+            os.utime(target / name, ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -1,4 +1,5 @@
-/* Records what fsync has stored: a line "F inode size path" for a file, "D inode path" and its names for a folder. */
+/* Records what fsync has stored: a line "F inode path crc32" for a file,
+   "D inode path" and its names with their inodes for a folder. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -8,6 +9,20 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* CRC-32 of a file's bytes, as zlib has it; `buffer` is used meanwhile. */
+static unsigned checksum(const char *path, char *buffer, size_t room) {
+    unsigned crc = ~0u;
+    int fd = open(path, O_RDONLY);
+    ssize_t length;
+    while (fd >= 0 && (length = read(fd, buffer, room)) > 0)
+        for (ssize_t at = 0; at < length; at++) {
+            crc ^= (unsigned char)buffer[at];
+            for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0xEDB88320u & -(crc & 1));
+        }
+    if (fd >= 0) close(fd);
+    return ~crc;
+}
 
 static int record(int fd) {
     const char *log = getenv("SYNC_RECORD");
@@ -32,7 +47,7 @@ static int record(int fd) {
                 used += snprintf(text + used, room - used, "\t%s\t%lu", entry->d_name, (unsigned long)entry->d_ino);
         if (dir != NULL) closedir(dir);
     } else {
-        used = snprintf(text, room, "F\t%lu\t%s\t%ld", (unsigned long)st.st_ino, path, (long)st.st_size);
+        used = snprintf(text, room, "F\t%lu\t%s\t%u", (unsigned long)st.st_ino, path, checksum(link, text, room));
     }
     text[used++] = '\n';
     int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);

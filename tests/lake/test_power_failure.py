@@ -18,6 +18,7 @@ from tests.lake.power_failure import compile_shim
 from tests.replace.tables import ROOT, recipe_spec
 
 LATER_MS = 1 << 60
+ORDERS = ROOT / "data" / "orders"
 
 
 def run_worker(tmp_path: Path, commands: list[tuple[str, ...]], **settings: str) -> list[dict[str, object]]:
@@ -37,34 +38,49 @@ def run_worker(tmp_path: Path, commands: list[tuple[str, ...]], **settings: str)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def create_words(topic: str, broker: str) -> tuple[str, ...]:
+    return (
+        *("table", "create", "--schema", str(ORDERS / "orders_schema.json"), "--kafka", broker),
+        *("--config", str(ORDERS / "orders_table.json"), "--config", str(ORDERS / "orders_offline_table.json")),
+        *("--set", f"stream.kafka.topic.name={topic}"),
+    )
+
+
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_rows_offsets_and_boundary_outlast_a_power_failure_after_each_commit(
     tmp_path: Path, broker: str, topic: str
 ) -> None:
-    files = ROOT / "data" / "orders"
-    create = (
-        *("table", "create", "--schema", str(files / "orders_schema.json"), "--kafka", broker),
-        *("--config", str(files / "orders_table.json"), "--config", str(files / "orders_offline_table.json")),
-        *("--set", f"stream.kafka.topic.name={topic}"),
+    job = (
+        *("job", "run", "job_specs/orders/job-spec.yml", "--input", "data/orders/corrected"),
+        *("--var", "segmentName=orders_1632463351000_1632467070000_0"),
     )
-    job = ("job", "run", "job_specs/orders/job-spec.yml", "--input", "data/orders/corrected")
+    stretch = ("orders", "--from", "2021-09-24", "--to", "2021-09-25", "--reason", "erasure")
     commands = [
-        create,
-        ("kafka", "produce", topic, str(files / "events.jsonl"), "--kafka", broker),
+        create_words(topic, broker),
+        ("kafka", "produce", topic, str(ORDERS / "events.jsonl"), "--kafka", broker),
         ("ingest", "orders", "--until-caught-up"),
         ("move", "orders"),
         (*job, "--yes"),
+        ("replacement", "revert", "orders", "{made}", "--yes"),
+        ("backfill", "plan", *stretch, "--delete", "--where", "customer_id = 103"),
+        ("backfill", "run", "{made}", "--yes"),
+        ("purge", "orders", "--where", "customer_id = 103", "--yes"),
+        ("access", "add", "grafana", "--right", "read"),
     ]
     found = run_worker(tmp_path, commands)
-    assert [(one["command"], one["same"]) for one in found] == [
-        ("table create", True),
-        ("ingest orders", True),
-        ("move orders", True),
-        ("job run", True),
-    ]
-    assert found[1]["rows"]["REALTIME"] == 14 and found[2]["rows"]["OFFLINE"] > 0  # type: ignore[index]
+    assert [one["command"] for one in found if not one["same"] or one["lost"]] == [], found
+    assert len(found) == len(commands) - 1
+    rows = [one["rows"] for one in found]
+    assert rows[1]["REALTIME"] == 14 and rows[2]["OFFLINE"] > 0  # type: ignore[index]
+    assert rows[6]["OFFLINE"] < rows[5]["OFFLINE"]  # type: ignore[index]
+
+
+@pytest.mark.kafka
+def test_without_syncs_the_model_loses_a_table_that_was_acknowledged(tmp_path: Path, broker: str, topic: str) -> None:
+    (found,) = run_worker(tmp_path, [create_words(topic, broker)], HYBRID_DURABLE="false")
+    assert not found["same"] and "warehouse/orders/definition.json" in found["lost"]  # type: ignore[operator]
 
 
 def lay_half(tmp_path: Path) -> Path:

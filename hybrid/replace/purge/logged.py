@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 
 from hybrid import durable
-from hybrid.lake.cleanup import delete_file
+from hybrid.lake.cleanup import delete_file, store_checkpoint
 from hybrid.lake.log import HalfSnapshot
 from hybrid.plain import without_samples
 
@@ -45,12 +45,14 @@ def forget_values(current: HalfSnapshot, files: Collection[str], known: Collecti
         DeltaTable(str(half), version=current.version).create_checkpoint()
         # Hadoop's checksum is of what Spark wrote there.
         (half / "_delta_log" / "._last_checkpoint.crc").unlink(missing_ok=True)
+        store_checkpoint(half, [path for path in _checkpoints(half) if _version(path) == current.version])
         for path in outdated:
             if _version(path) < current.version and _is_whole(half, _version(path)):
                 delete_file(path)
             elif path.exists():  # what the log still holds is read from this one
                 _strip_checkpoint(path, doomed)
     _forget_checksums(current)
+    durable.sync(half / "_delta_log")
 
 
 def remembered(current: HalfSnapshot) -> list[str]:

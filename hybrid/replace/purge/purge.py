@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
+from hybrid import durable
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
@@ -60,7 +61,7 @@ def purge(
 
 @contextmanager
 def _alone(layout: TableLayout) -> Iterator[None]:
-    layout.purges.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(layout.purges)
     with (layout.purges / ".lock").open("a") as file:
         if not took_lock(file, 0.0):
             raise ConflictError("Another purge of the table goes on. Nothing was changed.")

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from hybrid import durable
 from hybrid.lake.cleanup import delete_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
@@ -35,6 +36,8 @@ def remove_dead(bench: Workbench, layout: TableLayout, half: Half, files: Collec
             size = file.stat().st_size if file.exists() else 0
             _delete(file)
             gone.append((file, size))
+        if gone:  # a power failure brings no deleted name back
+            durable.sync_folders([path / "x", *(file for file, _ in gone if file.parent.exists())], path)
     return gone
 
 
