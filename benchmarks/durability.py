@@ -1,73 +1,154 @@
-"""What it costs that a commit outlasts a power failure: its files and its log entry, written with and without syncs.
+"""What it costs that a commit outlasts a power failure: ingestion, moves and replacements with and without syncs.
 
-    python benchmarks/durability.py
+    .venv/bin/python -m benchmarks.durability [--rows 1000,200000] [--rounds 6]
 
-No JVM: the writers are those of the product (`RowsFile`, `durable`, `sync_log`), the log entry is written as Delta does
-it (another name, then a rename). With and without in turn, medians.
+One process, one Spark session and one table over a real Kafka broker. In each round a bucket of rows comes from Kafka
+in one commit, is moved, and is replaced by a job that reads the same rows from a file. Rounds are synced or not in turn
+(on, off, off, on). Prints medians and their ratio.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-
+from benchmarks.serving.stream import send
+from benchmarks.serving.tables import Table
+from benchmarks.serving.workload import HOUR_MS, START_MS
 from hybrid import durable
-from hybrid.lake.files import RowsFile, path_in_half
-from hybrid.lake.log_sync import sync_log
+from hybrid.api import Hybrid, TableDocuments
+from hybrid.jvm.broker import LocalBroker
+from hybrid.jvm.topics import create_topic
+from hybrid.lake.log import open_half
+from hybrid.progress import Silent
+from hybrid.spec.job_spec import JobSpec, load_job_spec
+from hybrid.spec.settings import load_settings
+from hybrid.spec.table_config import Half
 
-ROUNDS = 15
-SIZES = (1_000, 20_000, 200_000)
+TABLE = Table("orders", "orders", upsert=False, seal_rows=100_000_000, bucket="2h")
+BUCKET_MS = 2 * HOUR_MS
+PARTITIONS = 2
+OPERATIONS = ("ingestion", "move", "replacement")
+
+Times = dict[tuple[str, bool], list[float]]
 
 
-def rows(count: int) -> pa.RecordBatch:
-    """Rows like those of the orders recipe, that compress as badly as its."""
-    numbers = pa.array(range(count), pa.int64())
-    texts = pa.array([f"customer-{number * 7919 % 100_003}" for number in range(count)], pa.string())
-    amounts = pa.array([number * 0.37 for number in range(count)], pa.float64())
-    return pa.RecordBatch.from_arrays([numbers, texts, amounts], names=["order_id", "customer", "amount"])
+class Bench:
+    """The table, seen by two homes over the same folder: one syncs, one does not."""
+
+    def __init__(self, folder: Path, brokers: str) -> None:
+        self._folder, self._brokers, self._bucket = folder, brokers, 0
+        create_topic(brokers, TABLE.topic, PARTITIONS)
+        environ = {key: value for key, value in os.environ.items() if not key.startswith("HYBRID_")}
+        self._homes = {
+            on: Hybrid(
+                load_settings(home=folder / "home", environ={**environ, "HYBRID_DURABLE": str(on)}),
+                Silent(),
+            )
+            for on in (True, False)
+        }
+        configs = [(TABLE.realtime(brokers), "realtime"), (TABLE.offline(), "offline")]
+        self._homes[True].create_table(TableDocuments((TABLE.schema(), "schema"), configs))
+
+    def round(self, on: bool, rows: int) -> dict[str, float]:
+        """Milliseconds of each operation on a bucket of its own."""
+        durable.configure(on)
+        table = self._homes[on].table(TABLE.name)
+        self._bucket += 1
+        messages = self._produce(rows)
+        found = {"ingestion": _ms(lambda: table.ingest_batch()), "move": _ms(lambda: table.move())}
+        job = self._job(messages)
+        found["replacement"] = _ms(lambda: table.replace(job))
+        return found
+
+    def _produce(self, rows: int) -> list[bytes]:
+        start = START_MS + self._bucket * BUCKET_MS
+        orders = (
+            {
+                "order_id": self._bucket * rows + number,
+                "customer_id": number * 7919 % 100_003,
+                "order_status": "DELIVERED",
+                "amount": number * 0.25,
+                "ts": start + number * BUCKET_MS // rows,
+            }
+            for number in range(rows)
+        )
+        messages = [json.dumps(order).encode() for order in orders]
+        for partition in range(PARTITIONS):
+            send(self._brokers, TABLE.topic, partition, messages[partition::PARTITIONS])
+        return messages
+
+    def _job(self, messages: list[bytes]) -> JobSpec:
+        """Replaces the newest segment by rows of a file."""
+        half = open_half(self._homes[True].layout(TABLE.name).half(Half.OFFLINE))
+        folder = self._folder / f"input-{self._bucket}"
+        folder.mkdir()
+        (folder / "orders.json").write_bytes(b"\n".join(messages))
+        spec = self._folder / "job.yml"
+        spec.write_text(
+            json.dumps(
+                {
+                    "jobType": "SegmentCreationAndTarPush",
+                    "inputDirURI": str(folder),
+                    "includeFileNamePattern": "glob:**/*.json",
+                    "recordReaderSpec": {"dataFormat": "json"},
+                    "tableSpec": {"tableName": TABLE.name},
+                    "segmentNameGeneratorSpec": {
+                        "type": "fixed",
+                        "configs": {"segment.name": max(file.segment for file in half.files)},
+                    },
+                }
+            )
+        )
+        return load_job_spec(spec, {}, None, int(time.time() * 1000))
 
 
-def commit(half: Path, version: int, batch: pa.RecordBatch) -> float:
-    """One commit of two segments; milliseconds."""
+def _ms(work: Callable[[], object]) -> float:
     before = time.perf_counter()
-    entries = []
-    for segment in ("orders__0__0__20211121T1038Z", "orders__1__0__20211121T1038Z"):
-        folder = half / path_in_half(segment, "")
-        file = RowsFile(folder, f"act-{version}", ["order_id"], is_durable=durable.is_enabled())
-        file.write(batch)
-        entries.append(file.close().entry(segment))
-    durable.sync_folders([half / str(entry["add"]["path"]) for entry in entries], half)  # type: ignore[index]
-    entry = half / "_delta_log" / f"{version:020d}.json"
-    part = entry.with_name(f".{entry.name}.tmp")
-    part.write_text("\n".join(map(json.dumps, entries)))
-    part.rename(entry)
-    sync_log(half, version)
+    work()
     return (time.perf_counter() - before) * 1000
 
 
-def measured(count: int) -> Iterator[tuple[bool, float]]:
-    """Whether a commit was synced, and how long it took."""
-    batch = rows(count)
+def measured(rows: int, rounds: int) -> Times:
+    """Milliseconds by operation and whether it was synced."""
+    times: Times = defaultdict(list)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        half = Path(folder)
-        (half / "_delta_log").mkdir()
-        for version in range(2 * ROUNDS):
-            durable.configure(version % 2 == 0)
-            yield version % 2 == 0, commit(half, version, batch)
+        broker = LocalBroker(Path(folder) / "kafka")
+        brokers = broker.start()
+        try:
+            bench = Bench(Path(folder), brokers)
+            for on in (True, False):  # warm
+                bench.round(on, rows)
+            for number in range(rounds):
+                for on in (True, False) if number % 2 == 0 else (False, True):
+                    for operation, took in bench.round(on, rows).items():
+                        times[operation, on].append(took)
+        finally:
+            broker.stop()
+    return times
 
 
 def main() -> None:
-    """Prints a row of a table for each size."""
-    for count in SIZES:
-        found = list(measured(count))
-        synced, bare = (statistics.median(ms for on, ms in found if on is which) for which in (True, False))
-        print(f"| {2 * count:,} | {bare:.1f} | {synced:.1f} | {synced - bare:.1f} |")
+    """Prints a row of a table for each size and operation."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", default="1000,200000")
+    parser.add_argument("--rounds", type=int, default=6)
+    asked = parser.parse_args()
+    print(f"{platform.machine()}, {os.cpu_count()} processors, {asked.rounds} rounds, medians")
+    print("| rows | operation | without, ms | with, ms | ratio |\n|---|---|---|---|---|")
+    for rows in map(int, asked.rows.split(",")):
+        times = measured(rows, asked.rounds)
+        for operation in OPERATIONS:
+            synced, bare = (statistics.median(times[operation, on]) for on in (True, False))
+            print(f"| {rows:,} | {operation} | {bare:.0f} | {synced:.0f} | {synced / bare:.2f} |")
 
 
 if __name__ == "__main__":
