@@ -134,7 +134,7 @@ def test_a_repair_that_fails_says_so(orders: Patient, monkeypatch: pytest.Monkey
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hybrid.doctor.records.os.replace", full)
+    monkeypatch.setattr("hybrid.doctor.records.durable.rename", full)
     found = orders.only(repair=True)
     assert found.is_left and found.hint == "It could not be repaired: [Errno 28] No space left on device"
 
