@@ -120,7 +120,7 @@ def _ms(work: Callable[[], object]) -> float:
 def measured(rows: int, rounds: int) -> Times:
     """Milliseconds by operation and whether it was synced."""
     times: Times = defaultdict(list)
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         broker = LocalBroker(Path(folder) / "kafka")
         brokers = broker.start()
         try:

@@ -53,22 +53,26 @@ def sync(path: Path) -> None:
 
 
 def sync_files(paths: Iterable[Path], root: Path) -> None:
-    """Stores files and their names, and the names of their folders up to `root`. Each folder is synced once."""
+    """Stores files and their names, and the names of their folders up to `root`. Each folder is synced once.
+
+    All side by side: which of them is stored first does not matter, because nothing names them yet.
+    """
     files = list(paths)
-    _sync_all(files)
-    sync_folders(files, root)
+    _sync_all([*files, *_folders(files, root)])
 
 
 def sync_folders(paths: Iterable[Path], root: Path) -> None:
     """Stores the names of files whose bytes are stored, and the names of their folders up to `root`."""
-    folders = {folder for path in paths for folder in path.parents if folder == root or root in folder.parents}
-    _sync_all(sorted(folders))
+    _sync_all(_folders(paths, root))
+
+
+def _folders(paths: Iterable[Path], root: Path) -> list[Path]:
+    return sorted({folder for path in paths for folder in path.parents if folder == root or root in folder.parents})
 
 
 def sync_tree(root: Path) -> None:
     """Stores every file and folder below `root`, and `root`. Its own name is stored with its parent."""
-    _sync_all([path for path in root.rglob("*") if path.is_file() and not path.is_symlink()])
-    _sync_all([root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())])
+    _sync_all([root, *(path for path in root.rglob("*") if not path.is_symlink())])
 
 
 def write_text(path: Path, text: str) -> None:

@@ -37,7 +37,7 @@ def fetch(store: ObjectStore, wanted: Callable[[str, str], bool], folder: Path) 
 def _open(store: ObjectStore) -> pafs.FileSystem:
     import pyarrow.fs as pafs
 
-    options = store.options
+    options = store.resolved_options()
     scheme, _, host = options.get("endpoint", "").rpartition("://")
     return pafs.S3FileSystem(
         access_key=options.get("accessKey"),

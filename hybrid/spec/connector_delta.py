@@ -14,6 +14,7 @@ from hybrid.errors import suggestion
 from hybrid.spec.connector_kafka import plain_text
 from hybrid.spec.connectors import ChangeFeed, DeltaInput, DeltaMode
 from hybrid.spec.document import Section
+from hybrid.spec.references import check_references
 from hybrid.spec.values import millis_of
 
 _USED = {
@@ -132,6 +133,7 @@ def _storage(config: Section) -> dict[str, str]:
         if near:
             config.fail(key, f"is not a key of delta_table_input, nor an option of an object store.{near}")
         options[key] = plain_text(config, key)
+        check_references(config, key, options[key])
     return options
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from hybrid.spec.avromessages import AvroMessages, avro_texts
 from hybrid.spec.connectors import AvroFormat, CsvFormat, Format, JsonFlavor, JsonFormat, ParquetFormat, UpdateFormat
 from hybrid.spec.document import Section, shown
+from hybrid.spec.references import check_references
 from hybrid.spec.registrymessages import RegistryMessages
 from hybrid.spec.stream_decoder import registry_urls
 
@@ -133,6 +134,8 @@ def _registry(config: Section, reader: str | None) -> RegistryMessages:
     name, secret = config.text("registry_username", ""), config.text("registry_password", "")
     if bool(name) != bool(secret):
         config.fail("registry_username", "and registry_password go together.")
+    for key, text in (("registry_username", name), ("registry_password", secret)):
+        check_references(config, key, text)
     return RegistryMessages(urls, reader=reader, user_info=f"{name}:{secret}" if name else None)
 
 

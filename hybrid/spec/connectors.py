@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hybrid.errors import DataError
 from hybrid.spec.kafka_security import PLAINTEXT, KafkaSecurity
+from hybrid.spec.references import resolve
 from hybrid.spec.registrymessages import RegistryMessages
 from hybrid.spec.secrets import without_login
 
@@ -96,6 +98,13 @@ class DeltaInput:
     def address(self) -> str:
         """The table's address for messages, without a login in it."""
         return without_login(self.uri)
+
+    def resolved_options(self) -> dict[str, str]:
+        """The object store's options with what their references refer to. DataError where that is not there."""
+        return {
+            key: resolve(value, f"{key} of the connector to {self.address}", DataError)
+            for key, value in self.storage_options.items()
+        }
 
     @property
     def reads_snapshot(self) -> bool:

@@ -66,7 +66,9 @@ class InputRules:
         return not self._is_private(real_path(folder))
 
     def check_store(self, store: ObjectStore) -> None:
-        """RightError for a bucket, an endpoint or a region that the work may not name."""
+        """RightError for a bucket, an endpoint, a region or a reference that the work may not name."""
+        if store.has_references:
+            raise _store_refused(store, "a reference would read a variable or a file of the server")
         if self.stores is None:
             return
         endpoint = store.options.get("endpoint", "")

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from hybrid.errors import DataError
 from hybrid.spec.document import Section
+from hybrid.spec.references import check_references, has_reference, resolve
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
 _SCHEMES = {"s3", "s3a", "s3n"}
@@ -25,6 +27,15 @@ class ObjectStore:
     bucket: str
     key: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def has_references(self) -> bool:
+        """Whether an option refers to a variable or a file of the machine."""
+        return any(has_reference(value) for value in self.options.values())
+
+    def resolved_options(self) -> dict[str, str]:
+        """The options with what their references refer to. DataError where that is not there."""
+        return {key: resolve(text, f"{key} of pinotFSSpecs", DataError) for key, text in self.options.items()}
 
     @property
     def address(self) -> str:
@@ -47,7 +58,10 @@ def parse_store(top: Section, uri: str) -> ObjectStore:
     options: dict[str, str] = {}
     for section in _specs_of(top, scheme):
         configs = section.section("configs")
-        options |= {name: str(configs.doc[name]) for name in _CONFIGS if configs.doc.get(name) is not None}
+        given = {name: str(configs.doc[name]) for name in _CONFIGS if configs.doc.get(name) is not None}
+        for name, text in given.items():
+            check_references(configs, name, text)
+        options |= given
     return ObjectStore(bucket, key.strip("/"), options)
 
 

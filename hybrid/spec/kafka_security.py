@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybrid.spec.document import Section
+from hybrid.spec.references import check_references, resolve
 from hybrid.spec.secrets import HIDDEN
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -39,7 +40,11 @@ _LIBRDKAFKA = {
 
 @dataclass(frozen=True)
 class KafkaSecurity:
-    """`ca_file`, `certificate_file` and `key_file` are paths of PEM files; without the first the machine's own CAs."""
+    """`ca_file`, `certificate_file` and `key_file` are paths of PEM files; without the first the machine's own CAs.
+
+    User and passwords are as they were written, references included. Clients get what these refer to: StreamError where
+    that is not there.
+    """
 
     protocol: str = "PLAINTEXT"
     mechanism: str | None = None
@@ -60,6 +65,18 @@ class KafkaSecurity:
     def _has_tls(self) -> bool:
         return self.protocol in {"SSL", "SASL_SSL"}
 
+    @property
+    def _login_name(self) -> str | None:
+        return _resolved(self.username, "The user of sasl.jaas.config")
+
+    @property
+    def _login_password(self) -> str | None:
+        return _resolved(self.password, "The password of sasl.jaas.config, or sasl.password,")
+
+    @property
+    def _key_password(self) -> str | None:
+        return _resolved(self.key_password, "ssl.key.password")
+
     def for_java(self) -> dict[str, str]:
         """Properties of Java's client. Keys of certificates are read from their files."""
         if self.is_plain:
@@ -67,7 +84,7 @@ class KafkaSecurity:
         found = {"security.protocol": self.protocol}
         if self.mechanism is not None:
             module = f"org.apache.kafka.common.security.{_MODULES[self.mechanism.partition('-')[0]]}"
-            login = f"username={_quoted(self.username)} password={_quoted(self.password)}"
+            login = f"username={_quoted(self._login_name)} password={_quoted(self._login_password)}"
             found |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": f"{module} required {login};"}
         if not self._has_tls:
             return found
@@ -77,7 +94,7 @@ class KafkaSecurity:
             key = Path(self.key_file or self.certificate_file).read_text(encoding="ascii")
             chain = Path(self.certificate_file).read_text(encoding="ascii")
             found |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
-            found |= {"ssl.key.password": self.key_password} if self.key_password is not None else {}
+            found |= {"ssl.key.password": self._key_password} if self._key_password is not None else {}
         return found | ({} if self.check_hostname else {"ssl.endpoint.identification.algorithm": ""})
 
     def for_librdkafka(self) -> dict[str, str]:
@@ -88,14 +105,14 @@ class KafkaSecurity:
             "ssl.ca.location": self.ca_file,
             "ssl.certificate.location": self.certificate_file,
             "ssl.key.location": self.key_file or self.certificate_file,
-            "ssl.key.password": self.key_password,
+            "ssl.key.password": self._key_password,
             "ssl.endpoint.identification.algorithm": "https" if self.check_hostname else "none",
         }
         wanted = {
             "security.protocol": self.protocol,
             "sasl.mechanism": self.mechanism,
-            "sasl.username": self.username,
-            "sasl.password": self.password,
+            "sasl.username": self._login_name,
+            "sasl.password": self._login_password,
             **(tls if self._has_tls else {}),
         }
         return {key: value for key, value in wanted.items() if value is not None}
@@ -108,14 +125,14 @@ class KafkaSecurity:
             "ssl_cafile": self.ca_file,
             "ssl_certfile": self.certificate_file,
             "ssl_keyfile": self.key_file or self.certificate_file,
-            "ssl_password": self.key_password,
+            "ssl_password": self._key_password,
             "ssl_check_hostname": self.check_hostname,
         }
         return {
             "security_protocol": self.protocol,
             "sasl_mechanism": self.mechanism,
-            "sasl_plain_username": self.username,
-            "sasl_plain_password": self.password,
+            "sasl_plain_username": self._login_name,
+            "sasl_plain_password": self._login_password,
             **(tls if self._has_tls else {}),
         }
 
@@ -209,6 +226,7 @@ def _text(section: Section, key: str) -> str:
         section.fail(key, "is not a text.")
     if value == HIDDEN:
         section.fail(key, "is hidden where it was shown: give the secret itself.")
+    check_references(section, key, str(value))
     return str(value)
 
 
@@ -248,6 +266,10 @@ def _checked(section: Section, keys: Mapping[str, str], found: KafkaSecurity) ->
 
 def _unquoted(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
+
+
+def _resolved(text: str | None, place: str) -> str | None:
+    return None if text is None else resolve(text, place)
 
 
 def _quoted(text: str | None) -> str:

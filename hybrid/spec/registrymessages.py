@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.errors import RegistryError
 from hybrid.spec.avromessages import REGISTRY_BYTES, AvroSchemas, read_record
 from hybrid.spec.jsontext import parse_json
+from hybrid.spec.references import resolve
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -117,7 +118,7 @@ class _Registry:
                 "timeout": _TIMEOUT_S,
                 "max.retries": _RETRIES,
                 "retries.wait.ms": _RETRY_MS,
-                **({"basic.auth.user.info": told.user_info} if told.user_info else {}),
+                **({"basic.auth.user.info": _user_info(told.user_info)} if told.user_info else {}),
                 **({"ssl.ca.location": told.ca} if told.ca else {}),
             }
             try:
@@ -231,6 +232,14 @@ class _Registry:
             f"The schema registry {self._messages.url} does not answer ({said}). Nothing was read or skipped.",
             hint="Start it, or correct schema.registry.rest.url in the table config: hybrid table apply",
         )
+
+
+def _user_info(text: str) -> str:
+    """`NAME:SECRET` with what its references refer to. RegistryError where that is not there."""
+    found = resolve(text, "The user of the schema registry", RegistryError)
+    if ":" not in found:
+        raise RegistryError("The user of the schema registry refers to a text that is not NAME:SECRET.")
+    return found
 
 
 def _status(error: Exception) -> int | None:

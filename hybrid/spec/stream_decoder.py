@@ -8,6 +8,7 @@ from hybrid.spec.avromessages import AvroMessages, avro_texts
 from hybrid.spec.csvformat import CsvFormat, multi_value_columns, text_columns
 from hybrid.spec.document import Section, shown
 from hybrid.spec.job_reader import READER_KEYS, check_csv
+from hybrid.spec.references import check_references
 from hybrid.spec.registrymessages import RegistryFormat, RegistryMessages
 from hybrid.spec.schema import Schema
 
@@ -85,6 +86,7 @@ def _by_registry(props: Section, form: RegistryFormat) -> RegistryMessages:
     user_info = props.doc.get(_USER_INFO)
     if user_info is not None and (not isinstance(user_info, str) or ":" not in user_info):
         props.fail(_USER_INFO, "must be NAME:SECRET.")  # without its value, which is a secret
+    check_references(props, _USER_INFO, user_info or "")
     reader = None
     if props.doc.get("schema") is not None:
         reader = _avro(props).text

@@ -15,12 +15,16 @@ from hybrid.errors import SpecError, suggestion
 _TOKEN = re.compile(
     r"""(?P<dollar>\\\$)
     | \$\{filePathPattern:[^}]*\}                                # of segment.name.template, which is filled per file
+    | (?P<reference>\$\{(?:env|file):[^{}]*\})                    # of a secret, which is read where it is used
     | \$\{\s*(?P<name>[A-Za-z_][A-Za-z0-9_.\-]*)\s*
         (?:\?:\s*(?P<default>'[^']*'|"[^"]*")\s*)?\}
     | \$(?P<bare>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<code>\$\{[^}]*\}?|<%.*?(?:%>|\Z))""",
     re.VERBOSE | re.DOTALL,
 )
+
+
+_SECRET_PLACE = re.compile(r"pinotFSSpecs\[\d+\]\.configs\.(?:accessKey|secretKey)")
 
 
 def built_in_dates(now_ms: int) -> dict[str, str]:
@@ -61,6 +65,9 @@ def _filler(variables: Mapping[str, str], source: str, path: str) -> Callable[[r
             raise SpecError.at(source, path, message)
         if match["dollar"]:
             return "$"
+        if match["reference"] and not _SECRET_PLACE.fullmatch(path):
+            message = f"'{match[0][:100]}' is a reference, which only accessKey and secretKey of pinotFSSpecs may be."
+            raise SpecError.at(source, path, message)
         name = match["name"] or match["bare"]
         if name is None:
             return match[0]

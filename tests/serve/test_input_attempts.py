@@ -198,6 +198,8 @@ def others(place: Place) -> Iterator[tuple[str, str, Any]]:
             {},
             {"endpoint": "http://169.254.169.254"},
             {"accessKey": "a", "secretKey": "b", "endpoint": "http://127.0.0.1:1"},
+            {"accessKey": "a", "secretKey": "${env:HYBRID_TOKEN}"},
+            {"accessKey": f"${{file:{secret}}}", "secretKey": "b"},
         ):
             filesystems = [{"scheme": uri.partition(":")[0], "configs": configs}]
             yield "POST", "/jobs?wait=true", {"spec": spec(uri, pinotFSSpecs=filesystems)}
@@ -226,6 +228,16 @@ def test_an_account_that_may_operate_reads_nothing_it_may_not(place: Place) -> N
     for run in place.app.home.catalog.runs.list(limit=5000):
         assert SECRET not in str(run), run
     assert not (place.allowed / "out.csv").exists()
+
+
+def test_a_job_refers_to_no_variable_and_no_file_of_the_server(place: Place) -> None:
+    for text, variables in (("${env:HYBRID_TOKEN}", {}), ("${key}", {"key": "${env:HYBRID_TOKEN}"})):
+        configs = {"accessKey": "a", "secretKey": text}
+        job = spec("s3://bucket/x", pinotFSSpecs=[{"scheme": "s3", "configs": configs}])
+        body = {"spec": job, "variables": variables}
+        status, answer = place.app.call("POST", "/jobs?wait=true", body, headers=place.operate)
+        assert status == 403 and "a reference would read a variable or a file of the server" in str(answer)
+        assert SECRET not in str(answer)
 
 
 def test_the_allowed_folder_is_read_and_read_accounts_see_no_cell(place: Place) -> None:

@@ -49,7 +49,7 @@ class DeltaSource:
         self._what = what
         given = (config.snapshot_filter if what is What.SNAPSHOT else None, config.filter)
         self._filters = [text for text in given if text is not None]
-        self._uri, self._options = table.table_uri, dict(config.storage_options)
+        self._uri, self._options = table.table_uri, config.resolved_options()
         self._schema = json.loads(table.schema().to_json())
         self._stored = _mapped_names(config.uri, table, self._schema)
         self._files: Sequence[DeltaFile] = []
@@ -260,7 +260,7 @@ def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any], is_counted: 
             "Nothing more was loaded.",
             hint="Put the filter back, or load into a new table.",
         )
-    options = dict(config.storage_options) or None
+    options = config.resolved_options() or None
     try:
         newest = DeltaTable(config.uri, storage_options=options)
     except (DeltaError, OSError) as error:
@@ -274,7 +274,7 @@ def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any], is_counted: 
 
 def _told(error: Exception, config: DeltaInput) -> str:
     """What a library says, without the secrets that it was given."""
-    return redacted(str(error).replace(config.uri, config.address), config.storage_options)
+    return redacted(str(error).replace(config.uri, config.address), config.resolved_options())
 
 
 def _log_entry(uri: str, options: Mapping[str, str], version: int) -> str:
@@ -309,11 +309,11 @@ def _table(config: DeltaInput, version: int | None) -> DeltaTable:
 
     wanted = version if version is not None else config.version
     try:
-        table = DeltaTable(config.uri, version=wanted, storage_options=dict(config.storage_options) or None)
+        table = DeltaTable(config.uri, version=wanted, storage_options=config.resolved_options() or None)
         if wanted is None and config.datetime_ms is not None:
             table.load_as_version(datetime.fromtimestamp(config.datetime_ms / 1000, UTC))
     except TableNotFoundError as error:
-        if wanted is not None and DeltaTable.is_deltatable(config.uri, dict(config.storage_options) or None):
+        if wanted is not None and DeltaTable.is_deltatable(config.uri, config.resolved_options() or None):
             raise DataError(
                 f"The log of the Delta table at {config.address} does not reach back to version {wanted} any more. "
                 "Nothing more was loaded.",
