@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from hybrid import durable
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake import cleanup
 from hybrid.lake.cleanup import Expired, expired_log, remove_expired
@@ -72,6 +73,19 @@ def hinted(path: Path) -> int:
 
 def ids_of(path: Path, version: int | None = None) -> list[str]:
     return sorted(file.segment for file in open_half(path, version).files)
+
+
+def test_the_checkpoint_is_stored_before_the_entries_that_it_stands_for_go(
+    half: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    sync, delete = durable.sync, cleanup.delete_file
+    monkeypatch.setattr(durable, "sync", lambda path: (steps.append(f"store {path.name}"), sync(path)))
+    monkeypatch.setattr(cleanup, "delete_file", lambda path: (steps.append(f"delete {path.name}"), delete(path)))
+    remove_expired(open_half(half), expired(half))
+    first = next(at for at, step in enumerate(steps) if step.startswith("delete") and step.endswith(".json"))
+    stored = {step for step in steps[:first] if step.startswith("store")}
+    assert {f"store {CHECKPOINT:020d}.checkpoint.parquet", "store _delta_log"} <= stored
 
 
 def test_what_no_version_in_the_window_needs_goes(half: Path) -> None:

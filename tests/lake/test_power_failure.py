@@ -1,5 +1,6 @@
 """What is acknowledged is there after a power failure: a model drops everything that was not synced (ADR 24)."""
 
+import errno
 import json
 import os
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 from hybrid import durable
 from hybrid.lake.create import create_half
 from hybrid.lake.log import open_half
-from hybrid.lake.log_sync import TORN, set_torn_aside
+from hybrid.lake.log_sync import TORN, set_torn_aside, sync_log
+from hybrid.replace.purge.logged import forget_values, logged_files
 from hybrid.spec.table_config import Half
 from hybrid.table.state import Act, OfflineState
 from tests.lake.power_failure import compile_shim
@@ -49,6 +51,7 @@ def create_words(topic: str, broker: str) -> tuple[str, ...]:
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_rows_offsets_and_boundary_outlast_a_power_failure_after_each_commit(
     tmp_path: Path, broker: str, topic: str
 ) -> None:
@@ -120,6 +123,47 @@ def test_a_checkpoint_that_was_cut_short_is_set_aside_and_the_entries_stay(tmp_p
         "_last_checkpoint",
     }
     assert open_half(path).version == 0
+
+
+def test_a_purge_takes_what_a_power_failure_cut_short(tmp_path: Path) -> None:
+    path = lay_half(tmp_path)
+    (path / "_delta_log" / f"{1:020d}.json").write_bytes(b'{"add":{"stats":"ada@example.org')
+    (aside,) = set_torn_aside(path, booted_ms=LATER_MS)
+    forget_values(open_half(path), set(), logged_files(path))
+    assert not aside.exists()
+
+
+def test_a_foreign_commit_is_stored_with_the_next_one_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = lay_half(tmp_path)
+    log = path / "_delta_log"
+    (path / "_hy_segment=a b").mkdir()
+    (path / "_hy_segment=a b" / "x.parquet").touch()
+    add = {"path": "_hy_segment=a%20b/x.parquet", "size": 1}
+    (log / f"{1:020d}.json").write_text(json.dumps({"commitInfo": {}}) + "\n" + json.dumps({"add": add}))
+    own = (log / f"{0:020d}.json").read_text()
+    for version in (2, 3):
+        (log / f"{version:020d}.json").write_text(own)
+    stored: list[str] = []
+    monkeypatch.setattr(durable, "sync", lambda path: stored.append(path.name))
+    sync_log(path, 2)
+    ours = {f"{2:020d}.json", "_delta_log"}
+    assert set(stored) == {*ours, f"{1:020d}.json", "x.parquet", "_hy_segment=a b", "OFFLINE"}
+    stored.clear()
+    sync_log(path, 3)
+    assert set(stored) == {f"{3:020d}.json", "_delta_log"}
+
+
+def test_folders_that_cannot_be_synced_are_skipped_and_files_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    durable.sync(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="Invalid argument"):
+        durable.sync(tmp_path / "file")
 
 
 def test_the_switch_syncs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

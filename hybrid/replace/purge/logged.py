@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from hybrid import durable
 from hybrid.lake.cleanup import delete_file, store_checkpoint
 from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.log_sync import TORN
 from hybrid.plain import without_samples
 
 _VALUES = ("minValues", "maxValues")
@@ -52,6 +53,8 @@ def forget_values(current: HalfSnapshot, files: Collection[str], known: Collecti
             elif path.exists():  # what the log still holds is read from this one
                 _strip_checkpoint(path, doomed)
     _forget_checksums(current)
+    for path in (half / "_delta_log").glob(f".*{TORN}"):  # of commits that a power failure took: no version needs them
+        path.unlink(missing_ok=True)
     durable.sync(half / "_delta_log")
 
 
