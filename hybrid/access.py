@@ -17,12 +17,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 
 from hybrid import durable
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import AccessError, ConflictError, NotFoundError, RightError, SpecError, UsageError
+from hybrid.plain import stamp
 
 ACCESS_FILE = "access.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # no colon: Basic writes NAME:SECRET
@@ -89,7 +90,7 @@ class Accounts:
                 f"'{name}' is no name for an account: at most 64 letters, digits and . _ @ -, a letter or digit first."
             )
         secret = new_secret()
-        added = Account(name, right, digest_of(secret), datetime.now(UTC).isoformat(timespec="milliseconds"))
+        added = Account(name, right, digest_of(secret), stamp(wall_clock_ms()))
         with self._alone():
             there = self.list()
             if any(one.name == name for one in there):

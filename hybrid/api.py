@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,6 +21,7 @@ from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.logs import log_context
+from hybrid.plain import stamp
 from hybrid.progress import Progress, Silent
 from hybrid.spec.settings import Settings, load_settings, missing_home
 from hybrid.spec.table_config import TableSpec
@@ -465,5 +466,5 @@ def _definition(spec: TableSpec) -> Definition:
         realtime_doc=spec.realtime_doc,
         offline_doc=spec.offline_doc,
         brokers=spec.stream.brokers if spec.stream else None,
-        created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        created_at=stamp(wall_clock_ms()),
     )

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
+from hybrid.plain import stamp
 from hybrid.progress import Progress
 from hybrid.spec.connectors import KafkaInput, StartKind, live_connector
 from hybrid.spec.offset_place import place_time_ms
@@ -179,4 +179,4 @@ def _act_zero(spec: TableSpec, now_ms: int) -> Act:
 
 
 def _iso(now_ms: int) -> str:
-    return datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return stamp(now_ms)

@@ -9,11 +9,15 @@ from decimal import Decimal
 from typing import Any
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# How the documents of ours name times that were kept as text.
+_STAMPS = frozenset(
+    ("created_at", "started_at", "finished_at", "last_run", "at", "startTime", "executionStartTime", "finishTime")
+)
 _SAMPLES = frozenset({"sample", "samples"})
 
 
 def json_value(value: object) -> Any:
-    """A value as JSON can hold it: bytes as hex, BIG_DECIMAL and not-a-number as strings, times as ISO 8601."""
+    """A value as JSON can hold it: bytes as hex, BIG_DECIMAL and not-a-number as strings, times as `utc` has them."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -43,12 +47,27 @@ def without_samples(value: Any) -> Any:
 
 
 def utc(time_ms: int) -> str:
-    """A time as UTC ISO 8601 with a Z, without trailing zeros of its milliseconds."""
+    """A time as UTC ISO 8601 with a Z; a fraction only where there is one."""
     try:
-        text = (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds")
+        return _instant(_EPOCH + timedelta(milliseconds=time_ms))
     except (OverflowError, ValueError):
         return f"{time_ms} ms"
-    return text.replace("+00:00", "Z").replace(".000Z", "Z")
+
+
+def stamp(now_ms: int) -> str:
+    """A time to be kept, always with milliseconds, so that texts sort as their times do."""
+    return f"{(_EPOCH + timedelta(milliseconds=now_ms)).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def json_document(document: Mapping[str, object]) -> dict[str, Any]:
+    """A document of ours as JSON, its times as `shown_stamps` has them."""
+    return shown_stamps(json_value(document))
+
+
+def shown_stamps(document: dict[str, Any]) -> dict[str, Any]:
+    """A document of ours with the times that were kept as all times are shown; older ones end in +00:00."""
+    found = {name: value for name, value in document.items() if name in _STAMPS and isinstance(value, str)}
+    return {**document, **{name: _instant(datetime.fromisoformat(value)) for name, value in found.items()}}
 
 
 def epoch_ms(iso: str) -> int:
@@ -62,6 +81,9 @@ def capitalized(words: str) -> str:
 
 
 def _instant(value: datetime) -> str:
-    if value.utcoffset() is None:
-        return value.isoformat()
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    plain = value.astimezone(UTC).replace(tzinfo=None) if value.utcoffset() is not None else value
+    return f"{plain.isoformat(timespec='seconds' if not plain.microsecond else _fraction(plain))}Z"
+
+
+def _fraction(value: datetime) -> str:
+    return "microseconds" if value.microsecond % 1000 else "milliseconds"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid import views
 from hybrid.clock_guard import accept_clock
 from hybrid.drop import copy_names
-from hybrid.plain import json_value
+from hybrid.plain import json_document, json_value
 from hybrid.spec.upsert_json import MOVE_TASK
 from hybrid.table.state import RESET
 from hybrid.tasks import TASK_TYPES, check_task, task_type
@@ -162,15 +162,15 @@ def boundary(home: Hybrid, *, table: str) -> Json:
 def replacements(home: Hybrid, *, table: str) -> Json:
     """Replacements and reverts of a table, newest first; before them those in several requests that are in progress."""
     found = home.table(table)
-    waiting = [json_value(entry.to_json()) for entry in found.replacing.in_progress()]
-    return waiting + [json_value(entry.to_json()) for entry in found.replacements()]
+    waiting = [json_document(entry.to_json()) for entry in found.replacing.in_progress()]
+    return waiting + [json_document(entry.to_json()) for entry in found.replacements()]
 
 
 def replacement(home: Hybrid, *, table: str, entry: str) -> Json:
     """One of them."""
     found = home.table(table)
     shown = found.replacing.waiting(entry) or found.replacement(entry)
-    return json_value(shown.to_json())
+    return json_document(shown.to_json())
 
 
 def rejected(home: Hybrid, *, table: str, limit: int = 1000, everything: bool = False) -> Json:
@@ -223,7 +223,7 @@ def connector_pause(home: Hybrid, *, table: str, name: str | None = None) -> Jso
 
 def connector_reset_plan(home: Hybrid, *, table: str, to: str, name: str | None = None) -> Json:
     """What a reset of a table's stream would lose, skip and read again."""
-    return json_value(home.table(table).connectors.reset(to, name, dry_run=True).to_json())
+    return json_document(home.table(table).connectors.reset(to, name, dry_run=True).to_json())
 
 
 def connector_reset(
@@ -233,7 +233,7 @@ def connector_reset(
     from hybrid.ingest.reset import ResetReport
 
     accept = ResetReport.from_json(accepted) if accepted is not None else False
-    return json_value(home.table(table).connectors.reset(to, name, accept=accept).to_json())
+    return json_document(home.table(table).connectors.reset(to, name, accept=accept).to_json())
 
 
 def pause(home: Hybrid, *, table: str, comment: str | None = None) -> Json:
@@ -302,7 +302,7 @@ def purge(
     from hybrid.purges import Erasure
 
     erasure = Erasure(where, undecided, dry_run, reason, user)
-    return json_value(home.table(table).purge(erasure).to_json())
+    return json_document(home.table(table).purge(erasure).to_json())
 
 
 def purges(home: Hybrid, *, table: str) -> Json:
@@ -342,7 +342,7 @@ def job_run(
         "user": user,
         "expect": tuple(expect),
     }
-    return json_value(run_given(home, job, given, options).to_json())
+    return json_document(run_given(home, job, given, options).to_json())
 
 
 def backfill_plan(
@@ -417,7 +417,7 @@ def backfill_release(home: Hybrid, *, backfill: str) -> Json:
 
 def backfill_revert(home: Hybrid, *, backfill: str, reason: str | None = None, user: str | None = None) -> Json:
     """Takes back all that a backfill has corrected."""
-    return json_value(home.backfills.revert(backfill, reason=reason, user=user).to_json())
+    return json_document(home.backfills.revert(backfill, reason=reason, user=user).to_json())
 
 
 def revert(
@@ -425,14 +425,14 @@ def revert(
 ) -> Json:
     """Takes a replacement back."""
     report = home.table(table).revert(entry, dry_run=dry_run, reason=reason, user=user)
-    return json_value(report.to_json())
+    return json_document(report.to_json())
 
 
 def replacement_end(
     home: Hybrid, *, table: str, entry: str, segments_to: Sequence[str] = (), user: str | None = None
 ) -> Json:
     """Makes visible what was pushed to a replacement that was started; see `hybrid.replacing.Replacing.end`."""
-    return json_value(home.table(table).replacing.end(entry, segments_to, user=user).to_json())
+    return json_document(home.table(table).replacing.end(entry, segments_to, user=user).to_json())
 
 
 VERBS: Mapping[str, Verb] = {

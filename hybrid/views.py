@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import NotFoundError
-from hybrid.plain import json_value, utc
+from hybrid.plain import json_document, json_value, shown_stamps, utc
 from hybrid.run_views import visible_error, visible_run
 from hybrid.spec.table_config import Half
 from hybrid.table.boundary import INFINITE
@@ -160,7 +160,7 @@ def boundary_report_view(report: BoundaryReport) -> Json:
 def run_view(run: RunRecord) -> Json:
     """One run of a task or job, as the account that asks may see it."""
     run = visible_run(run)
-    return {
+    shown = {
         "id": run.id,
         "created_at": run.created_at,
         "finished_at": run.finished_at,
@@ -169,6 +169,7 @@ def run_view(run: RunRecord) -> Json:
         "state": run.state,
         "result": run.result if not run.incomplete else run.progress,
     }
+    return shown_stamps(shown)
 
 
 def plan_view(plan: Plan) -> Json:
@@ -265,4 +266,4 @@ def _limit(time_ms: int | None) -> str | None:
 
 
 def _plain(fields: Mapping[str, object]) -> Json:
-    return {name: json_value(value) for name, value in fields.items()}
+    return json_document(fields)

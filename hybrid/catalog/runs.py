@@ -19,8 +19,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from hybrid.catalog.schema import RUNS
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import MachineError, error_document
-from hybrid.plain import without_samples
+from hybrid.plain import stamp, without_samples
 
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
@@ -220,7 +221,7 @@ class Runs:
 
         The newest of each type stays, for schedules go by it.
         """
-        before = datetime.fromtimestamp(now_ms / 1000 - days * 86_400, UTC).isoformat(timespec="milliseconds")
+        before = stamp(now_ms - days * 86_400_000)
         place = sa.func.row_number().over(
             partition_by=(RUNS.c.table_name, RUNS.c.type), order_by=(RUNS.c.created_at.desc(), RUNS.c.id)
         )
@@ -325,4 +326,4 @@ def _is_alive(pid: int) -> bool:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return stamp(wall_clock_ms())

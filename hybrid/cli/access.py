@@ -8,6 +8,7 @@ import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.opened import refuse_server, require_home, require_right
+from hybrid.plain import shown_stamps
 
 if TYPE_CHECKING:
     from hybrid.access import Account
@@ -70,4 +71,4 @@ def _check(cli: Cli) -> None:
 
 
 def _row(account: Account) -> dict[str, object]:
-    return {"name": account.name, "right": account.right.word, "created_at": account.created_at}
+    return shown_stamps({"name": account.name, "right": account.right.word, "created_at": account.created_at})

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,6 +15,7 @@ from hybrid.errors import OvertakenError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.staging import staging_folder
+from hybrid.plain import stamp
 from hybrid.progress import Progress
 from hybrid.spec.table_config import Half
 
@@ -85,7 +85,7 @@ class Workbench:
 
     def now_iso(self) -> str:
         """The clock as UTC ISO 8601."""
-        return datetime.fromtimestamp(self.now_ms() / 1000, UTC).isoformat(timespec="milliseconds")
+        return stamp(self.now_ms())
 
     def staging(self, layout: TableLayout, act_id: str) -> AbstractContextManager[Path]:
         """A folder for staged rows, removed at the end. What killed acts left behind is swept at the next start."""

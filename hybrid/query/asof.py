@@ -303,7 +303,7 @@ def _one_named(table: str, body: str) -> NamedVersions:
     for word in body.split():
         name, equals, value = word.partition("=")
         if name == "boundary" or (boundary and (not equals or name in {"override", "limit"})):
-            boundary.append(word)
+            boundary.append(word.replace(".000Z", "Z"))  # as revisions were written before
         elif name in {"OFFLINE", "REALTIME", "tail", "plan"} and equals and name not in given:
             given[name] = value
         else:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, newest_version, open_half
+from hybrid.plain import utc
 from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 
@@ -117,11 +117,7 @@ def time_text(time_ms: int | None) -> str:
         return "none"
     if time_ms >= INFINITE:
         return "infinite"
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except (ValueError, OverflowError):
-        return f"{time_ms}ms"
+    return utc(time_ms).replace(" ", "")
 
 
 def _offsets(offsets: Mapping[PartitionKey, int]) -> str:

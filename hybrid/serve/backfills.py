@@ -32,7 +32,7 @@ _BUCKET = {
 _PLAN = {
     "id": _ID,
     "table": "orders",
-    "base_revision": "orders[OFFLINE=1 REALTIME=1 boundary=2021-09-24T08:00:00.000Z{kafka/orders/0/0@14}]",
+    "base_revision": "orders[OFFLINE=1 REALTIME=1 boundary=2021-09-24T08:00:00Z{kafka/orders/0/0@14}]",
     "change": "update amount = amount * 1.2",
     "sentence": "Would correct 1 of 1 bucket of 'orders': 7 rows before, 7 after; 0 added, 0 removed, 7 changed.",
     "buckets": [_BUCKET],
@@ -40,7 +40,7 @@ _PLAN = {
 _STATUS = {
     "id": _ID,
     "table": "orders",
-    "created_at": "2021-11-21T10:38:00.000+00:00",
+    "created_at": "2021-11-21T10:38:00Z",
     "state": "PLANNED",
     "buckets_done": 0,
     "buckets_total": 1,

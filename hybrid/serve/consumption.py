@@ -26,7 +26,7 @@ _PAUSED = shown(
         "consumingSegments": ["orders__0__2__20211121T1038Z"],
         "reasonCode": "ADMINISTRATIVE",
         "comment": "new producers",
-        "timestamp": "2021-11-21T10:38:00.000Z",
+        "timestamp": "2021-11-21T10:38:00Z",
         "description": "Table 'orders' is paused (new producers).",
         "state": "PAUSED",
         "detail": "new producers",

@@ -16,7 +16,7 @@ _FLOW = {
     "flow": "registration_events_raw_backfill_2024",
     "type": "once",
     "state": "IDLE",
-    "last_run": "2026-01-05T09:00:00.000+00:00",
+    "last_run": "2026-01-05T09:00:00Z",
     "rows": 3000,
     "rejected": 0,
     "files": 12,

@@ -34,7 +34,7 @@ _SPEC: dict[str, Any] = {
 }
 _RUN = {
     "id": "job_1637491080000",
-    "created_at": "2021-11-21T10:38:00.000+00:00",
+    "created_at": "2021-11-21T10:38:00Z",
     "finished_at": None,
     "table": "orders",
     "type": "job",

@@ -17,7 +17,7 @@ router = APIRouter(tags=["corrections"])
 _REPORT = {
     "id": "purge-5f0c1a2b3c4d5e6f",
     "table": "orders",
-    "created_at": "2021-11-21T10:38:00.000+00:00",
+    "created_at": "2021-11-21T10:38:00Z",
     "columns": ["customer_id"],
     "rows": {"REALTIME": 2},
     "files": [],

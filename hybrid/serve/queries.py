@@ -50,7 +50,7 @@ _DESCRIBED: dict[str, Any] = {
             "totalDocs": 14,
             "timeUsedMs": 2,
             "requestId": "0d7a6a8b0f2a4c55",
-            "revision": "orders[OFFLINE=3 REALTIME=5 boundary=2021-09-24T07:00:00.000Z{kafka/orders/0/0@7}]",
+            "revision": "orders[OFFLINE=3 REALTIME=5 boundary=2021-09-24T07:00:00Z{kafka/orders/0/0@7}]",
             "answeredFrom": "cache",
         }
     ),

@@ -24,7 +24,7 @@ ROWS_MAX = 10_000
 _ENTRY = {
     "id": "replace-20211121T103800Z-1a2b",
     "kind": "replace",
-    "created_at": "2021-11-21T10:38:00.000+00:00",
+    "created_at": "2021-11-21T10:38:00Z",
     "state": "ACTIVE",
     "version": 3,
     "segments_from": ["orders_1632463351000_1632467070000_0"],

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request
 from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunRecord, public_arguments
 from hybrid.errors import ConflictError, SpecError
+from hybrid.plain import shown_stamps
 from hybrid.run_views import visible_run
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import named
@@ -70,7 +71,7 @@ def list_types() -> list[str]:
                 "table": "orders",
                 "type": MOVE_TASK,
                 "schedule": "0 0/5 * * * ?",
-                "next_run": "2021-11-21T10:40:00.000Z",
+                "next_run": "2021-11-21T10:40:00Z",
                 "state": "WAITING",
                 "result": "It has not run yet.",
             }
@@ -96,9 +97,9 @@ def show_state(request: Request, task: TaskId) -> str:
     summary="Show what a task did",
     responses=shown(
         {
-            "startTime": "2021-11-21T10:38:00.000+00:00",
-            "executionStartTime": "2021-11-21T10:38:00.100+00:00",
-            "finishTime": "2021-11-21T10:38:04.000+00:00",
+            "startTime": "2021-11-21T10:38:00Z",
+            "executionStartTime": "2021-11-21T10:38:00.100Z",
+            "finishTime": "2021-11-21T10:38:04Z",
             "taskState": "COMPLETED",
             "triggeredBy": "http",
             "table": "orders",
@@ -186,7 +187,7 @@ def _debug(run: RunRecord) -> dict[str, Any]:
     told = run.progress if run.incomplete else run.result
     config = {"taskType": run.type, "tableName": run.table_name, "configs": public_arguments(run.arguments)}
     return {
-        **times,
+        **shown_stamps(times),
         "taskState": state,
         "triggeredBy": run.source,
         "table": run.table_name,
@@ -198,8 +199,7 @@ def _debug(run: RunRecord) -> dict[str, Any]:
             {
                 "taskId": f"{run.id}_0",
                 "state": state,
-                "startTime": run.started_at,
-                "finishTime": run.finished_at,
+                **shown_stamps({"startTime": run.started_at, "finishTime": run.finished_at}),
                 "participant": "pipeline",
                 "info": told,
                 "taskConfig": config,
