@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,9 @@ def status_of_all(home: Hybrid) -> list[TableStatus]:
     """The status of every table, by name. Several are looked at at once: Kafka may take its time for each."""
     names, silent = home.table_names(), SilentBrokers()
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
-        return list(threads.map(lambda name: status_of(home, home.table(name), silent), names))
+        # Each in a copy of the context, which says what the account that asks may see.
+        looks = [threads.submit(copy_context().run, status_of, home, home.table(name), silent) for name in names]
+        return [look.result() for look in looks]
 
 
 def status_of(home: Hybrid, table: Table, silent: SilentBrokers | None = None) -> TableStatus:
