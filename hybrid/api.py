@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hybrid import durable
-from hybrid.catalog.definitions import Definition, Definitions
+from hybrid.catalog.definitions import Definition, Definitions, is_table_name
 from hybrid.clock import wall_clock_ms
 from hybrid.disk import keep_free
 from hybrid.errors import ConflictError, NotFoundError
@@ -99,6 +99,7 @@ class Hybrid:
         self.now_ms = now_ms
         self._task = task
         self._cached: CachedAnswers | None = None
+        self._specs: dict[str, tuple[Hashable, TableSpec]] = {}
         if settings.disk_reserve_bytes is not None:
             keep_free(settings.disk_reserve_bytes)
 
@@ -150,10 +151,17 @@ class Hybrid:
         return Table(self, spec, self.layout(spec.name))
 
     def spec(self, name: str) -> TableSpec:
-        """What a table's definition says."""
+        """What a table's definition says; it is read again only when its file is another one."""
+        stamp = self.definitions.stamp(name) if is_table_name(name) else None
+        kept = self._specs.get(name)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
         definition = self.definitions.find(name)
         if definition is not None:
-            return self.spec_of(definition)
+            found = self.spec_of(definition)
+            self._specs[name] = stamp, found  # of before it was read: what was put there meanwhile is read again
+            return found
+        self._specs.pop(name, None)
         for known in self.table_names():  # names of tables by DDL match whatever their case
             if known.lower() == name.lower() and self.spec(known).ignores_case:
                 return self.spec(known)
@@ -384,7 +392,7 @@ class Hybrid:
         """The same home, Spark session and catalog for one run of a server."""
         twin = Hybrid(self.settings, progress, self.now_ms, task)
         bench = Workbench(lambda: self.bench.spark, self.now_ms, progress, self.settings.lock_timeout_s)
-        vars(twin).update(catalog=self.catalog, definitions=self.definitions, bench=bench)
+        vars(twin).update(catalog=self.catalog, definitions=self.definitions, bench=bench, _specs=self._specs)
         return twin
 
     def schedules(self, table: str | None = None) -> list[Schedule]:

@@ -21,6 +21,11 @@ _FILE = "definition.json"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
+def is_table_name(name: str) -> bool:
+    """Whether a table may have this name: whoever asks, it is one plain folder below the warehouse."""
+    return _NAME.fullmatch(name) is not None
+
+
 @dataclass(frozen=True)
 class Definition:
     """A table's documents as given, after `--set`; `brokers` overrides the address in the config."""
@@ -45,7 +50,7 @@ class Definitions:
 
     def find(self, name: str) -> Definition | None:
         """The table of that name, or None: also for a name that no table can have. DataError when it is damaged."""
-        if not _NAME.fullmatch(name):
+        if not is_table_name(name):
             return None
         try:
             return Definition(**json.loads(self._path(name).read_text(encoding="utf-8")))

@@ -10,7 +10,7 @@ import fcntl
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -92,9 +92,10 @@ class Pipeline:
     def _look(self) -> None:
         """Sees to it that every table with a stream has its thread, and that scheduled tasks are queued."""
         try:
-            self._keep_ingesters()
-            self._keep_loaders()
-            self._scheduler.look()
+            names = self._home.table_names()
+            self._keep_ingesters(names)
+            self._keep_loaders(names)
+            self._scheduler.look(names)
             self._take_up_unnoted()
             if time.monotonic() - self._clock_seen_at >= _CLOCK_S:
                 self._clock_seen_at = time.monotonic()
@@ -144,8 +145,8 @@ class Pipeline:
             self._home.catalog.runs.take_up_fallen(left)
             self._unnoted = [run_id for run_id in self._unnoted if run_id not in left]
 
-    def _keep_loaders(self) -> None:
-        wanted = {name for name in self._home.table_names() if self._has_connectors(name)}
+    def _keep_loaders(self, names: Sequence[str]) -> None:
+        wanted = {name for name in names if self._has_connectors(name)}
         for name in set(self._loaders) - wanted:
             self._loaders.pop(name).stop.set()
         for name in wanted:
@@ -159,8 +160,8 @@ class Pipeline:
         except HybridError:
             return False  # said where ingesters are kept
 
-    def _keep_ingesters(self) -> None:
-        wanted = {name for name in self._home.table_names() if self._has_stream(name)}
+    def _keep_ingesters(self, names: Sequence[str]) -> None:
+        wanted = {name for name in names if self._has_stream(name)}
         for name in set(self._ingesters) - wanted:
             self._ingesters.pop(name).stop.set()
             self._home.catalog.serving.forget(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from hybrid.api import Hybrid
 from hybrid.errors import HybridError
@@ -22,10 +23,12 @@ class Scheduler:
     def __init__(self, home: Hybrid) -> None:
         self._home = home
         self._since: dict[tuple[str, str], int] = {}
+        # When each task is due next, since when and by which expression: finding it takes longer than all else.
+        self._due: dict[tuple[str, str], tuple[int, str, int | None]] = {}
 
-    def look(self) -> None:
-        """Queues what is due now. A table that cannot be read is logged and left alone."""
-        for name in self._home.table_names():
+    def look(self, names: Sequence[str] | None = None) -> None:
+        """Queues what is due now of some tables (None: all). One that cannot be read is logged and left alone."""
+        for name in self._home.table_names() if names is None else names:
             try:
                 self._look_at(self._home.spec(name))
             except HybridError as error:
@@ -36,7 +39,7 @@ class Scheduler:
             self._look_at_task(spec, kind, cron)
 
     def _look_at_task(self, spec: TableSpec, kind: str, cron: Cron) -> None:
-        due_ms = cron.next_after(self._since_ms(spec.name, kind))
+        due_ms = self._due_ms(spec.name, kind, cron)
         now_ms = self._home.now_ms()
         if due_ms is None or due_ms > now_ms:
             return
@@ -44,6 +47,13 @@ class Scheduler:
         self._since[spec.name, kind] = now_ms
         if run is None:
             _LOG.info("'%s' is due on '%s', but its last run is still incomplete.", kind, spec.name)
+
+    def _due_ms(self, table: str, kind: str, cron: Cron) -> int | None:
+        """When the task is due next; None when it never comes again."""
+        since_ms, known = self._since_ms(table, kind), self._due.get((table, kind))
+        if known is None or known[:2] != (since_ms, cron.text):
+            known = self._due[table, kind] = since_ms, cron.text, cron.next_after(since_ms)
+        return known[2]
 
     def _since_ms(self, table: str, kind: str) -> int:
         """When the schedule was last served: its newest scheduled run; else when this scheduler first saw the table."""
