@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hybrid.errors import QueryError
 from hybrid.query.deadline import deadline
 from hybrid.query.failures import EXECUTION, query_error, stopped
+from hybrid.query.options import apply_options
 from hybrid.query.plan import Rewritten
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
@@ -186,7 +187,8 @@ def to_result(
     types = [wire_of(name, kind, rewritten) for name, kind in fetched.columns]
     converters = [converter(kind, wire) for (_, kind), wire in zip(fetched.columns, types, strict=True)]
     names = [name for name, _ in fetched.columns]
-    return QueryResult(names, types, convert_rows(rows, converters), revision, told, stats, source)
+    found = QueryResult(names, types, convert_rows(rows, converters), revision, told, stats, source)
+    return apply_options(found, rewritten.statement.options, lambda: [one.spec for one in rewritten.tables.values()])
 
 
 def wire_of(name: str, kind: str, rewritten: Rewritten) -> str:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from hybrid.errors import HybridError, NotFoundError, QueryError
 from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.engine import QueryOptions, QueryResult
+from hybrid.query.options import apply_options
 from hybrid.serve.context import context_of
 from hybrid.serve.door import may_operate, who_asks
 from hybrid.serve.openapi import shown
@@ -151,6 +152,7 @@ class _Asked:
             except HybridError as error:
                 return self.failed(error)
         tables = [one.table for one in result.revision.tables]
+        result = apply_options(result, self._asked_for, lambda: [self._context.home.spec(name) for name in tables])
         metrics.query(tables, self._request.scope["path"], result.source, time.monotonic() - self._began)
         if self._as_arrow:
             return Response(_arrow(result), media_type=ARROW)

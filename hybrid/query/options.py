@@ -1,0 +1,73 @@
+"""Pinot's query options that change an answer: what is done of them, and what is said of the others.
+
+The names are those of QueryOptionKey in Pinot's CommonConstants. Options that steer only how Pinot's servers work are
+passed over: the answer is the same without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from hybrid.query.result import QueryResult
+from hybrid.spec.table_config import TableSpec
+
+DROP_RESULTS, NULLS, SKIP_UPSERT = "dropResults", "enableNullHandling", "skipUpsert"
+_WHOLE = "no group, row or segment is left out of an answer"
+_BOUNDS = "the server's own bounds count: query_rows_max, query_result_bytes_max"
+# Where an option is a number or a mode it says something; a truth value only where it is on.
+_WITHOUT_EFFECT = {
+    **dict.fromkeys(
+        (
+            "numGroupsLimit", "errorOnNumGroupsLimit", "minSegmentGroupTrimSize", "minServerGroupTrimSize",
+            "minBrokerGroupTrimSize", "mseMinGroupTrimSize", "groupTrimThreshold", "groupTrimSize",
+            "maxRowsInJoin", "joinOverflowMode", "maxRowsInWindow", "windowOverflowMode", "multiStageLeafLimit",
+            "useLiteMode", "liteModeServerStageLimit", "filteredAggregationsSkipEmptyGroups", "sampler",
+            "tableSampler",
+        ),
+        _WHOLE,
+    ),
+    **dict.fromkeys(("maxServerResponseSizeBytes", "maxQueryResponseSizeBytes"), _BOUNDS),
+    **dict.fromkeys(("getCursor", "cursorNumRows"), "an answer comes whole; write LIMIT and OFFSET"),
+    "skipUpsertView": "an answer is of one revision of the table",
+}  # fmt: skip
+_BY_NAME = {name.lower(): name for name in _WITHOUT_EFFECT}
+
+Specs = Callable[[], Sequence[TableSpec]]
+
+
+def apply_options(result: QueryResult, options: Mapping[str, str], specs: Specs) -> QueryResult:
+    """The answer under a statement's or a request's options, by lower-case name; `specs` are those of its tables."""
+    if not options:
+        return result
+    warnings = tuple(one for one in option_warnings(options, specs) if one not in result.warnings)
+    rows = () if _is_on(options, DROP_RESULTS) else result.rows
+    if not warnings and rows is result.rows:
+        return result
+    return replace(result, rows=rows, warnings=(*result.warnings, *warnings))
+
+
+def option_warnings(options: Mapping[str, str], specs: Specs) -> Iterator[str]:
+    """One sentence for each option that would change Pinot's answer and does not change this one."""
+    for key, value in options.items():
+        name = _BY_NAME.get(key)
+        if name is not None and value.strip().lower() not in ("", "false"):
+            yield f"Option {name} has no effect: {_WITHOUT_EFFECT[name]}."
+    yield from _null_warnings(options, specs)
+    if _is_on(options, SKIP_UPSERT) and any(spec.upsert is not None for spec in specs()):
+        yield f"Option {SKIP_UPSERT} has no effect: of each key the row that counts is shown."
+
+
+def _null_warnings(options: Mapping[str, str], specs: Specs) -> Iterator[str]:
+    written = options.get(NULLS.lower())
+    if written is None:
+        return
+    is_on = written.strip().lower() == "true"
+    for spec in specs():
+        if spec.null_handling is not is_on:
+            has = "has no null handling" if is_on else "has null handling"
+            yield f"Option {NULLS} has no effect: table '{spec.name}' {has}, by nullHandlingEnabled of its config."
+
+
+def _is_on(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name.lower(), "").strip().lower() == "true"

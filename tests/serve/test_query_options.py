@@ -1,0 +1,60 @@
+"""Pinot's query options: each that would change an answer is done, or said to have no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from hybrid.query.options import apply_options, option_warnings
+from hybrid.query.result import QueryResult
+from tests.query.halves import orders_spec
+from tests.serve.app import App
+
+
+def said(options: Mapping[str, str], upsert: bool = False) -> list[str]:
+    return list(
+        option_warnings({name.lower(): value for name, value in options.items()}, lambda: [orders_spec(upsert=upsert)])
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("numGroupsLimit", "10"), ("minServerGroupTrimSize", "5"), ("maxRowsInJoin", "1"), ("joinOverflowMode", "X"),
+        ("maxRowsInWindow", "3"), ("useLiteMode", "true"), ("getCursor", "true"), ("maxQueryResponseSizeBytes", "10"),
+        ("enableNullHandling", "true"), ("multiStageLeafLimit", "10"), ("skipUpsertView", "true"),
+    ],
+)  # fmt: skip
+def test_what_has_no_effect_is_said(name: str, value: str) -> None:
+    (one,) = said({name: value})
+    assert one.startswith(f"Option {name} has no effect: ")
+
+
+def test_what_changes_no_answer_is_passed_over() -> None:
+    assert (
+        said({"useMultistageEngine": "true", "maxExecutionThreads": "2", "getCursor": "false", "timeoutMs": "5"}) == []
+    )
+    assert said({"enableNullHandling": "false", "skipUpsert": "true", "explainPlanVerbose": "true"}) == []
+    assert len(said({"skipUpsert": "true"}, upsert=True)) == 1 and said({"skipUpsert": "false"}, upsert=True) == []
+
+
+def test_dropped_results() -> None:
+    result = QueryResult(["a"], ["INT"], [(1,)])
+    assert apply_options(result, {"dropresults": "false"}, list) is result
+    assert apply_options(result, {"dropresults": "true"}, list).rows == ()
+
+
+@pytest.mark.parametrize("place", ["SET {}=true; {}", "{1} OPTION({0}=true)", "queryOptions"])
+def test_options_in_every_place(orders: App, place: str) -> None:
+    sql = "select order_id from orders order by order_id"
+    for name in ("dropResults", "enableNullHandling"):
+        body = (
+            {"sql": sql, "queryOptions": f"{name}=true"}
+            if place == "queryOptions"
+            else {"sql": place.format(name, sql)}
+        )
+        found = orders.ok("POST", "/query/sql", body)
+        assert found["exceptions"] == [] and found["resultTable"]["dataSchema"]["columnNames"] == ["order_id"]
+        assert len(found["resultTable"]["rows"]) == (0 if name == "dropResults" else 4)
+        assert any(name in one for one in found["warnings"]) is (name == "enableNullHandling")
