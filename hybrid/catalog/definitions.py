@@ -5,6 +5,7 @@ A table exists when its definition does. Each is one small file, put there whole
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from hybrid import durable
 from hybrid.errors import ConflictError, DataError
 
 _FILE = "definition.json"
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 # What may become a path: one plain folder below the warehouse, whoever asks.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
@@ -36,6 +38,18 @@ class Definition:
     offline_doc: Mapping[str, Any] | None = field(repr=False)
     brokers: str | None
     created_at: str
+
+
+def _put_new(part: Path, path: Path) -> None:
+    """Give a file its name, which no other has. FileExistsError when one has it."""
+    try:
+        os.link(part, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A file system without hard links: the name is taken first, by an empty file, then by the whole one.
+        path.open("x").close()
+        part.replace(path)
 
 
 class Definitions:
@@ -71,11 +85,11 @@ class Definitions:
         """Adds a table; ConflictError when there is one of that name, whoever was first."""
         part = self._write(definition)
         try:
-            os.link(part, self._path(definition.name))
+            _put_new(part, self._path(definition.name))
         except FileExistsError as error:
             raise ConflictError(f"Table '{definition.name}' exists already.", hint="hybrid table list") from error
         finally:
-            part.unlink()
+            part.unlink(missing_ok=True)
         durable.sync(part.parent)
 
     def replace(self, definition: Definition) -> None:

@@ -23,7 +23,7 @@ from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.spool import RowSink, spool
 from hybrid.query.tail import KafkaTail, TailSource
 from hybrid.sql.shape import has_default_limit, set_limit
-from hybrid.sql.statement import Statement, parse_statement
+from hybrid.sql.statement import Statement, check_text, parse_statement
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -78,6 +78,7 @@ class QueryOptions:
 
 def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> QueryResult:
     """The answer to a statement. QueryError (with Pinot's code) when there is none."""
+    check_text(sql)
     options = options or QueryOptions()
     started = time.monotonic() if options.began is None else options.began
     now_ms = options.now_ms()
@@ -120,6 +121,7 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
 
 def run_at_once(sql: str, options: QueryOptions) -> QueryResult | None:
     """The answer to a statement if the cache has it in a moment, without waiting for anything; None: ask `run`."""
+    check_text(sql)
     cache = options.asked_cache
     return None if cache is None else cache.at_once(sql, options.limits)
 

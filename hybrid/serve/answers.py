@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -22,10 +24,17 @@ _PINOT_CODES = {401: 180, 403: 180, 408: 250, 429: 429, 503: 429, 500: 450}
 _INVALID = 700
 
 
+class _ErrorAnswer(JSONResponse):
+    """JSON of an error, which may repeat what is no text: half of a surrogate pair is written as its escape."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+
+
 def error_answer(status: int, message: str, path: str = "", **more: object) -> JSONResponse:
     """The answer for an error at `path`; `more` are further keys."""
     document = {"code": status, "error": message, **more}
-    return JSONResponse(for_pinot(status, document) if path in QUERY_PATHS else document, status_code=status)
+    return _ErrorAnswer(for_pinot(status, document) if path in QUERY_PATHS else document, status_code=status)
 
 
 def for_pinot(status: int, document: Mapping[str, object]) -> dict[str, object]:

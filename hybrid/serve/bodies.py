@@ -32,13 +32,18 @@ BodyText = Annotated[str, Depends(_text)]
 def document(text: str) -> dict[str, object]:
     """The JSON object in a body, read as strictly as our files are. SpecError names the place of what is wrong."""
     found = parse_document(text, SOURCE)
+    check_characters(found)
+    return found
+
+
+def check_characters(found: object) -> None:
+    """SpecError for what JSON can write and nothing can keep: half of a character, a number that is none."""
     try:
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except UnicodeEncodeError as error:
         raise SpecError(f"{SOURCE}: a text holds half of a surrogate pair, which is no character.") from error
     except ValueError as error:
         raise SpecError(f"{SOURCE}: a number is too large to be kept.") from error
-    return found
 
 
 def unrecognized(found: object, warnings: Sequence[str]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from hybrid.errors import HybridError, NotFoundError, UsageError
 from hybrid.plain import json_value
 from hybrid.query.engine import QueryOptions
 from hybrid.run_views import run_details
+from hybrid.serve.bodies import check_characters
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.door import who_asks
 from hybrid.verbs import VERBS, Verb, explain, query, rejected, segments
@@ -109,6 +110,7 @@ def show_run(run_id: str, request: Request) -> Any:
 
 def _checked(call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, if they fit the verb; UsageError names the first that does not."""
+    check_characters(arguments)
     try:
         model = _adapter(call).validate_python(dict(arguments))
     except ValidationError as error:

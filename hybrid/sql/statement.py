@@ -35,8 +35,24 @@ class Statement:
     explain: bool = False
 
 
+def check_text(sql: str) -> None:
+    """QueryError (150) for a text that is none: JSON can write half of a character, which no engine takes."""
+    if sql.isascii():
+        return
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        written = sql[error.start].encode("unicode_escape").decode()
+        raise QueryError(
+            f"The statement holds half of a character ({written}) at position {error.start + 1}.",
+            pinot_code=PARSE_ERROR,
+            hint="Send it as UTF-8.",
+        ) from None
+
+
 def parse_statement(sql: str) -> Statement:
     """The one statement in `sql`. QueryError (150) when it is none, more than one, or no SELECT."""
+    check_text(sql)
     parts = [part for part in _split(tokens_of(sql), TokenType.SEMICOLON) if part]
     options: dict[str, str] = {}
     for part in [part for part in parts if _word(part[0]) == "SET"]:  # Grafana's plugin writes them behind

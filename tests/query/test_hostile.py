@@ -140,6 +140,9 @@ def test_what_lies_on_disk_leaves_room_for_commits(tmp_path: Path, monkeypatch: 
         "SET plan = '" + "a" * 5000 + "'; select * from orders",
         "SET plan = 'a\0b'; select * from orders",
         "SET asOf = '" + "9" * 5000 + "'; select * from orders",
+        "select '\udcff' from orders",
+        "select * from orders where customer = '\ud800'",
+        'select "\udfff" from orders',
     ],
 )
 def test_a_value_that_nothing_can_hold_is_an_error_of_the_statement(

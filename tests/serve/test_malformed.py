@@ -167,3 +167,21 @@ def test_json_that_is_not_called_so(orders: App, kind: str | None) -> None:
     assert orders.ok("POST", "/query/sql", '{"sql": "select count(*) from orders"}', headers=headers)["resultTable"]
     assert orders.ok("POST", "/schemas", json.dumps(SCHEMA), headers=headers)
     assert orders.refused("POST", "/tables/orders/replacements/x/revert", "", headers=headers)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/query/sql", r'{"sql":"select \'\udcff\' from orders"}'),
+        ("/verbs/query", r'{"sql":"select \'\udcff\' from orders"}'),
+        ("/verbs/explain", r'{"sql":"select 1","as_of":"\udcff"}'),
+        ("/verbs/table_show", r'{"table":"\udcff"}'),
+        ("/verbs/pause", r'{"table":"orders","comment":"\udcff"}'),
+        ("/verbs/task_run", r'{"table":"orders","type":"\udcff"}'),
+        ("/jobs", r'{"spec":"\udcff: 1"}'),
+    ],
+)
+def test_half_of_a_character_is_no_error_of_the_server(orders: App, path: str, body: str) -> None:
+    """28: JSON can write it, and neither SQLite nor an answer in UTF-8 can hold it."""
+    status, sentence = orders.refused("POST", path, body, headers={"Content-Type": "application/json"})
+    assert status in {400, 404} and "Unexpected" not in sentence

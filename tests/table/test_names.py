@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from hybrid.spec.table_config import MoveConfig
 from hybrid.table.names import (
-    is_segment_name,
     offline_segment,
     realtime_segment,
     realtime_sequence,
     time_text,
     times_in_name,
+    why_no_segment_name,
 )
 from tests.query.halves import orders_spec
 
@@ -43,7 +43,7 @@ def test_the_times_in_a_name_are_read_whatever_stands_around_them():
 def test_the_sequence_stands_in_a_realtime_name(table, partition, sequence, created):
     name = realtime_segment(table, partition, sequence, created)
     assert realtime_sequence(name) == sequence
-    assert is_segment_name(name)
+    assert why_no_segment_name(name) is None
 
 
 @given(TABLES, SPOTS, SPOTS, st.integers(0, 5))
@@ -63,5 +63,7 @@ def test_a_time_as_part_of_a_name_divides_no_name(text):
 
 
 def test_what_a_name_cannot_be():
-    for name in ("", ".", "..", "a/b", "a b", "a:b", "ä", "x" * 201):
-        assert not is_segment_name(name), name
+    for name in ("", ".", "..", "a/b", " a", "a:b", "x" * 201):
+        assert why_no_segment_name(name) is not None, name
+    for name in ("a b", "ä", "a#1"):
+        assert why_no_segment_name(name) is None, name

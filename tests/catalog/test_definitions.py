@@ -1,0 +1,31 @@
+"""Definitions on file systems that lack what most have."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from hybrid.catalog.definitions import Definition, Definitions
+from hybrid.errors import ConflictError
+
+ONE = Definition("orders", {"schemaName": "orders"}, None, None, None, "2021-11-21T00:00:00.000+00:00")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_table_is_added_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    """35: os.link fails on some mounts; the first one has the name all the same."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refused)
+    definitions = Definitions(tmp_path / "warehouse")
+    definitions.add(ONE)
+    assert definitions.find("orders") == ONE and definitions.names() == ["orders"]
+    with pytest.raises(ConflictError):
+        definitions.add(ONE)
+    assert [path.name for path in (tmp_path / "warehouse" / "orders").iterdir()] == ["definition.json"]
