@@ -7,18 +7,19 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from hybrid.errors import QueryError, suggestion
-from hybrid.query.types import wire_type
+from hybrid.query.engine_words import EXECUTION, NO_SUCH_COLUMN, kind_of, said_of, without_inner_words
 from hybrid.spec.dialect import canonical
 from hybrid.sql.arity import wrong_number
 from hybrid.sql.functions import VALIDATION, argument_counts
 from hybrid.sql.sizes import TOO_LONG
 
-EXECUTION, TIMEOUT, NO_SUCH_COLUMN = 200, 250, 710
+TIMEOUT = 250
 _KIND = re.compile(r"^([A-Za-z -]+ Error|Error): ")
 _COLUMN = (
     re.compile(r'Referenced column "(?P<column>[^"]+)" not found'),
     re.compile(r'(?:Table|Values list|View) "(?P<table>[^"]+)" does not have a column named "(?P<column>[^"]+)"'),
     re.compile(r'column "(?P<column>[^"]+)" does not exist', re.IGNORECASE),
+    re.compile(r'Column "(?P<column>[^"]+)" in (?:EXCLUDE|REPLACE|RENAME) list not found'),
     re.compile(r'Referenced table "(?P<table>[^"]+)" not found'),
 )
 _CALL = re.compile(
@@ -26,6 +27,8 @@ _CALL = re.compile(
 )
 _CANDIDATE = re.compile(r'^\t"?\w+"?\((?P<parameters>.*)\)(?: -> .*)?$', re.MULTILINE)
 _PARAMETER_MAX = 6
+# Types of DuckDB that no value here has.
+_UNKNOWN = re.compile(r"\b(?:U?HUGEINT|BIGNUM|VARINT|INTERVAL|BIT|UUID|TIME|TIMETZ|STRUCT|UNION|ENUM|VARIANT)\b")
 _MISSING = re.compile("No such file|No files found|does not exist", re.IGNORECASE)
 _RELATION = re.compile(r'"?_hy_(rel|tail)_\d+"?')
 
@@ -52,7 +55,11 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
     call = _CALL.search(text)
     if call:
         return _wrong_call(call.group("name"), call.group("types"), text)
-    return QueryError(_clean(text), pinot_code=EXECUTION)
+    plain = _clean(text)
+    words = said_of(plain)
+    if words is not None:
+        return QueryError(words.text, pinot_code=words.code)
+    return QueryError(f"{without_inner_words(plain).rstrip('.')}.", pinot_code=EXECUTION)
 
 
 @contextmanager
@@ -111,6 +118,7 @@ def _wrong_call(name: str, types: str, text: str) -> QueryError:
         wanted_counts = counts if open_from is None else {open_from}
         message = wrong_number(name, wanted_counts, len(given), more=open_from is not None)
         return QueryError(f"{message}.", pinot_code=VALIDATION)
+    forms = [form for form in forms if not any(_UNKNOWN.search(one) for one in form)] or forms
     same = [form for form in forms if len(form) == len(given)] or forms
     shown = dict.fromkeys(", ".join(_parameter(one) for one in form) for form in same)
     fitting = " or ".join(f"({form})" for form in [*shown][:_PARAMETER_MAX])
@@ -152,7 +160,7 @@ def _pinot_type(name: str) -> str:
     plain = name.removesuffix("_LITERAL").replace("STRING", "VARCHAR")
     if plain.removesuffix("[]") in {"ANY", "T"}:
         return "any list" if plain.endswith("[]") else "any"
-    return wire_type(plain)
+    return kind_of(plain)
 
 
 def _clean(text: str) -> str:

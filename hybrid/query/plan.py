@@ -18,6 +18,7 @@ from hybrid.lake.plans import rows_folder
 from hybrid.query.asof import AS_OF_OPTION, AsOf, LaterRows, PastTable, refuse_missing
 from hybrid.query.failures import values_checked
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
+from hybrid.query.references import join_dotted, refuse_missing_halves
 from hybrid.query.revision import PinnedHalves, Revision, TableRevision, all_grown, pin_halves
 from hybrid.query.scan import Scan, relation_sql
 from hybrid.query.staged import as_planned, find_staged
@@ -336,11 +337,12 @@ class Resolved(NamedTuple):
 def resolve(statement: Statement, source: TableSource) -> Resolved:
     """Finds the statement's tables. QueryError for what may not stand in it."""
     refuse_hostile(statement.tree)
+    join_dotted(statement.tree, source)
     name_columns(statement.tree)
     written = {node.name for node in statement.tree.find_all(exp.Table)}
     refs = resolve_tables(statement.tree, source.names())
     opened = {name: source.open(name) for name in dict.fromkeys(ref.table for ref in refs)}
-    _refuse_missing_halves(refs, opened)
+    refuse_missing_halves(refs, opened)
     return Resolved(statement, refs, opened, all(ref.written in written for ref in refs))
 
 
@@ -362,13 +364,6 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     tree = tree if rows_max is None else set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
     shown, needed = only_shown(tree), named(tree)
     return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, shown, needed, exact, *_Parts.of(tree))
-
-
-def _refuse_missing_halves(refs: Iterable[TableRef], opened: Mapping[str, QueryTable]) -> None:
-    """An answer without rows would say that the half is there and empty."""
-    for ref in refs:
-        if ref.half is not None and ref.half not in opened[ref.table].spec.halves:
-            raise QueryError(f"Table '{ref.table}' has no {ref.half} half.", pinot_code=NO_SUCH_TABLE)
 
 
 def _refuse_halves_to_come(refs: Iterable[TableRef], halves: PinnedHalves) -> None:

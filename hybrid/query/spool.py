@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hybrid.errors import QueryError
+from hybrid.query.engine_words import EXECUTION
 from hybrid.query.execution import Fetched, wire_of
-from hybrid.query.failures import EXECUTION
 from hybrid.query.plan import Rewritten
 from hybrid.query.types import convert_rows, converter
 

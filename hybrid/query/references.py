@@ -1,0 +1,52 @@
+"""What the names in a statement mean: halves that a table has, and columns whose names have dots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from hybrid.errors import QueryError
+from hybrid.spec.table_json import raw_table_name
+from hybrid.sql.tables import NO_SUCH_TABLE, TableRef
+
+
+class _Tables(Protocol):
+    def names(self) -> list[str]: ...
+
+    def open(self, name: str) -> Any: ...
+
+
+def refuse_missing_halves(refs: Iterable[TableRef], opened: Mapping[str, Any]) -> None:
+    """QueryError (190) for a half that a table has not: an answer without rows would say that it is there and empty."""
+    for ref in refs:
+        if ref.half is not None and ref.half not in opened[ref.table].spec.halves:
+            raise QueryError(f"Table '{ref.table}' has no {ref.half} half.", pinot_code=NO_SUCH_TABLE)
+
+
+def join_dotted(tree: exp.Query, tables: _Tables) -> None:
+    """Makes one name of `product.name`, without quotes as in Pinot, where FROM has nothing that is named `product`.
+
+    Nested records give such columns. Nothing is changed where no table of the statement has one of that name.
+    """
+    written = [column for column in tree.find_all(exp.Column) if column.table]
+    if not written:
+        return
+    known = {node.alias_or_name.lower() for node in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
+    known.update(node.name.lower() for node in tree.find_all(exp.Table))
+    parted = [(column, [part.name for part in column.parts]) for column in written]
+    waiting = [(column, parts) for column, parts in parted if len(parts) > 2 or parts[0].lower() not in known]
+    if not waiting:
+        return
+    there = _columns_of(tables, {raw_table_name(node.name).lower() for node in tree.find_all(exp.Table)})
+    for column, parts in waiting:
+        table = parts[0] if parts[0].lower() in known else None
+        name = ".".join(parts if table is None else parts[1:])
+        if name in there:
+            column.replace(exp.column(exp.to_identifier(name, quoted=True), table=table))
+
+
+def _columns_of(tables: _Tables, names: set[str]) -> set[str]:
+    opened = [tables.open(name) for name in tables.names() if name.lower() in names]
+    return {column for table in opened for column in table.spec.schema.column_names}
