@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError, HybridError, SpecError, UsageError
+from hybrid.lake.collect import collect_rows
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import quoted
 from hybrid.plain import json_value
@@ -110,8 +111,8 @@ def sample_of(spec: TableSpec, frame: DataFrame, condition: str) -> list[dict[st
     """The first rows, by arrival, that meet a condition, as JSON can hold them; long texts are cut."""
     matching = with_exact_decimals(frame, lambda exact: exact.where(ROWS).where(condition))
     found = matching.orderBy(*_arrival(frame)).limit(SAMPLES_MAX)
-    rows = found.select(*map(quoted, spec.schema.column_names)).collect()
-    return [{name: _cut(value) for name, value in json_value(shown_row(spec, row.asDict())).items()} for row in rows]
+    rows = collect_rows(found.select(*map(quoted, spec.schema.column_names)))
+    return [{name: _cut(value) for name, value in json_value(shown_row(spec, row)).items()} for row in rows]
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from hybrid.lake.collect import collect_rows
 from hybrid.lake.layout import quoted
 from hybrid.lake.winning import best_by, key_struct, order_struct
 from hybrid.spec.table_config import TableSpec
@@ -107,7 +108,7 @@ def _is_unique(spec: TableSpec, before: DataFrame, after: DataFrame, group: str)
 
 def _multiset_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:
     found: dict[Any, list[Sample]] = defaultdict(list)
-    for row in _first_few(differing, group, _user(spec)).collect():
+    for row in collect_rows(_first_few(differing, group, _user(spec))):
         shown = shown_row(spec, {name: row[name] for name in spec.schema.column_names})
         more = row[_WEIGHT] > 0
         found[row[group]].append(Sample("added", None, shown) if more else Sample("removed", shown, None))
@@ -152,8 +153,8 @@ def _by_key(
 
 def _key_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:
     found: dict[Any, list[Sample]] = defaultdict(list)
-    for row in _first_few(differing, group, [quoted(_KEY)]).collect():
-        before, after = (shown_row(spec, row[side].asDict()) if row[side] else None for side in (_BEFORE, _AFTER))
+    for row in collect_rows(_first_few(differing, group, [quoted(_KEY)])):
+        before, after = (shown_row(spec, row[side]) if row[side] else None for side in (_BEFORE, _AFTER))
         change = "added" if before is None else "removed" if after is None else "changed"
         found[row[group]].append(Sample(change, before, after))
     return found

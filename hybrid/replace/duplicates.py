@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from hybrid.errors import DataError
 from hybrid.files.inputs import InputFile
+from hybrid.lake.collect import collect_rows
 from hybrid.lake.layout import quoted
+from hybrid.plain import json_value
 from hybrid.replace.places import place_in_files
 from hybrid.replace.stage import Staged
 from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.table_config import ARRIVED, TableSpec
 from hybrid.table import columns
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
 
 _FIRST, _SECOND, _COUNT, _OFFSETS = "_hy_first", "_hy_second", "_hy_count", "_hy_offsets"
 
@@ -35,7 +34,7 @@ def refuse_duplicate_keys(spec: TableSpec, files: Sequence[InputFile], csv_forma
     if found is None:
         return
     first, second = (place_in_files(files, csv_format, found[side]) for side in (_FIRST, _SECOND))
-    values = ", ".join(f"{name} {found[name]}" for name in names)
+    values = ", ".join(f"{name} {json_value(found[name])}" for name in names)
     what = "the key and the comparison value" if has_values else "the key"
     raise DataError(
         f"{second}: the row has {what} ({values}) of {first}; nothing tells which of the two is right. Nothing was "
@@ -44,11 +43,12 @@ def refuse_duplicate_keys(spec: TableSpec, files: Sequence[InputFile], csv_forma
     )
 
 
-def _first_pair(staged: Staged, names: Sequence[str]) -> Row | None:
+def _first_pair(staged: Staged, names: Sequence[str]) -> dict[str, Any] | None:
     from pyspark.sql import functions as F
 
     offset = F.sort_array(F.collect_list(columns.OFFSET))
     keyed = staged.frame.groupBy(*(quoted(name) for name in names))
     pairs = keyed.agg(F.count("*").alias(_COUNT), offset.alias(_OFFSETS)).where(f"{_COUNT} > 1")
     ends = (F.col(_OFFSETS)[place].alias(name) for place, name in enumerate((_FIRST, _SECOND)))
-    return pairs.select(*(quoted(name) for name in names), *ends).orderBy(_SECOND).first()
+    first = collect_rows(pairs.select(*(quoted(name) for name in names), *ends).orderBy(_SECOND).limit(1))
+    return first[0] if first else None

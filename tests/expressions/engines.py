@@ -6,20 +6,28 @@ A value that an engine refuses for one row (an overflow, a text that is no numbe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
-from hybrid.errors import QueryError
+from hybrid.errors import QueryError, UsageError
+from hybrid.lake.collect import collect_rows
+from hybrid.lake.exact_decimals import with_exact_decimals
+from hybrid.lake.workbench import Workbench
 from hybrid.spec.expression.parse import parse_expression
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
+from hybrid.sql.row_sql import row_condition
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.times import Context
 from tests.expressions.odd_rows import COUNT, odd_arrow, odd_records, odd_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 NOW_MS = 1_637_490_000_000
 ERROR = "<error>"
@@ -47,6 +55,25 @@ def by_transform(expressions: Sequence[str]) -> dict[str, Values]:
     """What transforms give."""
     records = odd_records()
     return {text: _transformed(text, records) for text in expressions}
+
+
+def by_correction(workbench: Workbench, queried: Mapping[str, Values]) -> dict[str, Values]:
+    """What Spark gives for row expressions, in the rows for which a query gives a value.
+
+    All are in one job, and one that fails is in a job of its own. Nothing is compiled: it would take longer.
+    """
+    session = workbench.spark.newSession()
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    frame = session.createDataFrame(odd_arrow()).repartition(1).cache()
+    found: dict[str, Values] = dict.fromkeys(queried)
+    written = {text: sql for text in queried if (sql := _row_sql(text)) is not None}
+    asked = {text: f"CASE WHEN {_rows_with_values(queried[text])} THEN {sql} END" for text, sql in written.items()}
+    try:
+        _corrected(frame, asked, found)
+    finally:
+        frame.unpersist()
+    return found
 
 
 def is_same(one: object, other: object) -> bool:
@@ -84,6 +111,43 @@ def _queried_alone(connection: duckdb.DuckDBPyConnection, sql: str) -> object:
         return ERROR
     assert row is not None
     return _plain(row[0])
+
+
+def _row_sql(text: str) -> str | None:
+    try:
+        return row_condition(f"CASE WHEN TRUE THEN {text} END", odd_table(), "--where", now_ms=NOW_MS)
+    except UsageError:
+        return None
+
+
+def _rows_with_values(queried: Values) -> str:
+    failing = [str(row) for row, value in enumerate(queried or ()) if value is ERROR]
+    return f"id NOT IN ({', '.join(failing)})" if failing else "TRUE"
+
+
+def _corrected(frame: DataFrame, asked: Mapping[str, str], found: dict[str, Values]) -> None:
+    """Fills in the values. Where the job fails, each half of the expressions is a job."""
+    from pyspark.errors import PySparkException
+
+    try:
+        values = _in_one_job(frame, list(asked.values()))
+    except PySparkException as error:
+        items = list(asked.items())
+        half = len(items) // 2
+        if half:
+            _corrected(frame, dict(items[:half]), found)
+            _corrected(frame, dict(items[half:]), found)
+        else:
+            found[items[0][0]] = [f"{ERROR} {str(error)[:200]}"] * COUNT
+        return
+    found.update(zip(asked, values, strict=True))
+
+
+def _in_one_job(frame: DataFrame, columns: Sequence[str]) -> list[list[object]]:
+    named = [f"{sql} AS c{number}" for number, sql in enumerate(columns)]
+    chosen = with_exact_decimals(frame, lambda exact: exact.selectExpr("id AS _id", *named))
+    rows = sorted(collect_rows(chosen), key=lambda row: int(row["_id"]))
+    return [[_plain(row[f"c{number}"]) for row in rows] for number in range(len(columns))]
 
 
 def _transformed(text: str, records: Sequence[dict[str, object]]) -> Values:

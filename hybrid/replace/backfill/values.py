@@ -15,6 +15,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
+from hybrid.lake.collect import collect_rows
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.replace.backfill.base import BUCKET, LIVE, Base
@@ -148,7 +149,7 @@ def _samples(
         for bucket in buckets[:SAMPLED_BUCKETS]
     ]
     found: dict[int, list[Mapping[str, object]]] = defaultdict(list)
-    for row in reduce(lambda one, other: one.unionByName(other), few).collect():
+    for row in collect_rows(reduce(lambda one, other: one.unionByName(other), few)):
         before = shown_row(spec, {name: row[name] for name in spec.schema.column_names})
         changed = {name: row[_NEW + name] for name in request.assignments}
         removed = request.kind is ChangeKind.DELETE
