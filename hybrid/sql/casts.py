@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hybrid.spec.dialect import canonical
 from hybrid.spec.types import DataType
 from hybrid.sql.calls import ColumnTypes, call, cast, literal_text, text
 from hybrid.sql.infer import is_time, type_of
@@ -12,6 +13,7 @@ from hybrid.sql.wholes import as_instant, as_milliseconds, as_whole, cut_millis
 
 _WHOLE = ("INT", "BIGINT", "SMALLINT", "TINYINT", "INT128", "UINT", "UBIGINT", "USMALLINT", "UTINYINT")
 _FRACTIONS = ("FLOAT", "DOUBLE", "DECIMAL")
+_DOUBLES = (FLOAT, DOUBLE)
 _TEXTS = ("TEXT", "VARCHAR")
 _MOMENTS = ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME")
 # Pinot's names that DuckDB does not know.
@@ -29,6 +31,8 @@ def pinot_type(name: str | None) -> str | None:
 
 def rewrite_casts(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) -> None:
     """Puts every CAST of `tree` into DuckDB's words; those of row expressions (`rows`) into ones that Spark has too."""
+    for operand in [found for node in tree.find_all(exp.DPipe, exp.Anonymous) for found in _joined(node, types)]:
+        operand.replace(cast(operand.copy(), "VARCHAR"))
     for node in reversed(list(tree.find_all(exp.Cast))):
         known = _OWN.get(str(node.to.args.get("kind") or "").upper())
         if known is not None:
@@ -39,11 +43,35 @@ def rewrite_casts(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) ->
         elif target in _TEXTS and kind_of(node.this, types) is DECIMAL:
             # DuckDB writes all digits of the scale; the zeros behind are none of the number's.
             plain = cast(node.this, "VARCHAR")
-            node.replace(call("regexp_replace", plain, text(r"\.?0*$"), text("")))
+            node.replace(call("regexp_replace", plain, text(r"(\.[0-9]*[1-9])0+$|\.0+$"), text(r"\1")))
+        elif target in _TEXTS and kind_of(node.this, types) in _DOUBLES and not rows:
+            node.replace(_named_specials(node))
         elif target in _FRACTIONS and type_of(node.this, types) is DataType.TIMESTAMP:
             node.set("this", as_milliseconds(node.this, types, rows=rows))
+        elif target == "DECIMAL" and (kind := kind_of(node.this, types)) in _DOUBLES and (kind is FLOAT or not rows):
+            # By its shortest text, as Java and Spark do: 0.1 is 0.1, and not what the double is exactly.
+            node.set("this", cast(node.this, "VARCHAR"))
         elif target in _MOMENTS and _is_instant(node.this, types, rows):
             node.replace(as_instant(node.this, types, rows=rows))
+
+
+def _joined(node: exp.Expr, types: ColumnTypes) -> list[exp.Expr]:
+    """The numbers with a fraction that are joined to texts: they are written as CAST writes them."""
+    if isinstance(node, exp.DPipe):
+        values = [node.this, node.expression]
+    elif isinstance(node, exp.Anonymous) and canonical(node.name) in {"concat", "concatws"}:
+        values = list(node.expressions)
+    else:
+        return []
+    return [value for value in values if kind_of(value, types) in {FLOAT, DOUBLE, DECIMAL}]
+
+
+def _named_specials(node: exp.Cast) -> exp.Expr:
+    """The text of a double, with NaN and infinities as Java and PostgreSQL name them."""
+    plain: exp.Expr = node.copy()
+    for ours, name in (("-nan", "nan"), ("nan", "NaN"), ("inf", "Infinity")):
+        plain = call("replace", plain, text(ours), text(name))
+    return cast(plain, "VARCHAR")
 
 
 def _is_instant(value: exp.Expr, types: ColumnTypes, rows: bool) -> bool:

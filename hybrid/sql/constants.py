@@ -6,17 +6,18 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from hybrid.spec import characters
 from hybrid.spec.dialect import canonical
 from hybrid.sql.calls import literal_number, literal_text, text
 
 _TEXT_CALLS: dict[str, Callable[..., str]] = {
-    "lower": str.lower,
-    "lcase": str.lower,
-    "upper": str.upper,
-    "ucase": str.upper,
-    "trim": str.strip,
-    "ltrim": str.lstrip,
-    "rtrim": str.rstrip,
+    "lower": characters.lower,
+    "lcase": characters.lower,
+    "upper": characters.upper,
+    "ucase": characters.upper,
+    "trim": lambda value: value.strip(characters.TRIMMED),
+    "ltrim": lambda value: value.lstrip(characters.SPACES),
+    "rtrim": lambda value: value.rstrip(characters.SPACES),
     "reverse": lambda value: value[::-1],
     "replace": str.replace,
 }
@@ -44,7 +45,7 @@ def constant_text(node: exp.Expr) -> str | None:
         return constant_text(node.this)
     if isinstance(node, exp.Trim) and not node.expression and not node.args.get("position"):
         inner = constant_text(node.this)
-        return None if inner is None else inner.strip()
+        return None if inner is None else inner.strip(characters.TRIMMED)
     return _called(node) if isinstance(node, exp.Anonymous) else None
 
 

@@ -46,6 +46,7 @@ def rewrite_functions(tree: exp.Query, context: times.Context) -> None:
     rewrite_casts(tree, context.types, rows=context.rows)
     texts.ignore_case(tree, rows=context.rows)
     shown_as_double = aggregates.decimals_shown(tree, context.types)
+    texts.name_trimmed(tree)
     for node in [node for node in reversed(list(tree.find_all(exp.Anonymous))) if not is_made(node)]:
         kind = type_of(node, context.types)
         replacement = _rewritten(node, context)
@@ -162,9 +163,10 @@ def _as_written(value: exp.Expr) -> exp.Expr:
 
 
 def _divided(arguments: Arguments) -> exp.Expr:
-    """DIVIDE(a, b, default): the default when b is zero."""
+    """DIVIDE(a, b, default): the default when b is zero, and null where a is."""
     value, by, default = arguments
-    zero = exp.EQ(this=exp.Paren(this=by.copy()), expression=number(0))
+    there = exp.Not(this=exp.Is(this=exp.Paren(this=value.copy()), expression=exp.Null()))
+    zero = exp.And(this=exp.EQ(this=exp.Paren(this=by.copy()), expression=number(0)), expression=there)
     divided = exp.Div(this=exp.Paren(this=value), expression=exp.Paren(this=by))
     return exp.Case(ifs=[exp.If(this=zero, true=cast(default, "DOUBLE"))], default=divided)
 

@@ -7,32 +7,35 @@ cannot be said to Spark.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
 from hybrid.errors import QueryError
 from hybrid.plain import capitalized
+from hybrid.spec import characters
 from hybrid.sql.calls import literal_text
 from hybrid.sql.spark_numbers import NUMBER_RULES, TypeOf
 from hybrid.sql.spark_text import quoted
+from hybrid.sql.zones import CLOCK_UNITS
 
 Write = Callable[[exp.Expr], str]
 SparkRule = Callable[[Sequence[exp.Expr], Write], str]
 
 _NAMES = """
     sqrt exp least greatest coalesce nullif ifnull if
-    lower upper length substring reverse concat_ws ltrim rtrim replace contains left right lpad rpad md5 unhex
+    length substring reverse concat_ws replace contains left right lpad rpad md5 unhex
     year quarter month day dayofyear hour minute second date_trunc
 """
 _SAME = frozenset(_NAMES.split())
 _RENAMED = {
     "starts_with": "startswith", "ends_with": "endswith", "strpos": "instr", "len": "size",
-    "list_filter": "filter", "list_min": "array_min", "list_max": "array_max", "week": "weekofyear",
+    "list_filter": "filter", "list_append": "array_append", "list_extract": "try_element_at",
+    "list_min": "array_min", "list_max": "array_max", "week": "weekofyear",
     "make_timestamp_ms": "timestamp_millis", "epoch_ms": "unix_millis",
 }  # fmt: skip
 _STEP = re.compile(r"to_([a-z]+)s")
-_GROUP = re.compile(r"\\(\d)")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _KEY, _IN_BRACKETS = re.compile(r'\."([^"]*)"'), r"['\1']"
 
 
@@ -58,9 +61,18 @@ def _template(text: str) -> SparkRule:
     return lambda arguments, write: text.format(*(write(argument) for argument in arguments))
 
 
-def _concat(arguments: Sequence[exp.Expr], write: Write) -> str:
-    """DuckDB leaves nulls out; Spark's own concat would be null."""
-    return f"concat_ws('', {', '.join(write(argument) for argument in arguments)})"
+def _in_case(name: str, single: Mapping[str, str]) -> SparkRule:
+    """UPPER and LOWER by character: Spark's own, as Java's, make several characters of some."""
+    before, after = (quoted("".join(characters)) for characters in (single, single.values()))
+
+    def rule(arguments: Sequence[exp.Expr], write: Write) -> str:
+        value = write(arguments[0])
+        each = (
+            f"transform(split(translate({value}, {before}, {after}), ''), c -> if(length({name}(c)) = 1, {name}(c), c))"
+        )
+        return f"if({value} RLIKE '[^\\\\x00-\\\\x7F]', array_join({each}, ''), {name}({value}))"
+
+    return rule
 
 
 def _matches(arguments: Sequence[exp.Expr], write: Write) -> str:
@@ -77,7 +89,7 @@ def _regexp_replace(arguments: Sequence[exp.Expr], write: Write) -> str:
     new = literal_text(arguments[2])
     if new is None:
         raise _wrong("REGEXPREPLACE: what is put in must be a quoted constant")
-    java = _GROUP.sub(r"$\1", new.replace("$", "\\$"))
+    java = _ESCAPED.sub(lambda found: f"${found[1]}" if found[1].isdigit() else found[0], new.replace("$", "\\$"))
     return f"regexp_replace({write(arguments[0])}, {write(arguments[1])}, {quoted(java)})"
 
 
@@ -104,6 +116,18 @@ def _timezone(arguments: Sequence[exp.Expr], write: Write) -> str:
     return f"to_utc_timestamp({moment}, {quoted(source or '')})"
 
 
+def _truncate_local(arguments: Sequence[exp.Expr], write: Write) -> str:
+    """The instant at which the unit of local time that holds an instant begins, by the rules of `sql.zones`."""
+    unit, zone = (literal_text(argument) or "" for argument in (arguments[0], arguments[2]))
+    moment, name = write(arguments[1]), quoted(zone)
+    local = f"from_utc_timestamp({moment}, {name})"
+    begun = f"date_trunc({quoted(unit)}, {local})"
+    same = f"timestamp_micros(unix_micros({moment}) + unix_micros({begun}) - unix_micros({local}))"
+    if unit in CLOCK_UNITS:
+        return same
+    return f"if(from_utc_timestamp({same}, {name}) = {begun}, {same}, to_utc_timestamp({begun}, {name}))"
+
+
 def _units_between(arguments: Sequence[exp.Expr], write: Write) -> str:
     return f"timestampdiff({arguments[0].name.upper()}, {write(arguments[1])}, {write(arguments[2])})"
 
@@ -113,7 +137,11 @@ def _wrong(message: str) -> QueryError:
 
 
 _RULES: dict[str, SparkRule] = {
-    "concat": _concat,
+    "upper": _in_case("upper", characters.SINGLE_UPPER),
+    "lower": _in_case("lower", characters.SINGLE_LOWER),
+    "ltrim": _template("trim(LEADING {1} FROM {0})"),
+    "rtrim": _template("trim(TRAILING {1} FROM {0})"),
+    "truncate_local": _truncate_local,
     "sha256": _template("sha2({0}, 256)"),
     "string_split": _template(r"split({0}, concat('\\Q', {1}, '\\E'))"),
     "split_part": _template("split_part({0}, {1}, {2})"),

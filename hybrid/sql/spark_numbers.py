@@ -11,10 +11,21 @@ from sqlglot import exp
 
 from hybrid.errors import QueryError
 from hybrid.sql.calls import literal_number
-from hybrid.sql.kinds import DECIMAL, FLOAT
+from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT
 from hybrid.sql.numeric_types import DIGITS_MAX, NumericType
+from hybrid.sql.spark_text import quoted
 
 INFINITY, NAN = "CAST('Infinity' AS double)", "CAST('NaN' AS double)"
+# Java 17 writes these with a digit too many.
+_LONG_TEXTS = (("4.9E-324", "5.0E-324"), ("1.4E-45", "1.0E-45"))
+_POWER = "CAST(substring_index(t, 'E', -1) AS int)"
+_TEXT_OF_DOUBLE = (
+    "(CASE WHEN t IS NULL OR NOT contains(t, 'E') THEN t "
+    f"WHEN {_POWER} BETWEEN -4 AND 15 "
+    r"THEN regexp_replace(CAST(CAST(t AS decimal(38, 21)) AS string), '(\\.[0-9]+?)0+$', '$1') "
+    r"ELSE concat(regexp_replace(substring_index(t, 'E', 1), '\\.0$', ''), 'e', "
+    f"if({_POWER} < 0, '-', '+'), lpad(CAST(abs({_POWER}) AS string), 2, '0')) END)"
+)
 # A number that stands for itself in each of the texts below: writing it twice must not compute anything new.
 Write = Callable[[exp.Expr], str]
 TypeOf = Callable[[exp.Expr], NumericType | None]
@@ -44,6 +55,17 @@ def write_negation(node: exp.Expr, written: str, type_of: TypeOf) -> str:
     if found is not None and found.kind is DECIMAL and not isinstance(node.unnest(), exp.Literal):
         return f"(0 - {written})"
     return f"(- {written})"
+
+
+def write_text(node: exp.Expr, write: Write, type_of: TypeOf) -> str:
+    """A number as text. Of doubles Java's `1.0E10` is DuckDB's `10000000000.0`, `1.5E-7` is `1.5e-07`."""
+    written = f"CAST({write(node)} AS string)"
+    found = type_of(node)
+    if found is None or found.kind not in {FLOAT, DOUBLE}:
+        return written
+    for java, shortest in _LONG_TEXTS:
+        written = f"replace({written}, {quoted(java)}, {quoted(shortest)})"
+    return f"element_at(transform(array({written}), t -> {_TEXT_OF_DOUBLE}), 1)"
 
 
 def needs_difference(left: NumericType | None, right: NumericType | None) -> bool:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.sql.calls import SAME_AS, ColumnTypes, literal_text
+from hybrid.sql.calls import SAME_AS, ColumnTypes, literal_number, literal_text
 from hybrid.sql.numeric_types import NumericType, numeric_type
 from hybrid.sql.spark_calls import write_call, write_step
-from hybrid.sql.spark_numbers import needs_difference, write_negation, write_quotient, write_remainder
+from hybrid.sql.spark_numbers import needs_difference, write_negation, write_quotient, write_remainder, write_text
 from hybrid.sql.spark_text import backquoted, quoted
 from hybrid.sql.texts import like_pattern
 
@@ -31,6 +31,7 @@ _BINARY: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 # A division writes its operands several times, so that a short text can become a long one.
 _WRITTEN_MAX = 200_000
+_SUBSTRING = ("this", "start", "length")
 _COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.IntDiv)
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
@@ -103,6 +104,8 @@ class _Writer:
         inner = node.this
         if name in {"int", "bigint"} and isinstance(inner, exp.Anonymous) and inner.name == "trunc":
             inner = inner.expressions[0]  # Spark itself cuts fractions off
+        if name == "string":
+            return write_text(inner, self.write, self.type_of)
         word = "try_cast" if isinstance(node, exp.TryCast) else "CAST"
         return f"{word}({self.write(inner)} AS {name})"
 
@@ -133,8 +136,14 @@ class _Writer:
         return f"({self.write(node.this)} {negated}ILIKE {quoted(like_pattern(written))})"
 
     def substring(self, node: exp.Expr) -> str:
-        parts = [node.this, node.args.get("start"), node.args.get("length")]
-        return f"substring({', '.join(self.write(part) for part in parts if part is not None)})"
+        """Place 0 is before the text, as in SQL; Spark takes it for the first."""
+        value, start, length = (self.write(node.args[key]) if node.args.get(key) else "" for key in _SUBSTRING)
+        if not length:
+            return f"substring({value}, {start or 1})"
+        first = literal_number(node.args["start"].unnest()) if start else 1
+        if first:
+            return f"substring({value}, {start or 1}, {length})"
+        return f"substring({value}, {start}, if({start} = 0, {length} - 1, {length}))"
 
     def trim(self, node: exp.Expr) -> str:
         characters = node.args.get("expression")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from hybrid.errors import QueryError
+from hybrid.spec import characters
+from hybrid.spec.replacements import replacement_parts
 from hybrid.sql.calls import SAME_AS, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.wholes import once
 
@@ -17,6 +19,7 @@ Arguments = Sequence[exp.Expr]
 ScalarRule = Callable[[Arguments], exp.Expr]
 
 _IGNORE_CASE = "i"
+_PART = "_hy_part"
 # Characters that a text may be made long at once: DuckDB neither interrupts nor bounds the making of one value.
 LONGEST = 10_000
 _PLAIN_BACKSLASH = re.compile(r"\\(?![_%])")
@@ -37,6 +40,13 @@ def ignore_case(tree: exp.Query, *, rows: bool = False) -> None:
             node.replace(exp.Escape(this=ignoring, expression=text("\\")))
         elif isinstance(node, exp.Like):
             node.replace(ignoring)
+
+
+def name_trimmed(tree: exp.Query) -> None:
+    """Writes out what TRIM takes away where its user did not."""
+    for node in tree.find_all(exp.Trim):
+        if not node.expression:
+            node.set("expression", text(characters.TRIMMED))
 
 
 def like_pattern(pattern: str) -> str:
@@ -62,7 +72,18 @@ def _regexp_like(arguments: Arguments) -> exp.Expr:
 
 def _regexp_replace(arguments: Arguments) -> exp.Expr:
     """REGEXPREPLACE replaces every match."""
-    return call("regexp_replace", *arguments, text("g"))
+    value, pattern, new = arguments
+    template = literal_text(new)
+    if template is not None:
+        new = text("".join(_of_duckdb(part) for part in replacement_parts(template)))
+    return call("regexp_replace", value, pattern, new, text("g"))
+
+
+def _of_duckdb(part: str | int | tuple[str]) -> str:
+    if isinstance(part, tuple):
+        message = f"REGEXPREPLACE: groups are put in by number in SQL: write '$1' for '${{{part[0]}}}'."
+        raise QueryError(message, pinot_code=700)
+    return f"\\{part}" if isinstance(part, int) else part.replace("\\", "\\\\")
 
 
 def _substr(arguments: Arguments) -> exp.Expr:
@@ -90,13 +111,40 @@ def _plain_reverse(node: exp.Expr) -> exp.Expr:
     return call("reverse", node.expressions[0].expressions[0].expressions[0].copy())
 
 
+def _concat(arguments: Arguments) -> exp.Expr:
+    """CONCAT(a, b [, separator]): of a null it is null, as in Pinot."""
+    first, second, *separator = arguments
+    joined: exp.Expr = first
+    for part in (*separator, second):
+        joined = exp.DPipe(this=joined, expression=exp.Paren(this=part))
+    return exp.Paren(this=joined)
+
+
 def _split_part(arguments: Arguments) -> exp.Expr:
-    """SPLITPART(text, separator, place) counts from 0; there is `null`, as a text, beyond the last part."""
+    """SPLITPART(text, separator, place) counts from 0, from the end below; where no part is stands `null`, a text."""
     value, separator, place = arguments
-    parts = call("len", call("string_split", value.copy(), separator.copy()))
-    found = call("split_part", value, separator, _plus(place, 1))
-    there = exp.GT(this=parts, expression=exp.Paren(this=place.copy()))
-    return exp.Case(ifs=[exp.If(this=there, true=found)], default=text("null"))
+    known = literal_number(place.unnest())
+    if known is not None:
+        from_one = number(int(known) + 1) if known >= 0 else place
+    else:
+        from_one = call("if", exp.LT(this=exp.Paren(this=place), expression=number(0)), place.copy(), _plus(place, 1))
+    found = call("coalesce", call("list_extract", _split([value, separator]), from_one), text("null"))
+    is_null = exp.Is(this=exp.Paren(this=value.copy()), expression=exp.Null())
+    return exp.Case(ifs=[exp.If(this=exp.Not(this=is_null), true=found)])
+
+
+def _split(arguments: Arguments) -> exp.Expr:
+    """SPLIT(text, separator): separators beside each other are one, and one at the begin is nothing, as in Pinot."""
+    value, separator = arguments
+    parts = call("string_split", value, separator)
+    filled = exp.NEQ(this=exp.column(_PART), expression=text(""))
+    parts = call("list_filter", parts, exp.Lambda(this=filled, expressions=[exp.to_identifier(_PART)]))
+    twice = exp.Paren(this=exp.DPipe(this=separator.copy(), expression=separator.copy()))
+    single = exp.Not(this=call("ends_with", value.copy(), twice))
+    ends = exp.And(this=call("ends_with", value.copy(), separator.copy()), expression=single)
+    more = exp.NEQ(this=exp.Paren(this=value.copy()), expression=exp.Paren(this=separator.copy()))
+    closed = exp.If(this=exp.And(this=ends, expression=more), true=call("list_append", parts, text("")))
+    return exp.Case(ifs=[closed], default=parts.copy())
 
 
 def _str_pos(arguments: Arguments) -> exp.Expr:
@@ -109,7 +157,10 @@ def _last_str_pos(arguments: Arguments) -> exp.Expr:
     backwards = call("strpos", call("reverse", value.copy()), call("reverse", part.copy()))
     lengths = exp.Sub(this=call("length", value.copy()), expression=call("length", part.copy()))
     place = exp.Add(this=exp.Sub(this=lengths, expression=backwards), expression=number(1))
-    return cast(call("if", call("contains", value, part), place, number(-1)), "INTEGER")
+    holds = call("contains", value, part)
+    absent = exp.Not(this=holds.copy())  # neither is true of a null
+    found = exp.Case(ifs=[exp.If(this=holds, true=place), exp.If(this=absent, true=number(-1))])
+    return cast(found, "INTEGER")
 
 
 def _plus(value: exp.Expr, step: int) -> exp.Expr:
@@ -137,7 +188,7 @@ def _repeat(arguments: Arguments) -> exp.Expr:
     if len(arguments) == 2:
         return _repeated(value, times)
     separator = arguments[1]
-    joined = _repeated(call("concat", value, separator), times)
+    joined = _repeated(exp.Paren(this=exp.DPipe(this=value, expression=separator)), times)
     return call("left", joined, exp.Neg(this=call("length", separator.copy())))
 
 
@@ -198,16 +249,18 @@ RULES: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     "regexplike": ((2, 3), _regexp_like),
     "regexpreplace": ((3,), _regexp_replace),
     "regexpextract": ((2, 3), renamed("regexp_extract")),
+    "ltrim": ((1,), lambda arguments: call("ltrim", arguments[0], text(characters.SPACES))),
+    "rtrim": ((1,), lambda arguments: call("rtrim", arguments[0], text(characters.SPACES))),
     "reverse": ((1,), _reverse),
     "length": ((1,), _whole("length")),
     "substr": ((2, 3), _substr),
     "leftsubstr": ((2,), renamed("left")),
     "rightsubstr": ((2,), renamed("right")),
-    "split": ((2,), renamed("string_split")),
+    "split": ((2,), _split),
     "splitpart": ((3,), _split_part),
     "strpos": ((2,), _str_pos),
     "strrpos": ((2,), _last_str_pos),
-    "concat": ((3,), lambda arguments: call("concat_ws", arguments[2], arguments[0], arguments[1])),
+    "concat": ((2, 3), _concat),
     "startswith": ((2,), renamed("starts_with")),
     "endswith": ((2,), renamed("ends_with")),
     "remove": ((2,), lambda arguments: call("replace", *arguments, text(""))),

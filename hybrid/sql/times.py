@@ -16,7 +16,7 @@ from hybrid.sql.calls import ColumnTypes, call, cast, number, text, to_millis
 from hybrid.sql.constants import constant_number, constant_text, described
 from hybrid.sql.infer import is_time
 from hybrid.sql.patterns import format_time, parse_time, split_zone
-from hybrid.sql.wholes import as_instant, as_milliseconds, as_whole
+from hybrid.sql.wholes import as_instant, as_milliseconds, as_whole, cut_millis
 from hybrid.sql.zones import is_utc, start_local, to_instant, to_local, truncate_local
 
 Arguments = Sequence[exp.Expr]
@@ -88,9 +88,8 @@ def _date_trunc(arguments: Arguments, context: Context) -> exp.Expr:
 
 
 def _truncated(unit: str, moment: exp.Expr, zone: str, context: Context) -> exp.Expr:
-    if context.rows and not is_utc(zone):  # Spark's own way to local time and back
-        local = call("date_trunc", text(unit), to_local(moment, zone))
-        return call("timezone", text("UTC"), call("timezone", text(zone), local))
+    if context.rows and not is_utc(zone):
+        return call("truncate_local", text(unit), moment, text(zone))  # `sql.spark_calls` writes it
     return truncate_local(unit, moment, zone)
 
 
@@ -263,7 +262,7 @@ def _date_add(arguments: Arguments, context: Context) -> exp.Expr:
     unit = _date_unit(arguments[0], "DATEADD")
     interval = call(f"to_{unit}s", cast(context.whole(arguments[1]), "INTEGER"))
     moved = exp.Add(this=context.instant(arguments[2]), expression=interval)
-    return to_millis(moved)
+    return cut_millis(moved, rows=context.rows)
 
 
 def _date_diff(arguments: Arguments, context: Context) -> exp.Expr:

@@ -15,7 +15,7 @@ from hybrid.sql.wholes import once
 
 Start = Callable[[exp.Expr], exp.Expr]
 # Units below a day are counted in the offset of the instant.
-_CLOCK_UNITS = ("millisecond", "second", "minute", "hour")
+CLOCK_UNITS = ("millisecond", "second", "minute", "hour")
 _LONGEST_OVERLAP = exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this="DAY"))
 
 
@@ -40,7 +40,7 @@ def truncate_local(unit: str, moment: exp.Expr, zone: str) -> exp.Expr:
     """The instant at which the unit of local time that holds an instant begins."""
     if is_utc(zone):
         return call("date_trunc", text(unit), moment)
-    keep = unit in _CLOCK_UNITS
+    keep = unit in CLOCK_UNITS
     start: Start = lambda local: call("date_trunc", text(unit), local)  # noqa: E731
     return once(moment, lambda instant: _started(start, instant, zone, keep=keep))
 

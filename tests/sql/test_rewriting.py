@@ -55,7 +55,7 @@ def value(expression: str) -> object:
         ("cast(d as int)", "CAST(trunc(d) AS INT)"),
         ("cast(i as int)", "CAST(i AS INT)"),
         ("cast(t as long)", "CAST(epoch_ms(date_trunc('millisecond', t)) AS BIGINT)"),
-        ("cast(d as big_decimal)", "CAST(d AS DECIMAL(38, 18))"),
+        ("cast(d as big_decimal)", "CAST(CAST(d AS TEXT) AS DECIMAL(38, 18))"),
         ("cast(l as timestamp)", "make_timestamp_ms(CAST(l AS BIGINT))"),
         ("s = 5", "s = '5'"),
         ("s in (1, 'a')", "s IN ('1', 'a')"),

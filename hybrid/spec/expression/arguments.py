@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 
 from hybrid.spec.jsontext import JsonFloat, compact
@@ -37,6 +37,8 @@ _SHOWN_MAX = 60
 _SPECIAL = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
+_LISTS = (list, tuple)
+_Pair = tuple[str, str] | tuple[bytes, bytes] | tuple[datetime, datetime] | tuple[Number, Number]
 # Types of numbers that are computed with as they are.
 PLAIN = frozenset((int, float, FractionLiteral))
 
@@ -52,9 +54,18 @@ def shown(value: object) -> str:
 
 
 def text(value: object) -> str:
-    """A value as text: as a STRING column holds it, infinities and NaN in Java's spelling."""
+    """A value as text: as a STRING column holds it, infinities and NaN in Java's spelling.
+
+    Decimals and times are written as CAST writes them in queries, without zeros behind.
+    """
     if isinstance(value, str):
         return str(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        written = f"{value:f}"
+        return written.rstrip("0").rstrip(".") if "." in written else written
+    if isinstance(value, datetime):
+        written = to_timestamp(value).replace(tzinfo=None).isoformat(sep=" ")
+        return written.rstrip("0") if "." in written else written
     if isinstance(value, float) and not math.isfinite(value):
         return _SPECIAL.get(value, "NaN")
     return to_string(value)
@@ -123,8 +134,14 @@ def items(value: object) -> list[object]:
 
 
 def equal(one: object, other: object) -> bool:
-    """Texts as texts, everything else as numbers: 1, 1.0 and "1" are equal. Objects and lists by their content."""
-    if isinstance(one, (dict, list, tuple, bytes)) or isinstance(other, (dict, list, tuple, bytes)):
+    """Texts as texts, everything else as numbers: 1, 1.0 and "1" are equal. Objects and lists by their content.
+
+    A list equals a single value when one of its elements does, as a column of several values in queries.
+    """
+    if isinstance(one, _LISTS) != isinstance(other, _LISTS):
+        many, single = (one, other) if isinstance(one, _LISTS) else (other, one)
+        return any(item is not None and equal(item, single) for item in items(many))
+    if isinstance(one, (dict, *_LISTS)) or isinstance(other, (dict, *_LISTS)):
         return one == other
     first, second = _comparable(one, other)
     return first == second or (first != first and second != second)  # NaN is NaN, as in queries
@@ -141,11 +158,25 @@ def less(one: object, other: object) -> bool:
     return first < second  # type: ignore[operator]
 
 
-def _comparable(one: object, other: object) -> tuple[str, str] | tuple[Number, Number]:
+def _instant_in(written: object) -> datetime:
+    """The instant in a text that is compared with a time."""
+    try:
+        return to_timestamp(written)
+    except (ValueError, ArithmeticError) as error:
+        raise ValueError(f"{shown(written)} is not a time") from error
+
+
+def _comparable(one: object, other: object) -> _Pair:
     if type(one) in PLAIN and type(other) in PLAIN:
         return one, other  # type: ignore[return-value]
     if _is_text(one) and _is_text(other):
         return str(one), str(other)
+    if isinstance(one, bytes) or isinstance(other, bytes):
+        return raw(one), raw(other)
+    if isinstance(one, date) and _is_text(other):
+        return to_timestamp(one), _instant_in(other)
+    if isinstance(other, date) and _is_text(one):
+        return _instant_in(one), to_timestamp(other)
     if isinstance(one, bool) and _is_text(other):
         return one, to_boolean(other) if _is_truth(other) else exact(other)
     if isinstance(other, bool) and _is_text(one):

@@ -117,8 +117,14 @@ def _round_decimal(value: object, scale: object = None) -> float:
     return float(math.floor(found)) if math.isfinite(found) else found
 
 
-def _truncate(value: object, scale: object = 0) -> float:
-    return _rescaled(value, scale, ROUND_DOWN)
+def _truncate(value: object, scale: object = None) -> Number:
+    """Without places the kind of the number stays; with places it is a double."""
+    if scale is not None:
+        return _rescaled(value, scale, ROUND_DOWN)
+    found = exact(value)
+    if isinstance(found, Decimal):
+        return Decimal(int(found))
+    return found if isinstance(found, int) else _rescaled(found, 0, ROUND_DOWN)
 
 
 def _rescaled(value: object, scale: object, rounding: str) -> float:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
-from hybrid.spec.expression.arguments import shown, text
+from hybrid.spec.expression.arguments import number, shown, text, whole
 from hybrid.spec.expression.casts import cast
 from hybrid.spec.expression.constants import data_type
 from hybrid.spec.expression.jsonpath import JsonPath, json_path
 from hybrid.spec.expression.rules import Rule
 from hybrid.spec.jsontext import JsonFloat, compact, parse_json
 from hybrid.spec.types import DataType
-from hybrid.spec.values import LONG_MIN
+from hybrid.spec.values import LONG_MAX, LONG_MIN
 
+_NUMBERS = (DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE, DataType.BIG_DECIMAL)
+_TRUTHS = ("true", "false", "1", "0")
 _UNFIT = (ValueError, ArithmeticError, TypeError, LookupError)
 
 
@@ -30,7 +31,7 @@ def _find(value: object, path: JsonPath) -> object:
     return path.find(_parsed(value))
 
 
-def _with_default(convert: Callable[[object], object], missing: object = None) -> Callable[..., object]:
+def _with_default(convert: Callable[[object], object]) -> Callable[..., object]:
     """A path function: null gives null, or the default; so does, with a default, what cannot be read."""
 
     def apply(value: object, path: JsonPath, *default: object) -> object:
@@ -43,20 +44,28 @@ def _with_default(convert: Callable[[object], object], missing: object = None) -
         except _UNFIT:
             if not default:
                 raise
-        return default[0] if default else missing
+        return default[0] if default else None
 
     return apply
 
 
 def _long(value: object) -> int:
-    """jsonPathLong: a number is cut, a text must be a whole number."""
-    if isinstance(value, (dict, list)):
-        raise ValueError(f"{shown(value)} is not a number")
-    return int(text(value)) if isinstance(value, str) and not isinstance(value, JsonFloat) else int(_double(value))
+    """jsonPathLong: a number, or a text that is one, is cut."""
+    found = whole(_double(value))
+    if not LONG_MIN <= found <= LONG_MAX:
+        raise ValueError(f"{shown(value)} is not a LONG")
+    return found
+
+
+def _text(value: object) -> str:
+    """A fraction is the double that it is, as in queries and in Java: 1e3 is `1000.0`."""
+    return text(float(value)) if isinstance(value, JsonFloat) else text(value)
 
 
 def _double(value: object) -> int | float:
-    return value if isinstance(value, int) else float(text(value))
+    if isinstance(value, (bool, dict, list)):
+        raise ValueError(f"{shown(value)} is not a number")
+    return number(value)
 
 
 def _elements(value: object) -> list[object]:
@@ -83,7 +92,16 @@ def _exists(value: object, path: JsonPath) -> bool:
 
 
 def _extract_scalar(value: object, path: JsonPath, kind: DataType, *default: object) -> object:
-    return _with_default(lambda found: cast(found, kind))(value, path, *default)
+    return _with_default(lambda found: _scalar(found, kind))(value, path, *default)
+
+
+def _scalar(value: object, kind: DataType) -> object:
+    """A value of JSON in a type: a truth value is no number, and a text that is a number may be cut."""
+    if isinstance(value, bool) and kind in _NUMBERS:
+        raise ValueError(f"{shown(value)} is not a number")
+    if kind is DataType.BOOLEAN and (isinstance(value, JsonFloat) or value not in (0, 1, *_TRUTHS)):
+        raise ValueError(f"{shown(value)} is neither true nor false")
+    return _text(value) if kind is DataType.STRING else cast(value, kind)
 
 
 def _is_json(value: object) -> bool:
@@ -109,9 +127,9 @@ def _object(*kinds: type) -> Callable[[object], object]:
 
 RULES: dict[str, Rule] = {
     "jsonPath": Rule(2, 2, _find, {1: json_path}),
-    "jsonPathString": Rule(2, 3, _with_default(text), {1: json_path}, nulls=True),
-    "jsonPathLong": Rule(2, 3, _with_default(_long, LONG_MIN), {1: json_path}, nulls=True),
-    "jsonPathDouble": Rule(2, 3, _with_default(_double, math.nan), {1: json_path}, nulls=True),
+    "jsonPathString": Rule(2, 3, _with_default(_text), {1: json_path}, nulls=True),
+    "jsonPathLong": Rule(2, 3, _with_default(_long), {1: json_path}, nulls=True),
+    "jsonPathDouble": Rule(2, 3, _with_default(_double), {1: json_path}, nulls=True),
     "jsonPathArray": Rule(2, 2, _array, {1: json_path}),
     "jsonPathArrayDefaultEmpty": Rule(2, 2, _array_or_empty, {1: json_path}, nulls=True),
     "jsonPathExists": Rule(2, 2, _exists, {1: json_path}),

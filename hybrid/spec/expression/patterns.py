@@ -8,16 +8,18 @@ from collections.abc import Callable
 from hybrid.spec.expression.arguments import text, whole
 from hybrid.spec.expression.constants import words
 from hybrid.spec.expression.rules import Rule
+from hybrid.spec.replacements import replacement_parts
 
-# Java's replacements: `$1` or `${name}` is a group, a backslash makes the next character plain.
-_REFERENCE = re.compile(r"\$(\d)|\$\{(\w+)\}|\\(.)|\$", re.ASCII | re.DOTALL)
 _LIKE = {"%": ".*", "_": "."}
 
 Replacement = Callable[[re.Match[str]], str]
 
 
-def regex(value: object, flags: int = 0) -> re.Pattern[str]:
-    """A compiled pattern. ValueError for what Python does not read."""
+def regex(value: object, flags: int = re.ASCII) -> re.Pattern[str]:
+    r"""A compiled pattern, whose `\w`, `\d`, `\s` and `\b` are of ASCII, as in Java and in queries.
+
+    ValueError for what Python does not read.
+    """
     try:
         return re.compile(words(value), flags)
     except (re.error, OverflowError, RecursionError) as error:
@@ -25,8 +27,11 @@ def regex(value: object, flags: int = 0) -> re.Pattern[str]:
 
 
 def like(value: object) -> re.Pattern[str]:
-    """A pattern of LIKE: `%` is any text, `_` one character; without regard to case, as in Pinot."""
-    parts = re.findall(r"\\.|.", words(value), re.DOTALL)
+    """A pattern of LIKE: `%` is any text, `_` one character; without regard to case, as in Pinot.
+
+    A backslash makes a `%` or `_` behind it plain; before other characters it is plain itself.
+    """
+    parts = re.findall(r"\\[_%]|.", words(value), re.DOTALL)
     joined = "".join(_LIKE.get(part) or re.escape(part[-1]) for part in parts)
     return re.compile(joined, re.IGNORECASE | re.DOTALL)
 
@@ -37,7 +42,7 @@ def is_like(value: object, pattern: re.Pattern[str]) -> bool:
 
 
 def _matches(value: object, pattern: re.Pattern[str], flags: str = "") -> bool:
-    searched = re.compile(pattern.pattern, pattern.flags | re.IGNORECASE) if "i" in flags else pattern
+    searched = re.compile(pattern.pattern, re.IGNORECASE) if "i" in flags else pattern
     return searched.search(text(value)) is not None
 
 
@@ -62,14 +67,18 @@ def _replace(
 
 
 def _replacement(value: object) -> Replacement:
-    template = words(value)
-    if any(match.group() == "$" for match in _REFERENCE.finditer(template)):
+    parts = list(replacement_parts(words(value)))
+    if "$" in re.sub(r"\\.", "", words(value), flags=re.DOTALL) and "$" in parts:
         raise ValueError(f"the replacement {value!r} has a '$' that names no group; a plain one is '\\$'")
 
     def expand(match: re.Match[str]) -> str:
-        return _REFERENCE.sub(lambda part: part[3] or match[int(part[1]) if part[1] else part[2]] or "", template)
+        return "".join(part if isinstance(part, str) else match[_group(part)] or "" for part in parts)
 
     return expand
+
+
+def _group(part: int | tuple[str]) -> int | str:
+    return part if isinstance(part, int) else part[0]
 
 
 def _flags(value: object) -> str:

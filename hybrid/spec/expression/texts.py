@@ -11,12 +11,10 @@ import unicodedata
 from collections.abc import Callable
 from urllib.parse import quote_plus, unquote_plus
 
+from hybrid.spec import characters
 from hybrid.spec.expression.arguments import LENGTH_MAX, raw, shown, text, whole
 from hybrid.spec.expression.rules import Rule
 
-# What Java's String.trim takes away, and what \s is in Java's regular expressions.
-_CONTROL = "".join(map(chr, range(33)))
-_SPACE = " \t\n\x0b\f\r"
 # What splitPart gives where there is no such part: Pinot's default of a STRING.
 _NO_PART = "null"
 
@@ -72,7 +70,7 @@ def _between(found: str, begin: int, end: int) -> str:
     return found[first:last] if first <= last else ""
 
 
-def trimmed(value: object, characters: object = _CONTROL, end: str = "BOTH") -> str:
+def trimmed(value: object, characters: object = characters.TRIMMED, end: str = "BOTH") -> str:
     """TRIM, of both ends or one."""
     found, which = text(value), text(characters)
     if end in {"BOTH", "LEADING"}:
@@ -84,8 +82,11 @@ def _concat(first: object, second: object, separator: object = "") -> str:
     return text(first) + text(separator) + text(second)
 
 
-def _concat_ws(separator: object, first: object, second: object) -> str:
-    return _concat(first, second, separator)
+def _concat_ws(separator: object, *values: object) -> str | None:
+    """The values that are no nulls, with the separator between them."""
+    if separator is None:
+        return None
+    return _checked(text(separator).join(text(value) for value in values if value is not None))
 
 
 def _replace(value: object, search: object, replacement: object) -> str:
@@ -142,7 +143,8 @@ def _decode_url(value: object) -> str:
 
 def _from_base64(value: object) -> bytes:
     try:
-        return base64.b64decode(text(value), validate=True)
+        written = text(value)
+        return base64.b64decode(written + "=" * (-len(written) % 4), validate=True)  # Java wants no padding either
     except ValueError as error:
         raise ValueError(f"{shown(value)} is not Base64") from error
 
@@ -173,11 +175,11 @@ def _checked(found: str) -> str:
 
 
 RULES: dict[str, Rule] = {
-    "upper": Rule(1, 1, lambda value: text(value).upper()),
-    "lower": Rule(1, 1, lambda value: text(value).lower()),
+    "upper": Rule(1, 1, lambda value: characters.upper(text(value))),
+    "lower": Rule(1, 1, lambda value: characters.lower(text(value))),
     "trim": Rule(1, 1, trimmed),
-    "ltrim": Rule(1, 1, lambda value: text(value).lstrip(_SPACE)),
-    "rtrim": Rule(1, 1, lambda value: text(value).rstrip(_SPACE)),
+    "ltrim": Rule(1, 1, lambda value: text(value).lstrip(characters.SPACES)),
+    "rtrim": Rule(1, 1, lambda value: text(value).rstrip(characters.SPACES)),
     "length": Rule(1, 1, lambda value: len(text(value))),
     "reverse": Rule(1, 1, lambda value: text(value)[::-1]),
     "substr": Rule(2, 3, cut),
@@ -187,7 +189,7 @@ RULES: dict[str, Rule] = {
     "right": Rule(2, 2, lambda value, size: text(value)[max(0, len(text(value)) - max(0, whole(size))) :]),
     "rightSubStr": Rule(2, 2, lambda value, size: text(value)[max(0, len(text(value)) - max(0, whole(size))) :]),
     "concat": Rule(2, 3, _concat),
-    "concatWS": Rule(3, 3, _concat_ws),
+    "concatWS": Rule(3, None, _concat_ws, nulls=True),
     "replace": Rule(3, 3, _replace),
     "remove": Rule(2, 2, lambda value, search: _replace(value, search, "")),
     "repeat": Rule(2, 3, _repeat),

@@ -66,11 +66,15 @@ def floored(found: datetime, unit: str) -> datetime:
         return (local - (local - EPOCH) % timedelta(milliseconds=_FIXED_MS[unit]) - offset).astimezone(found.tzinfo)
     day = found.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     if unit == "week":
-        return day - timedelta(days=day.weekday())
-    if unit == "day":
-        return day
-    months = (day.month - 1) // _MONTHS[unit] * _MONTHS[unit]
-    return day.replace(month=months + 1, day=1)
+        start = day - timedelta(days=day.weekday())
+    elif unit == "day":
+        start = day
+    else:
+        start = day.replace(month=(day.month - 1) // _MONTHS[unit] * _MONTHS[unit] + 1, day=1)
+    later = start.replace(fold=1)
+    # Midnight that occurs twice is the one with the offset of the instant.
+    is_twice = (later.utcoffset() or timedelta()) < (start.utcoffset() or timedelta())
+    return later if is_twice and later.utcoffset() == found.utcoffset() else start
 
 
 def _date_trunc(unit: str, value: object, given: int = _MS, where: tzinfo = UTC, wanted: int | None = None) -> int:
@@ -94,7 +98,7 @@ def _date_time_convert(
     size, unit = grain
     if where is None and not wanted.pattern:
         grain_ns = size * UNITS_NS[unit]
-        return wanted.from_millis(millis * _MS // grain_ns * grain_ns // _MS)
+        return wanted.from_millis(_quotient(millis * _MS, grain_ns) * grain_ns // _MS)
     local = moment(millis, where or (zone(wanted.zone) if wanted.pattern else UTC))
     return wanted.from_millis(millis_of(_in_steps(local, size, unit)))
 
