@@ -41,17 +41,25 @@ def format_time(moment: exp.Expr, pattern: str, zone: str) -> exp.Expr:
 def parse_time(written: exp.Expr, pattern: str) -> tuple[exp.Expr, bool]:
     """The time that a text names, and whether the pattern has an offset: then it is an instant, else a local time."""
     parts: list[str] = []
-    has_offset = False
-    for plain, letters in _pieces(pattern):
-        has_offset = has_offset or letters in _OFFSETS
+    pieces = list(_pieces(pattern))
+    offsets = [place for place, (_, letters) in enumerate(pieces) if letters in _OFFSETS]
+    has_offset = bool(offsets)
+    for plain, letters in pieces:
         parts.append("%z" if letters in _OFFSETS else "%n" if letters else plain)
     form = "".join(parts)
+    if has_offset:
+        written = _with_digits(written, offsets[0], len(pieces))
     if not any(year in form for year in _YEARS):
         form, written = f"%Y {form}", call("concat", text("1970 "), written)
-    if has_offset:
-        written = call("regexp_replace", written, text("([0-9])[zZ]$"), text(r"\1+0000"))
     moment = call("strptime", written, text(form))
     return (call("timezone", text("UTC"), moment) if has_offset else moment), has_offset
+
+
+def _with_digits(written: exp.Expr, place: int, count: int) -> exp.Expr:
+    """A text whose offset may be Z, which strptime does not read, with digits for it."""
+    before = "^()" if place == 0 else r"([^A-Za-z])"
+    after = "$" if place == count - 1 and place > 0 else ""
+    return call("regexp_replace", written, text(f"{before}[zZ]{after}"), text(r"\1+0000"))
 
 
 def split_zone(pattern: str) -> tuple[str, str]:

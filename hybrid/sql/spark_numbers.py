@@ -24,7 +24,7 @@ _TEXT_OF_DOUBLE = (
     f"WHEN {_POWER} BETWEEN -4 AND 15 "
     r"THEN regexp_replace(CAST(CAST(t AS decimal(38, 21)) AS string), '(\\.[0-9]+?)0+$', '$1') "
     r"ELSE concat(regexp_replace(substring_index(t, 'E', 1), '\\.0$', ''), 'e', "
-    f"if({_POWER} < 0, '-', '+'), lpad(CAST(abs({_POWER}) AS string), 2, '0')) END)"
+    f"if({_POWER} < 0, '-', '+'), if(abs({_POWER}) < 10, '0', ''), abs({_POWER})) END)"
 )
 # A number that stands for itself in each of the texts below: writing it twice must not compute anything new.
 Write = Callable[[exp.Expr], str]

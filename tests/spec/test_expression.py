@@ -370,7 +370,8 @@ def test_messages_numbers_keep_their_text() -> None:
         ("upper('straße ŉ ᾀ')", "STRAẞE ŉ ᾈ"), ("lower('İSTANBUL ΟΔΟΣ')", "istanbul οδοσ"),
         ("concatWS('-', n, s, 'x', n)", "Hello-x"), ("concat(n, 'x')", None),
         ("fromBase64('YWI')", b"ab"), (r"'a\b' LIKE 'a\b'", True), (r"'a_b' LIKE 'a\_b'", True),
-        (r"'axb' LIKE 'a\_b'", False), (r"regexpLike('é', '\w')", False), (r"regexpReplace('ab', '(a)', '<\1$1>')", "<aa>b"),
+        (r"'axb' LIKE 'a\_b'", False), (r"regexpLike('é', '\w')", False),
+        (r"regexpReplace('ab', '(a)', '<\1$1>')", "<aa>b"),
         (r"regexpReplace('ab', 'a', '\\')", "\\b"),
     ],
 )  # fmt: skip
@@ -390,7 +391,7 @@ def test_bytes_and_times_are_compared_with_texts() -> None:
     assert value("t = '2021-11-21T11:20:30.4+01:00'", record) is True
     assert value("t < '2021-11-21 10:20:30.400001'", record) is True
     assert value("cast(t as string)", record) == "2021-11-21 10:20:30.4"
-    with pytest.raises(ValueError, match="'soon' is not a time|\"soon\" is not a time"):
+    with pytest.raises(ValueError, match="soon"):
         value("t > 'soon'", record)
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from hybrid.spec.expression.arguments import number, shown, text, whole
+from datetime import date
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+from hybrid.spec.expression.arguments import exact, number, shown, text, whole
 from hybrid.spec.jsontext import JsonFloat
 from hybrid.spec.types import DataType
 from hybrid.spec.values import CONVERTERS, EXPECTED, millis_of, to_timestamp
+
+_WIDE = Context(prec=400)
 
 
 def cast(value: object, kind: DataType) -> object:
@@ -20,11 +25,26 @@ def cast(value: object, kind: DataType) -> object:
         raise ValueError(f"{shown(value)} is not {EXPECTED[kind]}") from error
 
 
+def cast_decimal(value: object, precision: int, scale: int) -> Decimal:
+    """`value` as a DECIMAL(precision, scale): halves are rounded away from zero, as in queries."""
+    given = exact(value)
+    try:
+        found = Decimal(repr(given)) if isinstance(given, float) else Decimal(given)
+        rounded = found.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)
+    except ArithmeticError as error:
+        raise ValueError(f"{shown(value)} is not a number") from error
+    if rounded.adjusted() >= precision - scale and rounded:
+        raise ValueError(f"{shown(value)} does not fit a DECIMAL({precision},{scale})")
+    return rounded
+
+
 def _prepared(value: object, kind: DataType) -> object:
     if kind in {DataType.INT, DataType.LONG}:
         return _whole(value, kind)
     if kind is DataType.STRING:
         return text(value)
+    if kind in {DataType.FLOAT, DataType.DOUBLE} and isinstance(value, date):
+        return number(value)
     if kind is DataType.BOOLEAN and isinstance(value, (int, float, JsonFloat)):
         return number(value) != 0
     if kind is DataType.TIMESTAMP and isinstance(value, (float, JsonFloat)):

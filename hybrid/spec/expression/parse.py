@@ -19,11 +19,12 @@ from sqlglot.errors import ParseError, TokenError
 from hybrid.spec.dialect import PinotReader
 from hybrid.spec.expression import arithmetic, logic, patterns, texts
 from hybrid.spec.expression.arguments import FractionLiteral
-from hybrid.spec.expression.casts import cast
+from hybrid.spec.expression.casts import cast, cast_decimal
 from hybrid.spec.expression.constants import data_type
 from hybrid.spec.expression.functions import rule_of
 from hybrid.spec.expression.groovy import check_no_script
 from hybrid.spec.expression.rules import Node, Rule, call, constant
+from hybrid.spec.types import DataType
 
 _LENGTH_MAX = 10_000
 _FRACTION = re.compile(r"[0-9]*\.[0-9]*", re.ASCII)
@@ -136,6 +137,10 @@ class _Builder:
         target = tree.args["to"]
         name = target.args["kind"] if target.args.get("kind") else target.this.value
         kind = data_type(_SQL_TYPES.get(str(name), str(name)))
+        sizes = [int(size.name) for size in target.expressions if size.name.isdigit()]
+        if kind is DataType.BIG_DECIMAL and sizes:
+            precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
+            return call(Rule(1, 1, lambda value: cast_decimal(value, precision, scale)), [self.node(tree.this)])
         return call(Rule(1, 1, lambda value: cast(value, kind)), [self.node(tree.this)])
 
     def trimmed(self, tree: exp.Expr) -> Node:
