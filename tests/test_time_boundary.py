@@ -10,15 +10,17 @@ import pytest
 
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import open_half
+from hybrid.move.move import MoveReport
 from hybrid.move.parts import Part, names_of
 from hybrid.plain import epoch_ms, utc
 from hybrid.query.revision import time_text
 from hybrid.spec.table_config import Half, MoveConfig, TableSpec
 from hybrid.spec.timeformat import TimeFormat
 from hybrid.spec.types import DataType
-from hybrid.table.boundary import Boundary
+from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.names import exact_time
 from hybrid.time_boundary import time_boundary_of
+from hybrid.views import move_view
 from tests.query.halves import KEY, Halves, Row, orders_spec
 
 NANOS = 1_700_000_000_123_456_789
@@ -71,6 +73,14 @@ def test_every_millisecond_is_written_and_read_exactly(moment: str) -> None:
     found = datetime.fromisoformat(moment)
     millis = (found - datetime(1970, 1, 1, tzinfo=UTC)) // (datetime.resolution * 1000)
     assert (utc(millis), epoch_ms(moment), time_text(millis)) == (moment, millis, moment)
+
+
+def test_a_move_without_a_time_column_has_no_time() -> None:
+    report = MoveReport(1, 1, 0, ("a",), Boundary(INFINITE, {KEY: 3}), 4, "Moved.")
+    shown = move_view(report)["boundary"]
+    assert (shown["time"], shown["time_ms"], shown["frontier"]) == (None, None, {"kafka/orders/0/0": 3})
+    timed = move_view(replace(report, boundary=Boundary(1000, {})))["boundary"]
+    assert (timed["time"], timed["time_ms"]) == ("1970-01-01T00:00:01Z", 1000)
 
 
 def test_names_have_the_values_of_a_column_that_counts_finer() -> None:

@@ -102,3 +102,57 @@ def test_an_unknown_word_below_segments_is_a_sentence(orders: App, method: str) 
     status, sentence = orders.refused(method, "/segments/orders/crcs")
     assert status == 404 and f"{method} /segments/orders/crcs" in sentence
     assert orders.refused("PATCH", "/tables/orders")[0] == 405
+
+
+def test_rubys_requests(orders: App, broker: dict[str, Any]) -> None:
+    """StarTree's pinot-client for Ruby: brokers of all tables, statements, documents, pages by a cursor."""
+    assert orders.ok("GET", "/v2/brokers/tables?state=ONLINE", headers={"Accept": "application/json"}) == {
+        "orders": [broker]
+    }
+    headers = {"Content-Type": "application/json; charset=utf-8", "X-Correlation-Id": "5d2c"}
+    options = "groupByMode=sql;responseFormat=sql;useMultistageEngine=true;timeoutMs=5000"
+    for body in (
+        {"sql": "select count(*) from orders", "queryOptions": options},
+        {"sql": "select count(*) from orders", "queryOptions": options, "trace": "true"},
+    ):
+        answer = orders.ok("POST", "/query/sql", body, headers=headers)
+        assert answer["exceptions"] == [] and answer["resultTable"]["rows"] == [[4]]
+    assert orders.get("/tables")["tables"] == ["orders"]
+    schema = orders.get("/schemas/orders")
+    kinds = ("dimensionFieldSpecs", "metricFieldSpecs", "dateTimeFieldSpecs")
+    types = {field["name"]: field["dataType"] for kind in kinds for field in schema[kind]}
+    assert types == {"order_id": "INT", "customer": "STRING", "amount": "FLOAT", "ts": "LONG"}
+    assert orders.call("GET", "/tables/nothing")[0] == 404, "its table_exists? asks so"
+    # Its paginator ends where the first page says of no more: the answer is whole.
+    page = orders.ok("POST", "/query/sql?getCursor=true&numRows=2", {"sql": "select order_id from orders"})
+    assert len(page["resultTable"]["rows"]) == 4 and not page.get("numRowsResultSet")
+
+
+_GRAIN = "CAST(DATE_TRUNC('{}', CAST(ts AS TIMESTAMP)) AS TIMESTAMP)"
+_MINUTES = "CAST(ROUND(DATE_TRUNC('minute', CAST(ts AS TIMESTAMP)), {}) AS TIMESTAMP)"
+
+
+def test_supersets_requests(orders: App) -> None:
+    """Its engine spec: tables and schema by pinotdb, the grains of time, and statements of its charts."""
+    assert orders.get("/tables")["tables"] == ["orders"]
+    assert orders.get("/tables/orders/schema")["schemaName"] == "orders"
+    grains = [_GRAIN.format(one) for one in ("second", "minute", "hour", "day", "week", "month", "quarter", "year")]
+    for grain in (*grains, *(_MINUTES.format(step) for step in (300000, 600000, 900000, 1800000))):
+        sql = (
+            f"SELECT {grain}, COUNT(*), SUM(amount) FROM orders WHERE ts >= 0 AND ts < 1700000000000 "
+            f"GROUP BY {grain} ORDER BY COUNT(*) DESC LIMIT 10000"
+        )
+        answer = orders.ok("POST", "/query/sql", {"sql": sql})
+        assert answer["exceptions"] == [], sql
+        assert answer["resultTable"]["dataSchema"]["columnDataTypes"] == ["TIMESTAMP", "LONG", "DOUBLE"], sql
+        assert sum(row[1] for row in answer["resultTable"]["rows"]) == 4
+        assert all(row[0].endswith(".0") for row in answer["resultTable"]["rows"]), "Pinot's form of a TIMESTAMP"
+    for sql in (
+        'SELECT customer AS customer, count(*) AS "n" FROM orders GROUP BY customer ORDER BY "n" DESC LIMIT 100',
+        "SELECT DISTINCT customer AS customer FROM orders LIMIT 1000",
+        "SELECT max(ts) FROM orders",
+        "SELECT DATETIMECONVERT(ts, '1:MILLISECONDS:EPOCH', '1:MILLISECONDS:EPOCH', '1:DAYS'), COUNT(*) FROM orders "
+        "GROUP BY DATETIMECONVERT(ts, '1:MILLISECONDS:EPOCH', '1:MILLISECONDS:EPOCH', '1:DAYS')",
+        "SELECT order_id FROM orders LIMIT 1001",
+    ):
+        assert orders.ok("POST", "/query/sql", {"sql": sql})["exceptions"] == [], sql
