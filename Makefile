@@ -38,7 +38,7 @@ test: setup ## The whole test suite
 
 # For example: make fuzz FUZZ_S=60. What is found is printed as a line for tests/hostile/corpus.
 FUZZ_S ?= 600
-fuzz: setup ## Fuzz messages, statements, configs, DDL, job specs and terminal output for ten minutes
+fuzz: setup ## Fuzz all that takes bytes from outside for ten minutes: messages, statements, files, HTTP and more
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps atheris==3.0.0 # has wheels for Linux only
 	@$(BIN)/python -m tests.hostile.fuzz --seconds $(FUZZ_S)
