@@ -40,7 +40,7 @@ def guard_joined(tree: exp.Query, bytes_max: int, error_words: str) -> None:
     for node in reversed(list(tree.find_all(exp.DPipe, exp.Anonymous))):  # inner ones first: outer ones are copied
         if isinstance(node, exp.Anonymous) and node.name.lower() not in _JOINING:
             continue
-        if _is_joining(node.parent):
+        if is_joining(node.parent):
             continue  # the outermost one is checked as a whole
         columns = [part for part in _parts(node) if isinstance(part, exp.Column)]
         if len(columns) < 2:
@@ -59,13 +59,14 @@ def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
     waiting = [node]
     while waiting:
         one = waiting.pop()
-        if _is_joining(one) or isinstance(one, exp.Paren | exp.Cast):
+        if is_joining(one) or isinstance(one, exp.Paren | exp.Cast):
             waiting += [child for child in one.iter_expressions() if not isinstance(child, exp.DataType)]
         else:
             yield one
 
 
-def _is_joining(node: exp.Expr | None) -> bool:
+def is_joining(node: exp.Expr | None) -> bool:
+    """Whether it puts texts or lists together."""
     return isinstance(node, exp.DPipe) or (isinstance(node, exp.Anonymous) and node.name.lower() in _JOINING)
 
 

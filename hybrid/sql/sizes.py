@@ -15,7 +15,7 @@ from hybrid.errors import QueryError
 from hybrid.spec.dialect import canonical
 from hybrid.sql.allowed import words
 from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
-from hybrid.sql.growing_values import check_windows, guard_joined
+from hybrid.sql.growing_values import check_windows, guard_joined, is_joining
 from hybrid.sql.texts import LONGEST
 from hybrid.sql.wholes import once
 
@@ -84,10 +84,10 @@ class Size(NamedTuple):
 
 def check_sizes(tree: exp.Query) -> None:
     """QueryError 700 for a statement, as it was written, that makes too long a value or grows too long itself."""
-    check_windows(tree)
     makers = [node for node in tree.walk() if _is_maker(node) or _is_copier(node)]
     if not makers:
         return
+    check_windows(tree)
     _check_nodes(tree)
     sizes, total = _Sizes(tree), 0.0
     for node in filter(_is_maker, makers):
@@ -104,7 +104,10 @@ def check_sizes(tree: exp.Query) -> None:
 
 def guard_calls(tree: exp.Query) -> None:
     """Puts checks of what columns really hold into a statement in DuckDB's words."""
-    for node in list(tree.find_all(exp.Anonymous)):
+    found = list(tree.find_all(exp.Anonymous, exp.DPipe))
+    for node in found:
+        if not isinstance(node, exp.Anonymous):
+            continue
         name = node.name.lower()
         if name in _QUADRATIC and len(node.expressions) >= 2:
             most = DAMERAU_MAX if name == "damerau_levenshtein" else QUADRATIC_MAX  # eight times as slow
@@ -113,7 +116,8 @@ def guard_calls(tree: exp.Query) -> None:
                 _bound(argument, most, reason)
         elif name in {"replace", "regexp_replace"} and len(node.expressions) >= 3:
             _guard_replacing(node, name)
-    guard_joined(tree, REPLACED_MAX, TOO_LONG)
+    if any(map(is_joining, found)):  # anew, as what was found may have been replaced
+        guard_joined(tree, REPLACED_MAX, TOO_LONG)
     for clause in tree.find_all(exp.With):
         if clause.args.get("recursive"):
             _guard_recursion(clause)
