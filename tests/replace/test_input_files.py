@@ -21,12 +21,14 @@ from hybrid.files import inputs as files
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.records import Shape
 from hybrid.flow.connectors.delta_files import DeltaFile, _read_file
+from hybrid.replace.backfill.inputs import inspect_input
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.stage import read_slice
 from hybrid.spec.avromessages import AvroMessages
 from hybrid.spec.csvformat import CsvFormat
 from hybrid.spec.job_spec import JobSpec
 from hybrid.spec.problem import Problem
+from tests.query.halves import orders_spec
 
 
 def _read(path: Path, data_format: str = "json", form: CsvFormat | None = None) -> list[tuple[str, object]]:
@@ -328,3 +330,14 @@ def test_csv_rows_that_end_in_the_delimiter(tmp_path: Path) -> None:
     assert [values for _, values in _read(path, "csv", form)] == [{"a": "1", "b": "2"}, {"a": "3", "b": None}]
     told = _problem(_file(tmp_path, "a|b\n1|2|\n", "b.csv"), "csv", CsvFormat.of({"delimiter": "|"}, frozenset(), "x"))
     assert "has 3 cells where the header has 2 (a, b; delimiter '|')" in told and "trailingDelimiter" in told
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json"])
+def test_a_backfill_takes_no_file_of_no_bytes(tmp_path: Path, name: str) -> None:
+    """Rows of its window that no file has are removed: a file that was cut off would remove all of them."""
+    _file(tmp_path, b"id\n1\n", "b.csv")
+    _file(tmp_path, b"", name)
+    with pytest.raises(DataError, match=rf"{name} is empty \(0 bytes\); was it cut off\?"):
+        inspect_input(orders_spec(), tmp_path)
+    (tmp_path / name).unlink()
+    assert len(inspect_input(orders_spec(), tmp_path)[0]) == 1

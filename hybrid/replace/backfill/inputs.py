@@ -48,6 +48,12 @@ def inspect_input(
     if rules is not None:
         check_each(rules, found)
     files = tuple(inspect(one, FORMATS[one.suffix.lower()]) for one in found)
+    hollow = next((file for file in files if not file.bytes), None)
+    if hollow is not None:  # rows of the window that no file has are removed
+        raise DataError(
+            f"{hollow.path} is empty (0 bytes); was it cut off? Nothing was planned.",
+            hint="Take it away; a file that is meant to hold no rows is a CSV header, or [] as JSON.",
+        )
     if rules is not None:
         check_each(rules, [Path(file.real) for file in files])
     return files, CsvFormat(multi_value=multi_value_columns(spec.schema), texts=text_columns(spec.schema))

@@ -48,8 +48,10 @@ def test_sql_flows_read_the_metadata_of_files(spark_home: FlowHome) -> None:
     home.write("csv/a b#1.csv", "id,name", "1,x")
     home.write("csv/b%41[2].csv", "name,id", "y,2")
     home.write("json/größe {3}?.json", {"id": 3, "name": "z"}, '{"id": "no"}')
+    home.write("bad/größe + 1.json", "no object")
     folder = home.root
     text = f"""
+CREATE STREAMING TABLE bad AS SELECT * FROM STREAM read_files('{folder}/bad', format => 'json', schema => 'id INT');
 CREATE STREAMING TABLE csvs AS SELECT *, _metadata.file_name AS file, _metadata.file_size > 5 AS large
   FROM STREAM read_files('{folder}/csv', format => 'csv', header => true);
 CREATE STREAMING TABLE jsons AS SELECT id, _metadata.file_path AS path, _metadata.file_modification_time AS at
@@ -63,9 +65,6 @@ CREATE STREAMING TABLE inner_ AS SELECT * FROM (SELECT id, _metadata.file_name n
         (1, "x", "a%20b%231.csv", True),
         (2, "y", "b%2541%5B2%5D.csv", True),
     ], "as Spark writes it"
-    home.write("bad/größe + 1.json", "no object")
-    read = f"read_files('{folder}/bad', format => 'json', schema => 'id INT')"
-    home.run(f"CREATE STREAMING TABLE bad AS SELECT * FROM STREAM {read};", "bad.sql")
     assert home.api.table("bad").rejected(10)[0]["reason"].endswith(f", in {folder}/bad/größe + 1.json")
     (path, at), *_ = home.rows("select path, at from jsons where id = 3")
     assert path.startswith("file:/") and at is not None
@@ -76,7 +75,7 @@ CREATE STREAMING TABLE inner_ AS SELECT * FROM (SELECT id, _metadata.file_name n
 def test_a_flow_that_fails_says_one_sentence(spark_home: FlowHome, capfd: pytest.CaptureFixture[str]) -> None:
     home = spark_home
     home.write("a.json", {"id": 1})
-    for query in ("SELECT nope, `id` FROM", "SELECT id / 0 AS q FROM", "SELECT raise_error('bad row') AS id FROM"):
+    for query in ("SELECT nope, `id` FROM", "SELECT raise_error('bad row') AS id FROM"):
         text = f"CREATE STREAMING TABLE t AS {query} STREAM read_files('{home.root}/a.json', format => 'json');"
         report = home.run(text, "flows.sql")["t"]
         message = report.sentence
