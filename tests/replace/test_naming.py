@@ -210,3 +210,13 @@ def test_log_entries_name_folders_as_uris() -> None:
         == path_in_half("a#b %é", "part-0.parquet")
         == "_hy_segment=a%23b %25é/part-0.parquet"
     )
+
+
+def test_simple_names_have_the_values_of_a_column_that_counts_finer() -> None:
+    low, high = 1_700_000_000_123_456_789, 1_700_000_000_124_000_001
+    file = replace(_file(low=low // 10**6, high=high // 10**6), low_stored=low, high_stored=high)
+    assert _names(_spec("1:NANOSECONDS:EPOCH", "LONG"), "{type: simple}", file) == [f"myTable_{low}_{high}_0"]
+    unknown = replace(file, low_stored=None, high_stored=None)
+    assert _names(_spec("1:NANOSECONDS:EPOCH", "LONG"), "{type: simple}", unknown) == [
+        "myTable_1700000000123000000_1700000000124000000_0"
+    ]
