@@ -38,6 +38,11 @@ def unexpected_words(error: BaseException) -> str:
     return f"Unexpected {type(error).__name__}: {error}"
 
 
+def short_words(error: BaseException) -> str:
+    """What an error says: of one of Spark's its sentence, of any other all of it."""
+    return spark_sentence(error) if is_spark_error(error) else str(error) or type(error).__name__
+
+
 def _python_cause(text: str) -> str | None:
     """The last line of the last traceback that a worker sent."""
     if _TRACEBACK not in text:

@@ -7,7 +7,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException
 
 from hybrid.cli.main import _unexpected
-from hybrid.spark_errors import is_spark_error, spark_sentence, unexpected_words
+from hybrid.spark_errors import is_spark_error, short_words, spark_sentence, unexpected_words
 
 PLAN = "\n".join(f"'Project [a#{number}]" for number in range(2000))
 UNRESOLVED = (
@@ -46,10 +46,11 @@ WRITE = (
 )  # fmt: skip
 def test_a_sentence_of_the_cause(error: Exception, sentence: str) -> None:
     assert is_spark_error(error) and spark_sentence(error) == sentence
-    assert unexpected_words(error) == f"Spark failed: {sentence}"
+    assert unexpected_words(error) == f"Spark failed: {sentence}" and short_words(error) == sentence
 
 
 def test_what_is_not_sparks_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (short_words(ValueError("x" * 900)), short_words(ValueError())) == ("x" * 900, "ValueError")
     assert unexpected_words(ValueError("x")) == "Unexpected ValueError: x" and not is_spark_error(ValueError("x"))
 
 

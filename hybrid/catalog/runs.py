@@ -22,6 +22,7 @@ from hybrid.catalog.schema import RUNS
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import MachineError, error_document
 from hybrid.plain import stamp, without_samples
+from hybrid.spark_errors import short_words
 
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
@@ -124,7 +125,7 @@ class Runs:
             yield outcome
         except BaseException as error:
             interrupted = not isinstance(error, Exception)
-            self.finish(run_id, "INTERRUPTED" if interrupted else "FAILED", str(error) or type(error).__name__)
+            self.finish(run_id, "INTERRUPTED" if interrupted else "FAILED", short_words(error))
             raise
         self.finish(run_id, outcome.state, outcome.sentence)
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError
+from hybrid.spark_errors import short_words
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -81,7 +82,11 @@ class Checkup:
             yield
         except Exception as error:
             _LOG.exception("The check '%s' of table %s ended early", check, table)
-            said = str(error) if isinstance(error, HybridError | OSError) else f"{type(error).__name__}: {error}"
+            said = (
+                str(error)
+                if isinstance(error, HybridError | OSError)
+                else f"{type(error).__name__}: {short_words(error)}"
+            )
             hint = error.hint if isinstance(error, HybridError) else "hybrid logs --level error (the traceback)"
             self.found(Severity.ERROR, check, f"This could not be checked: {said}", table=table, hint=hint)
 

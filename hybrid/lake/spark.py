@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import MachineError
 from hybrid.jvm.log4j import write_log4j
+from hybrid.spark_errors import short_words
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -64,7 +65,9 @@ def spark_session(settings: SparkSettings) -> SparkSession:
                 SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf))
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:  # py4j and pyspark have no common error; whatever came, no session did
-        raise MachineError(f"Spark did not start: {error}", hint=f"What its JVM said is in {said}") from error
+        raise MachineError(
+            f"Spark did not start: {short_words(error)}", hint=f"What its JVM said is in {said}"
+        ) from error
 
 
 def _silence_contexts() -> None:
