@@ -116,10 +116,7 @@ _RULES: list[tuple[re.Pattern[str], Rule]] = [
         (r"Needed scale \d+ to accurately represent", lambda _: _DECIMAL_TOO_FINE),
         (r"Casting value \"(?P<value>.*?)\" to type DECIMAL\(.*?\) failed: value is out of range",
          lambda found: f"{found['value']} does not fit BIG_DECIMAL: at most 20 digits before the point"),
-        (r"[Oo]verflow|Value out of range|out of range$",
-         lambda _: "A number that the statement computes is too large for its type. Compute with a DOUBLE: "
-         "CAST(x AS DOUBLE)"),
-        (r"Division by zero", lambda _: "Division by zero: write NULLIF(x, 0) for what is divided by"),
+        (r"^Division by zero", lambda _: "Division by zero: write NULLIF(x, 0) for what is divided by"),
         (r"JSON path error near '(?P<near>.*)'",
          lambda found: f"The JSON path is wrong near '{found['near']}'; it is written like '$.a.b' or '$.list[0]'"),
         (r"Malformed JSON", lambda _: "A value that is read as JSON is none"),
@@ -158,5 +155,8 @@ _RULES: list[tuple[re.Pattern[str], Rule]] = [
          lambda found: Words(
              f"'{found['name']}' is no type; types are INT, LONG, FLOAT, DOUBLE, BIG_DECIMAL, BOOLEAN, "
              "TIMESTAMP, STRING, JSON, BYTES.", VALIDATION)),
+        (r"[Oo]verflow|Value out of range|out of range$",
+         lambda _: "A number that the statement computes is too large for its type. Compute with a DOUBLE: "
+         "CAST(x AS DOUBLE)"),
     )
 ]  # fmt: skip

@@ -117,6 +117,14 @@ def test_clauses(ask: Ask, halves: Halves, rest: str, words: str) -> None:
     assert words in str(refused(ask, halves, f"select order_id from orders {rest}"))
 
 
+def test_names_of_columns_are_no_words_of_errors() -> None:
+    for name in ("overflow", "Division by zero", "out of range"):
+        found = said_of(f'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function')
+        assert (
+            found is not None and found.text == f"Column '{name}' must stand in GROUP BY or in an aggregate function."
+        )
+
+
 def test_what_no_rule_knows_loses_inner_words() -> None:
     assert said_of("Something new") is None
     text = 'Cannot do it with VARCHAR! Use TRY(...) to return NULL, or SET x=false. You might want to cast. "a" stays.'
