@@ -337,7 +337,8 @@ class Resolved(NamedTuple):
 def resolve(statement: Statement, source: TableSource) -> Resolved:
     """Finds the statement's tables. QueryError for what may not stand in it."""
     refuse_hostile(statement.tree)
-    join_dotted(statement.tree, source)
+    if "." in statement.text:
+        join_dotted(statement.tree, source)
     name_columns(statement.tree)
     written = {node.name for node in statement.tree.find_all(exp.Table)}
     refs = resolve_tables(statement.tree, source.names())

@@ -30,11 +30,14 @@ def join_dotted(tree: exp.Query, tables: _Tables) -> None:
 
     Nested records give such columns. Nothing is changed where no table of the statement has one of that name.
     """
-    written = [column for column in tree.find_all(exp.Column) if column.table]
+    written, known = list[exp.Column](), set[str]()
+    for node in tree.find_all(exp.Column, exp.Table, exp.Subquery, exp.CTE):
+        if not isinstance(node, exp.Column):
+            known.update((node.alias_or_name.lower(), node.name.lower()))
+        elif node.table:
+            written.append(node)
     if not written:
         return
-    known = {node.alias_or_name.lower() for node in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
-    known.update(node.name.lower() for node in tree.find_all(exp.Table))
     parted = [(column, [part.name for part in column.parts]) for column in written]
     waiting = [(column, parts) for column, parts in parted if len(parts) > 2 or parts[0].lower() not in known]
     if not waiting:

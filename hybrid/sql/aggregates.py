@@ -57,23 +57,19 @@ def place(node: exp.Expr, replacement: exp.Expr) -> None:
     outer.replace(replacement)
 
 
-def decimals_shown(tree: exp.Query, types: ColumnTypes) -> set[int]:
-    """The calls (by id) whose values are of BIG_DECIMAL and DOUBLE in Pinot: sums, and what an answer shows of others.
+def decimals_shown(tree: exp.Query, calls: Sequence[exp.Anonymous], types: ColumnTypes) -> set[int]:
+    """Those of the calls, by id, that are of BIG_DECIMAL and DOUBLE in Pinot: sums, and what an answer shows of others.
 
     Within a statement a minimum stays exact, so that it finds its row; clients get a number, as from Pinot.
     """
-    shown: list[exp.Expr] = []
-    for select in _outermost(tree):
-        shown += select.expressions
-        shown += [select.args["order"]] if select.args.get("order") is not None else []
+    named = [(canonical(node.name), node) for node in calls if node.expressions]
+    wanted = [(name, node) for name, node in named if name in _SUMS or name in _OF_COLUMN]
+    decimal = [(name, node) for name, node in wanted if type_of(_plain(node.expressions[0]), types) is DECIMAL]
+    if not decimal:
+        return set()
+    shown = [one for select in _outermost(tree) for one in (*select.expressions, select.args.get("order")) if one]
     within = {id(call) for one in shown for call in _calls(one)}
-    return {
-        id(node)
-        for node in tree.find_all(exp.Anonymous)
-        if (canonical(node.name) in _SUMS or (canonical(node.name) in _OF_COLUMN and id(node) in within))
-        and node.expressions
-        and type_of(_plain(node.expressions[0]), types) is DECIMAL
-    }
+    return {id(node) for name, node in decimal if name in _SUMS or id(node) in within}
 
 
 def as_double(replacement: exp.Expr) -> exp.Expr:

@@ -45,9 +45,10 @@ def rewrite_functions(tree: exp.Query, context: times.Context) -> None:
     arithmetic.rewrite_arithmetic(tree, context.types, rows=context.rows)
     rewrite_casts(tree, context.types, rows=context.rows)
     texts.ignore_case(tree, rows=context.rows)
-    shown_as_double = aggregates.decimals_shown(tree, context.types)
     texts.name_trimmed(tree)
-    for node in [node for node in reversed(list(tree.find_all(exp.Anonymous))) if not is_made(node)]:
+    calls = [node for node in reversed(list(tree.find_all(exp.Anonymous))) if not is_made(node)]
+    shown_as_double = aggregates.decimals_shown(tree, calls, context.types)
+    for node in calls:
         kind = type_of(node, context.types)
         replacement = _rewritten(node, context)
         if id(node) in shown_as_double:
