@@ -99,6 +99,11 @@ def to_double(value: object) -> float:
     raise TypeError("not a number")
 
 
+def micros_of(value: datetime) -> int:
+    """An aware time as epoch microseconds."""
+    return (value - EPOCH) // timedelta(microseconds=1)
+
+
 def to_decimal(value: object) -> Decimal:
     """A stored BIG_DECIMAL: decimal(38,18), exact or refused."""
     if isinstance(value, str):

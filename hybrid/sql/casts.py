@@ -44,6 +44,8 @@ def rewrite_casts(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) ->
             # DuckDB writes all digits of the scale; the zeros behind are none of the number's.
             plain = cast(node.this, "VARCHAR")
             node.replace(call("regexp_replace", plain, text(r"(\.[0-9]*[1-9])0+$|\.0+$"), text(r"\1")))
+        elif target in _TEXTS and type_of(node.this, types) is DataType.BYTES:
+            node.set("this", call("lower", call("hex", node.this)))
         elif target in _TEXTS and kind_of(node.this, types) in _DOUBLES and not rows:
             node.replace(_named_specials(node))
         elif target in _FRACTIONS and type_of(node.this, types) is DataType.TIMESTAMP:

@@ -154,6 +154,8 @@ def _common(values: Sequence[exp.Expr], types: ColumnTypes) -> DataType | None:
         return kinds.pop() if kinds else None
     if kinds <= {TIMESTAMP, INT, LONG}:
         return TIMESTAMP if TIMESTAMP in kinds else LONG
+    if DECIMAL in kinds and kinds & {FLOAT, DOUBLE}:
+        return DOUBLE
     first, *others = kinds
     for kind in others:
         first = wider(first, kind)

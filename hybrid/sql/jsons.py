@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.sql.calls import call, cast, literal_text, text
+from hybrid.sql.calls import call, cast, literal_number, literal_text, text
 from hybrid.sql.casts import PINOT_TYPES, pinot_type
 from hybrid.sql.wholes import try_whole
 
@@ -44,7 +44,17 @@ def _value(place: Arguments, kind: str, default: Arguments) -> exp.Expr:
         found = try_whole(found, kind)
     elif kind != "VARCHAR":
         found = exp.TryCast(this=found, to=exp.DataType.build(kind, dialect="duckdb"))
-    return call("coalesce", found, default[0]) if default else found
+    return call("coalesce", found, _default(default[0], kind)) if default else found
+
+
+def _default(value: exp.Expr, kind: str) -> exp.Expr:
+    """The default in the type of the value."""
+    cut = (
+        kind in {"INTEGER", "BIGINT"}
+        and literal_text(value.unnest()) is None
+        and literal_number(value.unnest()) is not None
+    )
+    return cast(call("trunc", value) if cut else value, kind) if kind != "VARCHAR" else value
 
 
 # Canonical name -> (numbers of arguments it takes, rule).

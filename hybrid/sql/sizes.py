@@ -66,7 +66,7 @@ _MAKER_NODES = (exp.DPipe, exp.GroupConcat, exp.Comprehension, exp.Array, exp.St
 # How often the words of an argument are in what a function is rewritten to.
 _COPIES = {"lpad": 2, "rpad": 2, "repeat": 3, "split": 6, "splitpart": 7, "strrpos": 3, "hammingdistance": 2,
            "div": 2, "divide": 3,
-           "rounddecimal": 2, "minmaxrange": 2, "minmaxrangemv": 2, "avgmv": 2, "substr": 2,
+           "rounddecimal": 2, "minmaxrange": 2, "minmaxrangemv": 2, "avgmv": 2, "substr": 8,
            "jsonextractscalar": 2, "jsonpathstring": 2, "jsonpathlong": 2, "jsonpathdouble": 2}  # fmt: skip
 
 

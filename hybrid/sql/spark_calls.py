@@ -14,7 +14,7 @@ from sqlglot import exp
 from hybrid.errors import QueryError
 from hybrid.plain import capitalized
 from hybrid.spec import characters
-from hybrid.sql.calls import literal_text
+from hybrid.sql.calls import literal_number, literal_text
 from hybrid.sql.spark_numbers import NUMBER_RULES, TypeOf
 from hybrid.sql.spark_text import quoted
 from hybrid.sql.zones import CLOCK_UNITS
@@ -24,18 +24,21 @@ SparkRule = Callable[[Sequence[exp.Expr], Write], str]
 
 _NAMES = """
     sqrt exp least greatest coalesce nullif ifnull if
-    length substring reverse concat_ws replace contains left right lpad rpad md5 unhex
+    length reverse concat_ws replace contains left right lpad rpad md5 hex unhex
     year quarter month day dayofyear hour minute second date_trunc
 """
 _SAME = frozenset(_NAMES.split())
 _RENAMED = {
     "starts_with": "startswith", "ends_with": "endswith", "strpos": "instr", "len": "size",
-    "list_filter": "filter", "list_append": "array_append", "list_extract": "try_element_at",
+    "list_filter": "filter", "list_append": "array_append",
     "list_min": "array_min", "list_max": "array_max", "week": "weekofyear",
     "make_timestamp_ms": "timestamp_millis", "epoch_ms": "unix_millis",
 }  # fmt: skip
 _STEP = re.compile(r"to_([a-z]+)s")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_PLACE_MAX = 2**31 - 1
+_CLASS = re.compile(r"\[:([a-z]+):\]")
+_CLASSES = {"xdigit": "XDigit"}
 _KEY, _IN_BRACKETS = re.compile(r'\."([^"]*)"'), r"['\1']"
 
 
@@ -49,6 +52,26 @@ def write_call(node: exp.Anonymous, write: Write, type_of: TypeOf) -> str:
     if name not in _SAME and name not in _RENAMED:
         raise _wrong(f"function '{node.name}' cannot be used in a row expression")
     return f"{_RENAMED.get(name, name)}({', '.join(write(argument) for argument in node.expressions)})"
+
+
+def write_substring(arguments: Sequence[exp.Expr], write: Write) -> str:
+    """SUBSTRING(text, start [, length]). Place 0 is before the text, as in SQL; Spark takes it for the first."""
+    value, start, *length = (
+        _in_32_bits(write(node), node) if place else write(node) for place, node in enumerate(arguments)
+    )
+    if not length:
+        return f"substring({value}, {start})"
+    if literal_number(arguments[1].unnest()):
+        return f"substring({value}, {start}, {length[0]})"
+    return f"substring({value}, {start}, if({start} = 0, {length[0]} - 1, {length[0]}))"
+
+
+def _in_32_bits(written: str, node: exp.Expr) -> str:
+    """A place or a length as Spark takes it; no text is longer."""
+    if literal_number(node.unnest()) is not None:
+        return written.replace("L", "")
+    low = f"if({written} < -{_PLACE_MAX}, -{_PLACE_MAX}, CAST({written} AS int))"
+    return f"if({written} > {_PLACE_MAX}, {_PLACE_MAX}, {low})"
 
 
 def write_step(moment: exp.Expr, step: exp.Expr, write: Write) -> str | None:
@@ -75,12 +98,20 @@ def _in_case(name: str, single: Mapping[str, str]) -> SparkRule:
     return rule
 
 
+def _pattern(node: exp.Expr, write: Write) -> str:
+    """A regular expression: classes such as `[:alpha:]` by Java's names."""
+    written = literal_text(node)
+    if written is None:
+        return write(node)
+    return quoted(_CLASS.sub(lambda found: f"\\p{{{_CLASSES.get(found[1]) or found[1].capitalize()}}}", written))
+
+
 def _matches(arguments: Sequence[exp.Expr], write: Write) -> str:
-    pattern, flags = write(arguments[1]), literal_text(arguments[2])
+    pattern, flags = _pattern(arguments[1], write), literal_text(arguments[2])
     if flags not in {"i", "c"}:
         raise _wrong("REGEXP_LIKE: the third argument is 'i' or 'c'")
     if flags == "i":
-        pattern = f"concat('(?i)', {pattern})"
+        pattern = f"concat('(?iu)', {pattern})"
     return f"regexp_like({write(arguments[0])}, {pattern})"
 
 
@@ -90,12 +121,12 @@ def _regexp_replace(arguments: Sequence[exp.Expr], write: Write) -> str:
     if new is None:
         raise _wrong("REGEXPREPLACE: what is put in must be a quoted constant")
     java = _ESCAPED.sub(lambda found: f"${found[1]}" if found[1].isdigit() else found[0], new.replace("$", "\\$"))
-    return f"regexp_replace({write(arguments[0])}, {write(arguments[1])}, {quoted(java)})"
+    return f"regexp_replace({write(arguments[0])}, {_pattern(arguments[1], write)}, {quoted(java)})"
 
 
 def _regexp_extract(arguments: Sequence[exp.Expr], write: Write) -> str:
     group = write(arguments[2]) if len(arguments) > 2 else "0"
-    return f"regexp_extract({write(arguments[0])}, {write(arguments[1])}, {group})"
+    return f"regexp_extract({write(arguments[0])}, {_pattern(arguments[1], write)}, {group})"
 
 
 def _json_value(arguments: Sequence[exp.Expr], write: Write) -> str:
@@ -103,6 +134,8 @@ def _json_value(arguments: Sequence[exp.Expr], write: Write) -> str:
     path = literal_text(arguments[1])
     if path is None:
         raise _wrong("the path into a JSON text must be a quoted constant")
+    if "*" in path or "[-" in path:
+        raise _wrong(f"the path '{path}' into a JSON text: '*' and places from the end are read in queries only")
     return f"get_json_object({write(arguments[0])}, {quoted(_KEY.sub(_IN_BRACKETS, path))})"
 
 
@@ -139,10 +172,12 @@ def _wrong(message: str) -> QueryError:
 _RULES: dict[str, SparkRule] = {
     "upper": _in_case("upper", characters.SINGLE_UPPER),
     "lower": _in_case("lower", characters.SINGLE_LOWER),
+    "substring": write_substring,
     "ltrim": _template("trim(LEADING {1} FROM {0})"),
     "rtrim": _template("trim(TRAILING {1} FROM {0})"),
     "truncate_local": _truncate_local,
     "sha256": _template("sha2({0}, 256)"),
+    "list_extract": _template("try_element_at({0}, CAST({1} AS int))"),
     "string_split": _template(r"split({0}, concat('\\Q', {1}, '\\E'))"),
     "split_part": _template("split_part({0}, {1}, {2})"),
     "regexp_matches": _matches,

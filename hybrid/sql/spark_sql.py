@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.sql.calls import SAME_AS, ColumnTypes, literal_number, literal_text
+from hybrid.sql.calls import SAME_AS, ColumnTypes, literal_text, number
 from hybrid.sql.numeric_types import NumericType, numeric_type
-from hybrid.sql.spark_calls import write_call, write_step
+from hybrid.sql.spark_calls import write_call, write_step, write_substring
 from hybrid.sql.spark_numbers import needs_difference, write_negation, write_quotient, write_remainder, write_text
 from hybrid.sql.spark_text import backquoted, quoted
 from hybrid.sql.texts import like_pattern
@@ -31,7 +31,6 @@ _BINARY: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 # A division writes its operands several times, so that a short text can become a long one.
 _WRITTEN_MAX = 200_000
-_SUBSTRING = ("this", "start", "length")
 _COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.IntDiv)
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
@@ -136,14 +135,8 @@ class _Writer:
         return f"({self.write(node.this)} {negated}ILIKE {quoted(like_pattern(written))})"
 
     def substring(self, node: exp.Expr) -> str:
-        """Place 0 is before the text, as in SQL; Spark takes it for the first."""
-        value, start, length = (self.write(node.args[key]) if node.args.get(key) else "" for key in _SUBSTRING)
-        if not length:
-            return f"substring({value}, {start or 1})"
-        first = literal_number(node.args["start"].unnest()) if start else 1
-        if first:
-            return f"substring({value}, {start or 1}, {length})"
-        return f"substring({value}, {start}, if({start} = 0, {length} - 1, {length}))"
+        parts = [node.this, node.args.get("start") or number(1), node.args.get("length")]
+        return write_substring([part for part in parts if part is not None], self.write)
 
     def trim(self, node: exp.Expr) -> str:
         characters = node.args.get("expression")

@@ -89,14 +89,49 @@ def _of_duckdb(part: str | int | tuple[str]) -> str:
 def _substr(arguments: Arguments) -> exp.Expr:
     """SUBSTR(text, begin [, end]) counts from 0 and ends before `end`, as in Java; -1 is the end of the text.
 
-    A negative `begin` counts from the end.
+    What is negative counts from the end.
     """
-    start = literal_number(arguments[1])
-    begin = arguments[1] if start is not None and start < 0 else _plus(arguments[1], 1)
-    if len(arguments) == 2 or literal_number(arguments[2]) == -1:
-        return call("substring", arguments[0], begin)
-    length = exp.Sub(this=exp.Paren(this=arguments[2]), expression=arguments[1].copy())
-    return call("substring", arguments[0], begin, call("greatest", length, number(0)))
+    value, given = arguments[0], arguments[1]
+    start = literal_number(given.unnest())
+    if len(arguments) == 2 or literal_number(arguments[2].unnest()) == -1:
+        if start is not None:
+            return call("substring", value, given if start < 0 else _plus(given, 1))
+        is_negative = exp.LT(this=exp.Paren(this=given), expression=number(0))
+        return call("substring", value, call("if", is_negative, given.copy(), _plus(given, 1)))
+    last = literal_number(arguments[2].unnest())
+    if start is not None and last is not None and min(start, last) >= 0:
+        return call("substring", value, number(int(start) + 1), number(max(0, int(last) - int(start))))
+    begin, end = _from_begin(value, given), _from_begin(value, arguments[2], is_end=True)
+    length = exp.Paren(this=exp.Sub(this=end, expression=begin))
+    return call("substring", value, _plus(begin.copy(), 1), _not_negative(length))
+
+
+def _from_begin(value: exp.Expr, place: exp.Expr, *, is_end: bool = False) -> exp.Expr:
+    """A place that may be negative, counted from the begin of the text."""
+    known = literal_number(place.unnest())
+    if known is not None and known >= 0:
+        return exp.Paren(this=place)
+    length = call("length", value.copy())
+    moved = call("greatest", exp.Add(this=length, expression=exp.Paren(this=place.copy())), number(0))
+    if known is not None:
+        return moved
+    ifs = [exp.If(this=exp.LT(this=exp.Paren(this=place.copy()), expression=number(0)), true=moved)]
+    if is_end:
+        ifs.insert(0, exp.If(this=exp.EQ(this=exp.Paren(this=place.copy()), expression=number(-1)), true=length.copy()))
+    return exp.Paren(this=exp.Case(ifs=ifs, default=place))
+
+
+def _not_negative(value: exp.Expr) -> exp.Expr:
+    """The number, 0 for one below; a null stays one."""
+    if literal_number(value.unnest()) is not None:
+        return value if (literal_number(value.unnest()) or 0) >= 0 else number(0)
+    below = exp.LT(this=exp.Paren(this=value), expression=number(0))
+    return exp.Case(ifs=[exp.If(this=below, true=number(0))], default=value.copy())
+
+
+def _end_of(name: str) -> ScalarRule:
+    """LEFTSUBSTR and RIGHTSUBSTR: of a negative length nothing is left, as in Pinot."""
+    return lambda arguments: call(name, arguments[0], _not_negative(arguments[1]))
 
 
 def _reverse(arguments: Arguments) -> exp.Expr:
@@ -136,6 +171,8 @@ def _split_part(arguments: Arguments) -> exp.Expr:
 def _split(arguments: Arguments) -> exp.Expr:
     """SPLIT(text, separator): separators beside each other are one, and one at the begin is nothing, as in Pinot."""
     value, separator = arguments
+    if literal_text(separator.unnest()) == "":
+        raise QueryError("SPLIT, SPLITPART: the separator is empty.", pinot_code=700)
     parts = call("string_split", value, separator)
     filled = exp.NEQ(this=exp.column(_PART), expression=text(""))
     parts = call("list_filter", parts, exp.Lambda(this=filled, expressions=[exp.to_identifier(_PART)]))
@@ -164,10 +201,11 @@ def _last_str_pos(arguments: Arguments) -> exp.Expr:
 
 
 def _plus(value: exp.Expr, step: int) -> exp.Expr:
-    known = literal_number(value)
+    """The sum, in 64 bits."""
+    known = literal_number(value.unnest())
     if known is not None:
         return number(int(known) + step)
-    return exp.Add(this=exp.Paren(this=value), expression=number(step))
+    return exp.Add(this=exp.Paren(this=cast(value, "BIGINT")), expression=number(step))
 
 
 def _pad(name: str) -> ScalarRule:
@@ -254,8 +292,8 @@ RULES: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     "reverse": ((1,), _reverse),
     "length": ((1,), _whole("length")),
     "substr": ((2, 3), _substr),
-    "leftsubstr": ((2,), renamed("left")),
-    "rightsubstr": ((2,), renamed("right")),
+    "leftsubstr": ((2,), _end_of("left")),
+    "rightsubstr": ((2,), _end_of("right")),
     "split": ((2,), _split),
     "splitpart": ((3,), _split_part),
     "strpos": ((2,), _str_pos),

@@ -19,8 +19,8 @@ def test_transforms_give_what_queries_give() -> None:
 
 @pytest.mark.spark
 def test_corrections_give_what_queries_give(workbench: Workbench) -> None:
-    refused = set(lines_of("corrections_refuse.txt"))
-    queried = by_query([text for text in lines_of("corpus.txt") if text not in refused])
+    listed = {*lines_of("corrections_refuse.txt"), *lines_of("corrections_differ.txt")}
+    queried = by_query([text for text in lines_of("corpus.txt") if text not in listed])
     assert _differing(queried, by_correction(workbench, queried)) == []
 
 

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from hybrid.spec.jsontext import JsonFloat, compact
-from hybrid.spec.values import millis_of, to_boolean, to_double, to_string, to_timestamp
+from hybrid.spec.values import micros_of, millis_of, to_boolean, to_double, to_string, to_timestamp
 
 Number = int | float | Decimal
 
@@ -38,7 +38,7 @@ _SPECIAL = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 _LISTS = (list, tuple)
-_Pair = tuple[str, str] | tuple[bytes, bytes] | tuple[datetime, datetime] | tuple[Number, Number]
+_Pair = tuple[str, str] | tuple[bytes, bytes] | tuple[Number, Number]
 # Types of numbers that are computed with as they are.
 PLAIN = frozenset((int, float, FractionLiteral))
 
@@ -78,7 +78,7 @@ def number(value: object) -> int | float:
     if isinstance(value, float):
         return value
     found = exact(value)
-    return float(found) if isinstance(found, Decimal) else found
+    return float(found) + 0.0 if isinstance(found, Decimal) else found  # a decimal zero has no sign
 
 
 def exact(value: object) -> Number:
@@ -158,8 +158,14 @@ def less(one: object, other: object) -> bool:
     return first < second  # type: ignore[operator]
 
 
+def _in_micros(value: object) -> Number:
+    """What is compared with a time, as microseconds: a time, a text that is one, or epoch milliseconds."""
+    if isinstance(value, date):
+        return micros_of(to_timestamp(value))
+    return micros_of(_instant_in(value)) if _is_text(value) else exact(value) * 1000
+
+
 def _instant_in(written: object) -> datetime:
-    """The instant in a text that is compared with a time."""
     try:
         return to_timestamp(written)
     except (ValueError, ArithmeticError) as error:
@@ -173,10 +179,8 @@ def _comparable(one: object, other: object) -> _Pair:
         return str(one), str(other)
     if isinstance(one, bytes) or isinstance(other, bytes):
         return raw(one), raw(other)
-    if isinstance(one, date) and _is_text(other):
-        return to_timestamp(one), _instant_in(other)
-    if isinstance(other, date) and _is_text(one):
-        return _instant_in(one), to_timestamp(other)
+    if isinstance(one, date) or isinstance(other, date):
+        return _in_micros(one), _in_micros(other)
     if isinstance(one, bool) and _is_text(other):
         return one, to_boolean(other) if _is_truth(other) else exact(other)
     if isinstance(other, bool) and _is_text(one):

@@ -52,8 +52,12 @@ def divide(one: object, other: object, instead: object = None) -> float:
 
 
 def modulo(one: object, other: object) -> Number:
-    """The remainder, with the sign of the first, as in Java; by zero it is NaN."""
-    first, second = number(one), number(other)
+    """The remainder, with the sign of the first, as in Java; of decimals exactly; by zero it is NaN."""
+    first, second = together(exact(one), exact(other))
+    if isinstance(first, Decimal) or isinstance(second, Decimal):
+        if not second:
+            raise ValueError("it divides by zero")
+        return _WIDE.remainder(Decimal(first), Decimal(second))
     if not second and isinstance(first, int) and isinstance(second, int):
         raise ValueError("it divides by zero")
     if not second or (isinstance(first, float) and not math.isfinite(first)):

@@ -92,7 +92,8 @@ def _exists(value: object, path: JsonPath) -> bool:
 
 
 def _extract_scalar(value: object, path: JsonPath, kind: DataType, *default: object) -> object:
-    return _with_default(lambda found: _scalar(found, kind))(value, path, *default)
+    prepared = [cast(one, kind) for one in default]
+    return _with_default(lambda found: _scalar(found, kind))(value, path, *prepared)
 
 
 def _scalar(value: object, kind: DataType) -> object:

@@ -17,9 +17,12 @@ def not_less(one: object, other: object) -> bool:
     return less(other, one) or equal(one, other)
 
 
-def between(value: object, low: object, high: object) -> bool:
-    """The comparison `low <= value <= high`."""
-    return not_less(value, low) and not_less(high, value)
+def between(value: object, low: object, high: object) -> bool | None:
+    """The comparison `low <= value <= high`: false where one end says so, although the other is null."""
+    if value is None:
+        return None
+    found = [low is None or not_less(value, low), high is None or not_less(high, value)]
+    return False if not all(found) else None if low is None or high is None else True
 
 
 def contained(value: object, *others: object) -> bool | None:

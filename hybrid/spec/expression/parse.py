@@ -152,7 +152,7 @@ class _Builder:
 
     def between(self, tree: exp.Expr) -> Node:
         arguments = (tree.this, tree.args["low"], tree.args["high"])
-        return call(Rule(3, 3, logic.between), [self.operand(argument) for argument in arguments])
+        return call(Rule(3, 3, logic.between, nulls=True), [self.operand(argument) for argument in arguments])
 
     def like(self, tree: exp.Expr) -> Node:
         found = self.applied("LIKE", patterns.RULES["like"], [tree.this, tree.expression])

@@ -20,6 +20,8 @@ def regex(value: object, flags: int = re.ASCII) -> re.Pattern[str]:
 
     ValueError for what Python does not read.
     """
+    if "[:" in words(value):
+        raise ValueError(f"the regular expression {value!r} has a class like [:alpha:]: write [a-zA-Z]")
     try:
         return re.compile(words(value), flags)
     except (re.error, OverflowError, RecursionError) as error:
@@ -48,7 +50,7 @@ def _matches(value: object, pattern: re.Pattern[str], flags: str = "") -> bool:
 
 def _extract(value: object, pattern: re.Pattern[str], group: object = 0, default: object = "") -> object:
     found, number = pattern.search(text(value)), whole(group)
-    return found[number] if found and 0 <= number <= pattern.groups else default
+    return (found[number] or "") if found and 0 <= number <= pattern.groups else default
 
 
 def _replace(

@@ -7,7 +7,7 @@ quotient cut towards zero, as Java divides and as queries do.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from hybrid.spec.datepattern import DatePattern
 from hybrid.spec.expression.arguments import shown, text, whole
@@ -24,7 +24,7 @@ from hybrid.spec.expression.constants import (
 from hybrid.spec.expression.rules import Rule
 from hybrid.spec.jsontext import JsonFloat
 from hybrid.spec.timeformat import MAX_MS, MIN_MS, UNITS_NS, TimeFormat
-from hybrid.spec.values import EPOCH, millis_of, to_timestamp
+from hybrid.spec.values import EPOCH, micros_of, millis_of, to_timestamp
 
 _MS = 1_000_000
 _ONE_MS = timedelta(milliseconds=1)
@@ -129,15 +129,21 @@ def _timestamp_add(unit: str, interval: object, value: object) -> int:
 
 def _timestamp_diff(unit: str, start: object, end: object) -> int:
     """Whole units from `start` to `end`."""
+    begin, finish = _micros(start), _micros(end)
     if unit in _FIXED_MS:
-        return int((whole(end) - whole(start)) / _FIXED_MS[unit])
+        return _quotient(finish - begin, _FIXED_MS[unit] * 1000)
     first, last = moment(start), moment(end)
     months = (last.year - first.year) * 12 + last.month - first.month
-    if months > 0 and _timestamp_add("month", months, start) > whole(end):
+    moved = _timestamp_add("month", months, start) * 1000 + begin % 1000
+    if months > 0 and moved > finish:
         months -= 1
-    if months < 0 and _timestamp_add("month", months, start) < whole(end):
+    if months < 0 and moved < finish:
         months += 1
-    return int(months / _MONTHS[unit])
+    return _quotient(months, _MONTHS[unit])
+
+
+def _micros(value: object) -> int:
+    return micros_of(to_timestamp(value)) if isinstance(value, date) else whole(value) * 1000
 
 
 def _from_iso(value: object) -> int:
