@@ -38,6 +38,7 @@ _SPECIAL = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 _LISTS = (list, tuple)
+_NESTED = (dict, *_LISTS)
 _Pair = tuple[str, str] | tuple[bytes, bytes] | tuple[Number, Number]
 # Types of numbers that are computed with as they are.
 PLAIN = frozenset((int, float, FractionLiteral))
@@ -138,11 +139,11 @@ def equal(one: object, other: object) -> bool:
 
     A list equals a single value when one of its elements does, as a column of several values in queries.
     """
-    if isinstance(one, _LISTS) != isinstance(other, _LISTS):
+    if isinstance(one, _NESTED) or isinstance(other, _NESTED):
+        if isinstance(one, _LISTS) == isinstance(other, _LISTS):
+            return one == other
         many, single = (one, other) if isinstance(one, _LISTS) else (other, one)
         return any(item is not None and equal(item, single) for item in items(many))
-    if isinstance(one, (dict, *_LISTS)) or isinstance(other, (dict, *_LISTS)):
-        return one == other
     first, second = _comparable(one, other)
     return first == second or (first != first and second != second)  # NaN is NaN, as in queries
 
