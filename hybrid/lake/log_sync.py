@@ -82,7 +82,7 @@ def set_torn_aside(half: Path, booted_ms: int | None = None) -> list[Path]:
     """
     log = half / "_delta_log"
     booted = _booted_ms() if booted_ms is None else booted_ms
-    if booted is None or not _torn(log, booted):
+    if not _torn(log, booted):
         return []
     aside = []
     with half.with_name(f"{half.name}.repair.lock").open("a") as file:
@@ -131,10 +131,7 @@ def _is_torn_checkpoint(path: Path) -> bool:
     return False
 
 
-def _booted_ms() -> int | None:
-    """When this machine started, epoch ms; None where it does not say (macOS)."""
-    try:
-        seconds = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
-    except (OSError, ValueError, IndexError):
-        return None
-    return int((time.time() - seconds) * 1000)
+def _booted_ms() -> int:
+    """When this machine started, epoch ms. Where the clock stops while it sleeps (macOS), as much later."""
+    clock: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return int((time.time() - time.clock_gettime(clock)) * 1000)
