@@ -4,7 +4,8 @@
 
 One process, one Spark session and one table over a real Kafka broker. In each round a bucket of rows comes from Kafka
 in one commit, is moved, and is replaced by a job that reads the same rows from a file. Rounds are synced or not in turn
-(on, off, off, on). Prints medians and their ratio.
+(on, off, off, on). Prints medians and their ratio; and how long the driver waited for the device, which
+other work on the machine disturbs less. Workers wait too, once for each file, side by side.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -41,11 +43,30 @@ OPERATIONS = ("ingestion", "move", "replacement")
 Times = dict[tuple[str, bool], list[float]]
 
 
+class Waited:
+    """How long the process waited for the device, seconds: of waits side by side the longest."""
+
+    def __init__(self) -> None:
+        self.seconds, self._all, self._one = 0.0, durable._sync_all, durable.sync
+        self._is_inside = False
+        durable._sync_all = lambda paths: self._timed(lambda: self._all(paths))
+        durable.sync = lambda path: self._timed(lambda: self._one(path))
+
+    def _timed(self, work: Callable[[], None]) -> None:
+        if self._is_inside:
+            return work()
+        self._is_inside, before = True, time.perf_counter()
+        try:
+            return work()
+        finally:
+            self._is_inside, self.seconds = False, self.seconds + time.perf_counter() - before
+
+
 class Bench:
     """The table, seen by two homes over the same folder: one syncs, one does not."""
 
     def __init__(self, folder: Path, brokers: str) -> None:
-        self._folder, self._brokers, self._bucket = folder, brokers, 0
+        self._folder, self._brokers, self._bucket, self._waited = folder, brokers, 0, Waited()
         create_topic(brokers, TABLE.topic, PARTITIONS)
         environ = {key: value for key, value in os.environ.items() if not key.startswith("HYBRID_")}
         self._homes = {
@@ -58,16 +79,22 @@ class Bench:
         configs = [(TABLE.realtime(brokers), "realtime"), (TABLE.offline(), "offline")]
         self._homes[True].create_table(TableDocuments((TABLE.schema(), "schema"), configs))
 
-    def round(self, on: bool, rows: int) -> dict[str, float]:
-        """Milliseconds of each operation on a bucket of its own."""
+    def round(self, on: bool, rows: int) -> dict[str, tuple[float, float]]:
+        """Milliseconds of each operation on a bucket of its own, and of these how many it waited for the device."""
         durable.configure(on)
         table = self._homes[on].table(TABLE.name)
         self._bucket += 1
         messages = self._produce(rows)
-        found = {"ingestion": _ms(lambda: table.ingest_batch()), "move": _ms(lambda: table.move())}
+        found = {"ingestion": self._ms(lambda: table.ingest_batch()), "move": self._ms(lambda: table.move())}
         job = self._job(messages)
-        found["replacement"] = _ms(lambda: table.replace(job))
+        found["replacement"] = self._ms(lambda: table.replace(job))
+        print(f"{'synced' if on else 'bare'}: {found}", file=sys.stderr)
         return found
+
+    def _ms(self, work: Callable[[], object]) -> tuple[float, float]:
+        waited, before = self._waited.seconds, time.perf_counter()
+        work()
+        return (time.perf_counter() - before) * 1000, (self._waited.seconds - waited) * 1000
 
     def _produce(self, rows: int) -> list[bytes]:
         start = START_MS + self._bucket * BUCKET_MS
@@ -111,14 +138,8 @@ class Bench:
         return load_job_spec(spec, {}, None, int(time.time() * 1000))
 
 
-def _ms(work: Callable[[], object]) -> float:
-    before = time.perf_counter()
-    work()
-    return (time.perf_counter() - before) * 1000
-
-
 def measured(rows: int, rounds: int) -> Times:
-    """Milliseconds by operation and whether it was synced."""
+    """Milliseconds by operation and whether it was synced, with those that it waited for the device."""
     times: Times = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         broker = LocalBroker(Path(folder) / "kafka")
@@ -129,8 +150,9 @@ def measured(rows: int, rounds: int) -> Times:
                 bench.round(on, rows)
             for number in range(rounds):
                 for on in (True, False) if number % 2 == 0 else (False, True):
-                    for operation, took in bench.round(on, rows).items():
+                    for operation, (took, waited) in bench.round(on, rows).items():
                         times[operation, on].append(took)
+                        times[f"{operation} waited", on].append(waited)
         finally:
             broker.stop()
     return times
@@ -143,12 +165,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     asked = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} processors, {asked.rounds} rounds, medians")
-    print("| rows | operation | without, ms | with, ms | ratio |\n|---|---|---|---|---|")
+    print("| rows | operation | without, ms | with, ms | ratio | waited, ms |\n|---|---|---|---|---|---|")
     for rows in map(int, asked.rows.split(",")):
         times = measured(rows, asked.rounds)
         for operation in OPERATIONS:
             synced, bare = (statistics.median(times[operation, on]) for on in (True, False))
-            print(f"| {rows:,} | {operation} | {bare:.0f} | {synced:.0f} | {synced / bare:.2f} |")
+            waited = statistics.median(times[f"{operation} waited", True])
+            print(f"| {rows:,} | {operation} | {bare:.0f} | {synced:.0f} | {synced / bare:.2f} | {waited:.0f} |")
 
 
 if __name__ == "__main__":
