@@ -127,7 +127,17 @@ def _arithmetic(node: exp.Binary, types: ColumnTypes) -> DataType | None:
         if is_step(node.this) or is_step(node.expression):
             return TIMESTAMP
         left, right = (LONG if kind is TIMESTAMP else kind for kind in (left, right))
+    sides = ((node.this, left), (node.expression, right))
+    if DECIMAL in {left, right} and any(kind in {FLOAT, DOUBLE} and not _is_decimal(side) for side, kind in sides):
+        return DOUBLE
     return wider(left, right)
+
+
+def _is_decimal(node: exp.Expr) -> bool:
+    """Whether the node is a fraction that is a decimal beside one: `1.5`, and not `1e3`."""
+    inner = node.unnest()
+    inner = inner.this.unnest() if isinstance(inner, exp.Neg) else inner
+    return is_fraction(inner) and "e" not in inner.name.lower()
 
 
 def is_step(node: exp.Expr) -> bool:

@@ -62,7 +62,7 @@ def text(value: object) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Decimal) and value.is_finite():
-        written = f"{value:f}"
+        written = f"{value if value else value.copy_abs():f}"
         return written.rstrip("0").rstrip(".") if "." in written else written
     if isinstance(value, datetime):
         written = to_timestamp(value).replace(tzinfo=None).isoformat(sep=" ")

@@ -14,6 +14,7 @@ from typing import Any
 from hybrid.spec.expression.arguments import PLAIN, Number, exact, less, number, together, whole
 from hybrid.spec.expression.constants import step
 from hybrid.spec.expression.rules import Rule
+from hybrid.spec.jsontext import JsonFloat
 from hybrid.spec.values import LONG_MAX, LONG_MIN
 
 _WIDE = Context(prec=400)
@@ -154,6 +155,8 @@ def _best(values: Sequence[object], is_better: Callable[[object, object], bool])
     for value in values:
         if value is not None and (found is None or is_better(value, found)):
             found = exact(value)
+    if isinstance(found, Decimal) and any(isinstance(value, float | JsonFloat) for value in values):
+        return float(found)  # decimals and doubles together are doubles
     return found
 
 
