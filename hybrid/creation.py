@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hybrid import durable
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.ingest.plan import check_partitions, leader_epochs_at, start_offsets
 from hybrid.ingest.stream import StreamView, absent_words, offsets_at, view_stream, words_of
@@ -35,6 +36,7 @@ _LOCK_TIMEOUT_S = 10.0
 
 def creation_lock(layout: TableLayout, timeout_s: float, progress: Progress) -> AbstractContextManager[None]:
     """One process at a time creates a table: what a dead creation left behind is removed, a living one's is not."""
+    durable.make_private(layout.root.parent.parent)  # the home: a lock's folder alone would be open to everybody
     lock = layout.root.with_name(f".{layout.root.name}.creating.lock")
     return half_lock(lock, jvm_pid=None, timeout_s=timeout_s, waiting=progress.say)
 

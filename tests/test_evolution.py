@@ -180,7 +180,9 @@ def test_types_become_wider_while_rows_arrive(place: Place) -> None:
     assert [row[0] for row in committed.rows] == [1, 2, 3, 4, 5, BIG]
     assert here.query("select sum(clicks) from t").rows == [(float(1 + 2 + 3 + BIG + 5 + BIG),)]
     assert here.query("select max(total) from t").rows == [(12345678901234567890.5,)]
-    assert here.query("select sumprecision(total) from t where exact = 0.25").rows == [(Decimal("12345678901234567890.5"),)]
+    assert here.query("select sumprecision(total) from t where exact = 0.25").rows == [
+        (Decimal("12345678901234567890.5"),)
+    ]
     for name, value, rows in (("id", BIG, 1), ("clicks", BIG, 2), ("id", 2, 1), ("total", 20, 1), ("exact", -3, 1)):
         assert len(place.rows(f"select id from t where {name} = {value}")) == rows, (name, value)
     place.move()

@@ -5,8 +5,13 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from hybrid.api import Hybrid, TableDocuments
 from hybrid.catalog.catalog import Catalog
 from hybrid.catalog.schema import RUNS
+from hybrid.progress import Silent
+from hybrid.spec.settings import load_settings
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 
 SECRET = "ada@example.org"
 
@@ -28,4 +33,12 @@ def test_a_removed_value_is_neither_in_free_pages_nor_in_the_journal(tmp_path: P
 
 def test_a_home_is_made_for_its_user_alone(tmp_path: Path) -> None:
     Catalog.in_home(tmp_path / "home").close()
+    assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_table_made_in_python_makes_the_home_private_too(tmp_path: Path) -> None:
+    configs = [DATA / "orders_offline_table.json"]
+    home = Hybrid(load_settings(home=tmp_path / "home"), Silent())
+    home.create_table(TableDocuments.read(DATA / "orders_schema.json", configs))
+    home.close()
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
