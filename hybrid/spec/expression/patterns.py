@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from hybrid.spec.expression.arguments import text, whole
 from hybrid.spec.expression.constants import words
@@ -11,6 +12,7 @@ from hybrid.spec.expression.rules import Rule
 from hybrid.spec.replacements import replacement_parts
 
 _LIKE = {"%": ".*", "_": "."}
+_CLASSES = re.compile(r"\\[wWdDsSbB]")
 
 Replacement = Callable[[re.Match[str]], str]
 
@@ -44,8 +46,17 @@ def is_like(value: object, pattern: re.Pattern[str]) -> bool:
 
 
 def _matches(value: object, pattern: re.Pattern[str], flags: str = "") -> bool:
-    searched = re.compile(pattern.pattern, re.IGNORECASE) if "i" in flags else pattern
+    searched = pattern if flags == "c" else _caseless(pattern.pattern)
     return searched.search(text(value)) is not None
+
+
+@lru_cache(maxsize=256)
+def _caseless(pattern: str) -> re.Pattern[str]:
+    r"""The pattern without regard to case, of all letters, as in queries and in Pinot 0.11.
+
+    Python folds letters beyond ASCII only where `\w` and its like are of Unicode too: with these it folds ASCII's.
+    """
+    return re.compile(pattern, re.IGNORECASE | (re.ASCII if _CLASSES.search(pattern) else re.NOFLAG))
 
 
 def _extract(value: object, pattern: re.Pattern[str], group: object = 0, default: object = "") -> object:
