@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hybrid.origins import Origin
     from hybrid.purges import Erasure
     from hybrid.query.views.view import TableView
-    from hybrid.rejected import Bounds
+    from hybrid.rejected import Bounds, RejectedPage
     from hybrid.replace.lineage import ReplacementEntry
     from hybrid.replace.purge.report import PurgeReport
     from hybrid.replace.report import JobReport
@@ -393,18 +393,19 @@ class Table:
 
         With `everything` also those that were brought since, each with its `state`.
         """
-        from hybrid.rejected import read_rejected
+        return self.rejected_page(limit, offset, everything=everything, bounds=bounds).rows
+
+    def rejected_page(
+        self, limit: int, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
+    ) -> RejectedPage:
+        """The same with how many there are in all, of one version of the table."""
+        from hybrid.rejected import RejectedPage, read_rejected
 
         snapshot = self.half(Half.REALTIME)
-        files = [file.path for file in snapshot.files if file.segment == columns.rejected_segment(self.name)]
-        return read_rejected(files, limit, offset, everything=everything, bounds=bounds)
-
-    def count_rejected(self, *, everything: bool = False) -> int:
-        """How many rows are still rejected; with `everything` also those that were brought since."""
-        snapshot = self.half(Half.REALTIME)
-        if not everything:
-            return snapshot.realtime.rejected
-        return sum(file.rows for file in snapshot.files if file.segment == columns.rejected_segment(self.name))
+        files = [file for file in snapshot.files if file.segment == columns.rejected_segment(self.name)]
+        rows = read_rejected([file.path for file in files], limit, offset, everything=everything, bounds=bounds)
+        total = sum(file.rows for file in files) if everything else snapshot.realtime.rejected
+        return RejectedPage(total, rows)
 
     def pause(self, comment: str | None = None) -> PauseStatus:
         """Pauses ingestion by a server until it is resumed."""

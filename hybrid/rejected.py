@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.errors import QueryError
 from hybrid.query.failures import TIMEOUT
@@ -41,6 +41,13 @@ class Bounds:
         if text is None or self.value_max is None or len(text) <= self.value_max:
             return text
         return f"{text[: self.value_max]}... ({len(text)} characters)"
+
+
+class RejectedPage(NamedTuple):
+    """Some of the rejected rows of a version of a table, and how many there are in all."""
+
+    total: int
+    rows: list[dict[str, Any]]
 
 
 def read_rejected(

@@ -108,8 +108,8 @@ def list_rejected(
     """Messages that could not be read, by offset; `total` counts all of them. What was brought since is left out."""
     context = context_of(request)
     found, bounds = _rejecting(context, table), context.rejected_bounds(time.monotonic())
-    rows = json_value(found.rejected(limit, offset, everything=everything, bounds=bounds))
-    return {"total": found.count_rejected(everything=everything), "rows": rows}
+    page = found.rejected_page(limit, offset, everything=everything, bounds=bounds)
+    return {"total": page.total, "rows": json_value(page.rows)}
 
 
 @router.post(
