@@ -88,12 +88,14 @@ def answered(
             timeout_ms=settings.job_sql_timeout_s * 1000,
             rows_max=settings.job_sql_rows_max,
             memory_bytes=settings.query_memory_bytes or None,
-            spill=settings.spill,
         )
     with home.bench.staging(home.layout(table), new_act_id("query")) as folder:
         folder.mkdir()
         path = folder / "query.parquet"
         spool = ParquetSpool(path)
+        if home.input_rules is not None:
+            # Beside its result: the server's folder for such files is cleared whenever its query process starts.
+            options = replace(options, spill=folder / "spill")
         options = replace(options, sink=spool)
         result = home.query(sql, options if tail is None else replace(options, tail=tail))
         if result.rows:  # of an EXPLAIN, which gives its rows by itself
