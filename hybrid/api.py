@@ -152,14 +152,14 @@ class Hybrid:
 
     def spec(self, name: str) -> TableSpec:
         """What a table's definition says; it is read again only when its file is another one."""
-        stamp = self.definitions.stamp(name) if is_table_name(name) else None
+        file = self.definitions.stamp(name) if is_table_name(name) else None
         kept = self._specs.get(name)
-        if kept is not None and kept[0] == stamp:
+        if kept is not None and kept[0] == file:
             return kept[1]
         definition = self.definitions.find(name)
         if definition is not None:
             found = self.spec_of(definition)
-            self._specs[name] = stamp, found  # of before it was read: what was put there meanwhile is read again
+            self._specs[name] = file, found  # of before it was read: what was put there meanwhile is read again
             return found
         self._specs.pop(name, None)
         for known in self.table_names():  # names of tables by DDL match whatever their case

@@ -27,9 +27,9 @@ def keep_free(count: int) -> None:
     _reserved = count
 
 
-def reserve_bytes(default: int = FREE_MIN) -> int:
+def reserve_bytes() -> int:
     """The bytes of the disk that statements, uploads and jobs leave free."""
-    return default if _reserved is None else _reserved
+    return FREE_MIN if _reserved is None else _reserved
 
 
 def existing(path: Path) -> Path:

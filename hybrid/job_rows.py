@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.disk import FREE_MIN, free_bytes, reserve_bytes
+from hybrid.disk import free_bytes, reserve_bytes
 from hybrid.errors import DataError, MachineError, UsageError
 from hybrid.query.result import QueryResult
 
@@ -55,7 +55,7 @@ class ParquetSpool:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if free_bytes(self._path.parent) < reserve_bytes(FREE_MIN):
+        if free_bytes(self._path.parent) < reserve_bytes():
             raise MachineError(
                 f"The rows of the statement would fill the disk of {self._path.parent}. Nothing was changed.",
                 hint="Take a part of them at a time.",

@@ -11,14 +11,13 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hybrid.errors import HybridError, StreamError, TopicError
+from hybrid.errors import HybridError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.stream import StreamView, absent_words, require_topics
+from hybrid.ingest.stream import SilentBrokers, absent_words
 from hybrid.plain import capitalized
 from hybrid.run_views import visible_run
-from hybrid.spec.table_config import Half, StreamConfig
+from hybrid.spec.table_config import Half
 from hybrid.table.effective import EffectiveBoundary
-from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
     from hybrid.api import Hybrid
@@ -57,28 +56,9 @@ class TableStatus:
         return self.state == "OK"
 
 
-class SilentBrokers:
-    """Brokers that did not answer for one table, and are not asked again for the next ones. For several threads."""
-
-    def __init__(self) -> None:
-        self._errors: dict[str, StreamError] = {}
-
-    def view(self, stream: StreamConfig, state: RealtimeState) -> StreamView:
-        """The stream's topics. StreamError as before where its brokers were silent."""
-        if stream.brokers in self._errors:
-            raise self._errors[stream.brokers]
-        try:
-            return require_topics(stream, state.known_ids(stream), _KAFKA_TIMEOUT_MS, state.known_leader_epochs(stream))
-        except TopicError:  # they do answer
-            raise
-        except StreamError as error:
-            self._errors[stream.brokers] = error
-            raise
-
-
 def status_of_all(home: Hybrid) -> list[TableStatus]:
     """The status of every table, by name. Several are looked at at once: Kafka may take its time for each."""
-    names, silent = home.table_names(), SilentBrokers()
+    names, silent = home.table_names(), SilentBrokers(_KAFKA_TIMEOUT_MS)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
         # Each in a copy of the context, which says what the account that asks may see.
         looks = [threads.submit(copy_context().run, status_of, home, home.table(name), silent) for name in names]
@@ -128,7 +108,7 @@ def _lag(table: Table, silent: SilentBrokers | None = None) -> tuple[int | None,
         state = table.half(Half.REALTIME).realtime
         if not state.reads(stream):
             return None, "OK"
-        view = (silent or SilentBrokers()).view(stream, state)
+        view = (silent or SilentBrokers(_KAFKA_TIMEOUT_MS)).view(stream, state)
         plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
     except HybridError as error:
         return None, str(error)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hybrid import job_rows
+from hybrid import disk, job_rows
 from hybrid.errors import DataError, MachineError, QueryError, UsageError
 from hybrid.job_rows import ParquetSpool
 from hybrid.query.engine import QueryOptions
@@ -60,7 +60,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
     spool.take([(Decimal("9" * 37),)])
     with pytest.raises(DataError, match="more digits"):
         spool.close()
-    monkeypatch.setattr(job_rows, "FREE_MIN", 2**62)
+    monkeypatch.setattr(disk, "_reserved", 2**62)
     spool.begin(["a"], ["LONG"])
     spool.take([(1,)])
     with pytest.raises(MachineError, match="would fill the disk"):

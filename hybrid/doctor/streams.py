@@ -5,9 +5,9 @@ from __future__ import annotations
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import HybridError, NotFoundError, StreamError, TopicError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.stream import StreamView, absent_words, require_topics
+from hybrid.ingest.stream import SilentBrokers, absent_words
 from hybrid.plain import capitalized
-from hybrid.spec.table_config import StreamConfig, TableSpec
+from hybrid.spec.table_config import TableSpec
 from hybrid.table.state import RealtimeState
 
 _TIMEOUT_MS = 3000
@@ -19,7 +19,7 @@ class StreamChecks:
 
     def __init__(self, checkup: Checkup) -> None:
         self._checkup = checkup
-        self._silent: dict[str, StreamError] = {}
+        self._brokers = SilentBrokers(_TIMEOUT_MS)
 
     def check(self, spec: TableSpec, state: RealtimeState) -> None:
         """The stream of one table, and the messages that could not be read."""
@@ -31,7 +31,7 @@ class StreamChecks:
         if spec.stream is None or not state.reads(spec.stream):
             return
         try:
-            view = self._view(spec.stream, state)
+            view = self._brokers.view(spec.stream, state)
         except (StreamError, NotFoundError) as error:
             self._found(Severity.ERROR if isinstance(error, TopicError) else Severity.WARNING, spec, error)
             return
@@ -44,17 +44,6 @@ class StreamChecks:
             hint = "Check its name, which cannot be changed. It is read when it comes: hybrid kafka topic create"
             message = f"{capitalized(absent)}; the others are read."
             self._checkup.found(Severity.WARNING, "stream", message, table=spec.name, hint=hint)
-
-    def _view(self, stream: StreamConfig, state: RealtimeState) -> StreamView:
-        if stream.brokers in self._silent:
-            raise self._silent[stream.brokers]
-        try:
-            return require_topics(stream, state.known_ids(stream), _TIMEOUT_MS, state.known_leader_epochs(stream))
-        except TopicError:  # the brokers answer
-            raise
-        except StreamError as error:
-            self._silent[stream.brokers] = error
-            raise
 
     def _found(self, severity: Severity, spec: TableSpec, error: HybridError) -> None:
         self._checkup.found(severity, "stream", str(error), table=spec.name, hint=error.hint)

@@ -14,6 +14,7 @@ from hybrid.jvm.topics import existing_topics, require_listener
 from hybrid.plain import capitalized
 from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import TopicPartition, read_places
+from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
     from kafka import KafkaConsumer
@@ -175,6 +176,26 @@ def require_topics(
     if missing or not view.topic_ids:
         raise missing_topics(stream, missing or stream.topics)
     return view
+
+
+class SilentBrokers:
+    """Brokers that did not answer for one table, and are not asked again for the next ones. For several threads."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._errors: dict[str, StreamError] = {}
+
+    def view(self, stream: StreamConfig, state: RealtimeState) -> StreamView:
+        """The stream's topics, see `require_topics`. StreamError as before where its brokers were silent."""
+        if stream.brokers in self._errors:
+            raise self._errors[stream.brokers]
+        try:
+            return require_topics(stream, state.known_ids(stream), self._timeout_ms, state.known_leader_epochs(stream))
+        except TopicError:  # they do answer
+            raise
+        except StreamError as error:
+            self._errors[stream.brokers] = error
+            raise
 
 
 def missing_topics(stream: StreamConfig, topics: Sequence[str]) -> NotFoundError:

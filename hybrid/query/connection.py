@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.disk import FREE_MIN, free_bytes, reserve_bytes
+from hybrid.disk import free_bytes, reserve_bytes
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -58,7 +58,7 @@ def spill_bytes(folder: Path) -> int:
 
     The rest is for commits, catalog and logs, which must not fail for the sake of a statement.
     """
-    return max(0, free_bytes(folder) - reserve_bytes(FREE_MIN)) // 2
+    return max(0, free_bytes(folder) - reserve_bytes()) // 2
 
 
 def load_duckdb() -> None:

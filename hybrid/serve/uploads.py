@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from hybrid import durable
-from hybrid.disk import FREE_MIN, free_bytes, full_disk, reserve_bytes
+from hybrid.disk import free_bytes, full_disk, reserve_bytes
 from hybrid.errors import BusyError, UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _prepare(folder: Path, length: int) -> None:
 
 def _require_room(folder: Path, length: int) -> None:
     """MachineError when less than acts need would be left of the disk."""
-    if free_bytes(folder) - length < reserve_bytes(FREE_MIN):
+    if free_bytes(folder) - length < reserve_bytes():
         raise full_disk(folder)
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from hybrid.errors import StreamError, TopicError
 from hybrid.handle import Table
-from hybrid.ingest.stream import StreamView
+from hybrid.ingest.stream import SilentBrokers, StreamView
 from hybrid.serve import context as context_module
 from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.status_cache import StatusCache
-from hybrid.status import SilentBrokers, status_of_all
+from hybrid.status import status_of_all
 from hybrid.table.boundary import TopicPartition
 from tests.serve.app import App
 
@@ -83,9 +83,9 @@ def test_a_silent_broker_is_asked_once_for_all_tables(monkeypatch: pytest.Monkey
         asked.append(stream.brokers)
         raise StreamError("does not answer") if stream.brokers == "a:1" else TopicError("is gone")
 
-    monkeypatch.setattr("hybrid.status.require_topics", silent)
+    monkeypatch.setattr("hybrid.ingest.stream.require_topics", silent)
     state: Any = SimpleNamespace(known_ids=lambda _: {}, known_leader_epochs=lambda _: {})
-    brokers = SilentBrokers()
+    brokers = SilentBrokers(1500)
     for name in ("a:1", "a:1", "b:1", "a:1", "b:1"):
         with pytest.raises(StreamError):
             brokers.view(SimpleNamespace(brokers=name), state)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from hybrid.disk import FREE_MIN
 from hybrid.serve import uploads
 from tests.serve.app import OFFLINE, SCHEMA, App
 
@@ -83,7 +84,7 @@ def test_only_some_are_received_at_a_time(table: App) -> None:
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_disk_without_room_takes_no_file(table: App, monkeypatch: pytest.MonkeyPatch, chunked: bool) -> None:
     """19: before the first byte where the length is told, else while it comes. Acts keep what they need."""
-    free = 2 * uploads.FREE_MIN if chunked else uploads.FREE_MIN + 100
+    free = 2 * FREE_MIN if chunked else FREE_MIN + 100
     monkeypatch.setattr(uploads, "free_bytes", lambda _: free)
     monkeypatch.setattr(uploads, "_CHECKED_BYTES", 1000)
 
