@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import heapq
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 
 _LOG = logging.getLogger(__name__)
@@ -40,6 +42,16 @@ class _Deadlines:
             elif at < self._looks_at:
                 self._changed.notify()
         return number
+
+    def hasten(self, number: int) -> None:
+        """Interrupts from now on what has not ended yet."""
+        with self._changed:
+            for place, (_, other, interrupt) in enumerate(self._waiting):
+                if other == number:
+                    self._waiting[place] = time.monotonic(), number, interrupt
+                    heapq.heapify(self._waiting)
+                    self._changed.notify()
+                    return
 
     def remove(self, number: int) -> None:
         with self._changed:
@@ -83,13 +95,13 @@ _DEADLINES = _Deadlines()
 
 
 @contextmanager
-def deadline(at: float | None, interrupt: Callable[[], None]) -> Iterator[None]:
-    """Calls `interrupt` from the monotonic time `at` on until the block ends; None: it may take as long as it wants."""
-    if at is None:
-        yield
-        return
-    number = _DEADLINES.add(at, interrupt)
+def deadline(at: float | None, interrupt: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Calls `interrupt` from the monotonic time `at` on until the block ends; None: it may take as long as it wants.
+
+    What it yields makes that time now, from any thread: for a statement that is cancelled.
+    """
+    number = _DEADLINES.add(math.inf if at is None else at, interrupt)
     try:
-        yield
+        yield partial(_DEADLINES.hasten, number)
     finally:
         _DEADLINES.remove(number)

@@ -43,7 +43,7 @@ class QueryOptions:
     Over files a statement takes at most `memory_bytes` of memory, and what can lies in the folder `spill` meanwhile.
     A result of more than `rows_max` rows is a QueryError (None: no limit). `whole`: without Pinot's default LIMIT.
     `as_of` is a revision or a time (None: now; a statement's own `SET asOf` wins). `cache` is asked before the files
-    are. `running` is told how to interrupt the statement once it runs; an interrupted one is a QueryError (503).
+    are. `running` is told how to interrupt the statement, for good, before the engine begins; then it is a QueryError.
     Its time began at `began` (monotonic; None: when it is run). With a `sink`, which takes the rows in batches, the
     result itself holds none. `bytes_max` bounds the bytes of its result, and `timeout_max_ms` the time that it may ask
     for itself. Of a `budget` it takes its memory while it runs.
@@ -106,11 +106,14 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
         return _from_files(sql, tables, options, started, now_ms)
     if plan.rewritten.statement.explain:
         return _explained(plan)
-    with _open(plan, options, started) as connection:
-        options.running(connection.interrupt)
-        with Attempt(connection, plan.rewritten, timeout_of(plan.rewritten, options.limits), started):
-            check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
-            fetched = _fetch(connection, plan, options)
+    timeout_ms = timeout_of(plan.rewritten, options.limits)
+    with (
+        _open(plan, options, started) as connection,
+        Attempt(connection, plan.rewritten, timeout_ms, started) as interrupt,
+    ):
+        options.running(interrupt)
+        check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
+        fetched = _fetch(connection, plan, options)
     if options.cache is not None and plan.as_of is None:
         for pinned in plan.tables:
             options.cache.note(pinned.table, pinned.shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.errors import QueryError
@@ -158,10 +158,11 @@ class Attempt:
         self._until = None if timeout_ms is None else started + timeout_ms / 1000
         self._deadline = deadline(self._until, connection.interrupt)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Callable[[], None]:
+        """What interrupts the statement, from any thread and whether it has begun or not."""
         if self._until is not None and time.monotonic() >= self._until:
             raise stopped(self._timeout_ms)
-        self._deadline.__enter__()
+        return self._deadline.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         import duckdb

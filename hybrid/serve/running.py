@@ -26,7 +26,8 @@ class RunningQueries:
     def running(self, request_id: str, account: str | None = None) -> Iterator[Callable[[Callable[[], None]], None]]:
         """Around a statement; what it yields is told how to interrupt it. A cancelled one is a QueryError (503).
 
-        An id that runs already is a QueryError: nobody could tell which of the two a cancel means.
+        The interrupt is called once: it must hold for a statement that the engine has not begun yet, too. An id that
+        runs already is a QueryError: nobody could tell which of the two a cancel means.
         """
         with self._lock:
             if request_id in self._running:
@@ -60,7 +61,7 @@ class RunningQueries:
                 raise NotFoundError(f"No query with request id '{request_id}' runs now.")
             self._cancelled.add(request_id)
             if interrupt is not None:
-                interrupt()  # inside: when the lock is free, the connection may run another statement
+                interrupt()
 
 
 class Callers:

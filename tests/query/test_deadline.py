@@ -17,8 +17,11 @@ from hybrid.errors import QueryError
 from hybrid.query import execution
 from hybrid.query.deadline import _Deadlines, deadline
 from hybrid.query.engine import QueryOptions, run
+from hybrid.query.execution import Limits
 from hybrid.query.tail import NoTail
-from tests.query.halves import Halves, orders_spec
+from hybrid.serve.running import RunningQueries
+from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
+from tests.query.stepped import SteppedCache
 
 
 def test_an_interrupt_is_said_until_the_block_ends() -> None:
@@ -75,6 +78,46 @@ def test_duckdb_is_interrupted_late_too() -> None:
         time.sleep(0.05)
         with pytest.raises(duckdb.InterruptException):
             connection.execute(slow)
+
+
+def test_a_cancelled_block_is_interrupted_again_and_again() -> None:
+    for at in (None, time.monotonic() + 3600):
+        said: list[None] = []
+        with deadline(at, lambda said=said: said.append(None)) as now:
+            time.sleep(0.05)
+            assert not said
+            now()
+            while len(said) < 3:
+                time.sleep(0.005)
+        now()  # too late: what runs on the connection then is another's
+        ended = len(said)
+        time.sleep(0.1)
+        assert len(said) == ended
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_statement_that_is_cancelled_before_the_engine_begins_is_stopped(tmp_path: Path, cached: bool) -> None:
+    """DuckDB forgets an interrupt of a statement that has not begun; without a time limit it ran for ever."""
+    halves, queries = Halves.create(tmp_path, orders_spec()), RunningQueries()
+    for number in range(3):
+        values = {"order_id": number, "customer": "a", "amount": 1.0, "ts": 1000 + number}
+        halves.commit_realtime([Row(values, 1000 + number, number)], offsets={KEY: number + 1})
+    joins = ", ".join(f"orders as t{number}" for number in range(40))
+    slow = f"select count(*) from {joins} where t0.order_id + t39.order_id % 7 > 9000"
+    began = time.monotonic()
+    with pytest.raises(QueryError, match="cancelled"), queries.running("mine") as running:
+
+        def cancelled(interrupt: Callable[[], None]) -> None:
+            running(interrupt)
+            queries.cancel("mine")
+
+        if cached:
+            cache = SteppedCache(halves, 1_632_700_000_000, ListTail())
+            cache.step()
+            cache.answers.answer(slow, 1_632_700_000_000, Limits(), cancelled)
+        else:
+            run(slow, halves, QueryOptions(tail=NoTail(), running=cancelled))
+    assert time.monotonic() - began < 60
 
 
 def test_a_statement_whose_time_is_over_does_not_begin(tmp_path: Path) -> None:

@@ -200,9 +200,9 @@ class CachedAnswers:
         beside = [value for rows in along for row in rows for value in row]
         sql, numbers = template.fill(over[1].sql(along), asked.values, len(beside))
         self._check(reader, template)
-        asked.running(reader.interrupt)
         started = time.monotonic()
-        with Attempt(reader, rewritten, asked.timeout_ms, asked.started):
+        with Attempt(reader, rewritten, asked.timeout_ms, asked.started) as interrupt:
+            asked.running(interrupt)
             fetched = fetch(
                 reader, self._cache.database.parsed(sql), asked.rows_max, [*beside, *numbers], asked.bytes_max
             )
