@@ -30,7 +30,7 @@ from benchmarks.serving.product import Product
 from benchmarks.serving.stream import fill
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import SPAN_MS, START_MS, Sizes, make_events
-from hybrid.access import Accounts, Right
+from hybrid.home.accounts import Accounts, Right
 from hybrid.jvm.broker import LocalBroker
 
 TABLE = "orders"

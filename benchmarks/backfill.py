@@ -17,6 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybrid.clock import wall_clock_ms
+from hybrid.config.overrides import load_json
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.jvm.jars import spark_jars
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout, physical_columns
@@ -27,9 +30,6 @@ from hybrid.progress import Silent
 from hybrid.replace.backfill.planning import plan_backfill
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.replace.backfill.running import How, run_plan
-from hybrid.spec.overrides import load_json
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.table_json import parse_table
 from hybrid.sql.row_sql import row_assignments
 from hybrid.table.plans import Plan
 from hybrid.table.state import Act, OfflineState

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 import hybrid
-from hybrid.api import TableDocuments
+from hybrid.api.hybrid import TableDocuments
 from hybrid.jvm.broker import LocalBroker
-from hybrid.jvm.topics import create_topic, produce
+from hybrid.kafka.topics import create_topic, produce
 
 ROUNDS = 15
 SQL = "select count(*), sum(amount) from orders"

@@ -25,15 +25,15 @@ from pathlib import Path
 from benchmarks.serving.stream import send
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import HOUR_MS, START_MS
-from hybrid import durable
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.config.job_spec import JobSpec, load_job_spec
+from hybrid.config.settings import load_settings
+from hybrid.config.table_config import Half
 from hybrid.jvm.broker import LocalBroker
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 from hybrid.lake.log import open_half
 from hybrid.progress import Silent
-from hybrid.spec.job_spec import JobSpec, load_job_spec
-from hybrid.spec.settings import load_settings
-from hybrid.spec.table_config import Half
+from hybrid.runtime import durable
 
 TABLE = Table("orders", "orders", upsert=False, seal_rows=100_000_000, bucket="2h")
 BUCKET_MS = 2 * HOUR_MS

@@ -1,6 +1,6 @@
 """A hybrid realtime/offline table manager: Kafka, Spark, Delta Lake and DuckDB behind one table."""
 
-from hybrid.api import Hybrid, connect
+from hybrid.api.hybrid import Hybrid, connect
 from hybrid.errors import HybridError
 
 __all__ = ["Hybrid", "HybridError", "connect"]

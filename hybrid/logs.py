@@ -23,8 +23,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
-from hybrid import durable
 from hybrid.errors import HybridError
+from hybrid.runtime import durable
 
 AUDIT = "audit"  # what was changed by HTTP, and by whom: no role's, and rotated apart
 ROLES = ("cli", "query", "pipeline", "serve", AUDIT)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hybrid.errors import MachineError
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.java import find_java
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 from hybrid.lake import spark as lake_spark
 from hybrid.lake.archive import with_archive
 from hybrid.lake.workbench import Workbench

@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import Partial, Strategy, TableSpec, UpsertConfig
-from hybrid.spec.types import DataType
+from hybrid.config.table_config import Partial, Strategy, TableSpec, UpsertConfig
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from tests.oracle import Event
 from tests.query.halves import orders_spec
 

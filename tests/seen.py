@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hybrid.ingest.stream import StreamView
+from hybrid.kafka.streams import StreamView
 from hybrid.table.boundary import TopicPartition
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.abandoned import take_back_abandoned
+from hybrid.operations.abandoned_runs import take_back_abandoned
 from tests.serve.app import MOVED, App, lay_orders
 
 _DAY_MS = 86_400_000

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from hybrid.connector_status import Standing
-from hybrid.connectors import TableConnectors
+from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.doctor.streams import StreamChecks
 from hybrid.errors import StreamError
-from hybrid.ingest import loop, stream
+from hybrid.ingest import loop
 from hybrid.ingest.loop import _absent
-from hybrid.ingest.stream import StreamView
-from hybrid.spec.table_config import Half, StreamConfig, TableSpec
-from hybrid.status import _lag
+from hybrid.kafka import streams as stream
+from hybrid.kafka.streams import StreamView
+from hybrid.operations.connectors.run import TableConnectors
+from hybrid.operations.connectors.status import Standing
+from hybrid.operations.tables.status import _lag
 from hybrid.table.boundary import PartitionKey, TopicPartition
 from tests.query.halves import Halves, orders_spec
 from tests.seen import seen, together

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
+from hybrid.config.settings import load_settings
+from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.lake.log import open_half
 from hybrid.move.explicit import Wish, decide
 from hybrid.progress import Silent
-from hybrid.spec.settings import load_settings
-from hybrid.spec.table_config import BoundaryMode, Half
 from hybrid.table.boundary import Boundary
 from tests.query.halves import KEY, Halves, Row
 from tests.seen import seen
@@ -32,7 +32,7 @@ Documents = Callable[..., TableDocuments]
 @pytest.fixture
 def hy(home: Path, monkeypatch: pytest.MonkeyPatch) -> Hybrid:
     """A home whose Kafka has the topic; a JVM that would be started is an error."""
-    for module in ("hybrid.creation", "hybrid.ingest.stream"):
+    for module in ("hybrid.operations.tables.create", "hybrid.kafka.streams"):
         monkeypatch.setattr(f"{module}.view_stream", lambda *_, **__: seen("orders", "id-1", {0: 0}, {0: 10}))
     monkeypatch.setattr(Hybrid, "_start_spark", lambda self: pytest.fail("Spark was started"))
     return Hybrid(load_settings(home=home), Silent())

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid import configs, creation
-from hybrid.api import Hybrid, TableDocuments
-from hybrid.change import _check_kept
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
+from hybrid.config.table_config import StreamConfig
 from hybrid.errors import SpecError, StreamError
-from hybrid.ingest.stream import StreamView
-from hybrid.schemas import put_schema
-from hybrid.spec.table_config import StreamConfig
-from hybrid.verbs import VERBS
+from hybrid.kafka.streams import StreamView
+from hybrid.operations.tables import configs
+from hybrid.operations.tables import create as creation
+from hybrid.operations.tables.change import _check_kept
+from hybrid.operations.tables.schemas import put_schema
+from hybrid.rpc.verbs import VERBS
 from tests.query.halves import Halves, orders_spec
 from tests.serve.app import OFFLINE, REALTIME, SCHEMA
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from hybrid import clock_guard
-from hybrid.api import Hybrid, ServerTask
+from hybrid.api.hybrid import Hybrid, ServerTask
 from hybrid.catalog.runs import RunOutcome
 from hybrid.clock import ClockReading, wall_clock_ms
-from hybrid.clock_guard import doubt_of, is_clock_believed, observe_clock
+from hybrid.config.settings import load_settings
+from hybrid.config.table_documents import TableDocuments
 from hybrid.doctor.examine import examine
 from hybrid.errors import ConflictError
-from hybrid.input_access import rules_of
+from hybrid.home.input_access import rules_of
+from hybrid.operations import clock_guard
+from hybrid.operations.clock_guard import doubt_of, is_clock_believed, observe_clock
 from hybrid.progress import Silent
-from hybrid.spec.settings import load_settings
-from hybrid.table_documents import TableDocuments
-from hybrid.verbs import VERBS
+from hybrid.rpc.verbs import VERBS
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "orders"
 DAY = 86_400_000
@@ -44,8 +44,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hybrid:
-    from hybrid import creation
-    from hybrid.ingest.stream import StreamView
+    from hybrid.kafka.streams import StreamView
+    from hybrid.operations.tables import create as creation
 
     monkeypatch.setattr(creation, "view_stream", lambda *_: StreamView({}, {}, {}))
     found = Hybrid(load_settings(home=tmp_path / "home"), Silent())

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.errors import SpecError
-from hybrid.spec.compaction_json import COMPACTION_TASK
-from hybrid.verbs import VERBS
+from hybrid.rpc.verbs import VERBS
 from tests.test_merges import TIME
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.connector_view import stop_at
-from hybrid.connectors import TableConnectors
+from hybrid.config.connectors import Connector, FileInput, KafkaInput
+from hybrid.config.table_config import StreamConfig
 from hybrid.errors import NotFoundError, UsageError
 from hybrid.flow.connectors.history import HistoryProgress
 from hybrid.ingest import reset
 from hybrid.ingest.reset import ResetPartition, ResetReport
-from hybrid.spec.connectors import Connector, FileInput, KafkaInput
-from hybrid.spec.table_config import StreamConfig
+from hybrid.operations.connectors.progress import stop_at
+from hybrid.operations.connectors.run import TableConnectors
 from hybrid.table.boundary import TopicPartition
 from tests.table.test_decode import table
 

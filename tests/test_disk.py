@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 
 import hybrid
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.catalog import Catalog
 from hybrid.cli.main import run
-from hybrid.disk import machine_error
 from hybrid.errors import MachineError
+from hybrid.runtime.disk import machine_error
 from tests.test_change import given
 
 
@@ -89,8 +89,8 @@ def test_a_catalog_that_cannot_be_used_is_not_a_bug(home: Path, capsys: pytest.C
 
 def test_the_reserve_of_the_disk_is_a_setting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """10: statements, uploads and jobs leave it free."""
-    from hybrid import disk
     from hybrid.query.connection import spill_bytes
+    from hybrid.runtime import disk
 
     monkeypatch.setattr(disk, "_reserved", None)
     monkeypatch.setattr("hybrid.query.connection.free_bytes", lambda _: 10 * 1024**3)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.cli.main import run
-from hybrid.drop import dropped_copies
 from hybrid.errors import NotFoundError
+from hybrid.operations.tables.drop import dropped_copies
 from tests.test_change import given
 
 

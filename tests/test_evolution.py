@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid import change
-from hybrid.api import Hybrid, TableDocuments, _Source
+from hybrid.api.hybrid import Hybrid, TableDocuments, _Source
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
-from hybrid.jvm.topics import Record, produce
+from hybrid.kafka.topics import Record, produce
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.operations.tables import change
 from hybrid.progress import Silent
 from hybrid.query.cache.answers import CachedAnswers
 from hybrid.query.cache.cache import Cache
 from hybrid.query.execution import Limits
-from hybrid.spec.table_config import Half
 from hybrid.table.state import next_act
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

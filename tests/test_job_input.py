@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from hybrid.api import Hybrid, TableDocuments, wall_clock_ms
+from hybrid.api.hybrid import Hybrid, TableDocuments, wall_clock_ms
+from hybrid.config.job_spec import AnsweredStatement, JobSpec
+from hybrid.config.settings import load_settings
 from hybrid.errors import ConflictError, UsageError
-from hybrid.job_input import GivenToJob, run_given
 from hybrid.lake.workbench import Workbench
+from hybrid.operations.job_input import GivenToJob, run_given
 from hybrid.progress import Silent
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.plan import refuse_outdated
-from hybrid.spec.job_spec import AnsweredStatement, JobSpec
-from hybrid.spec.settings import load_settings
 
 NOON_MS = 1_600_000_000_000
 SCHEMA = {

@@ -10,11 +10,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hybrid import disk, job_rows
 from hybrid.errors import DataError, MachineError, QueryError, UsageError
-from hybrid.job_rows import ParquetSpool
+from hybrid.operations import job_rows
+from hybrid.operations.job_rows import ParquetSpool
 from hybrid.query.engine import QueryOptions
 from hybrid.query.tail import NoTail
+from hybrid.runtime import disk
 from tests.serve.app import App, lay_orders
 
 TYPES = ("LONG", "STRING", "BIG_DECIMAL", "TIMESTAMP", "LONG_ARRAY", "BYTES")

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from hybrid import creation
-from hybrid.api import Hybrid, _definition
+from hybrid.api.hybrid import Hybrid, _definition
 from hybrid.catalog.definitions import Definition, Definitions
+from hybrid.config.cron import Cron
+from hybrid.config.settings import load_settings
+from hybrid.config.table_documents import TableDocuments
 from hybrid.errors import DataError, NotFoundError
-from hybrid.ingest.stream import StreamView
+from hybrid.kafka.streams import StreamView
+from hybrid.operations.tables import create as creation
 from hybrid.progress import Silent
 from hybrid.serve import pipeline
-from hybrid.spec.cron import Cron
-from hybrid.spec.settings import load_settings
-from hybrid.table_documents import TableDocuments
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "orders"
 
@@ -101,9 +101,9 @@ def test_a_look_at_tables_that_have_not_changed_computes_nothing(home: Hybrid, m
 
 
 def test_a_run_of_a_server_shares_what_is_known(home: Hybrid) -> None:
-    from hybrid.api import ServerTask
+    from hybrid.api.hybrid import ServerTask
     from hybrid.catalog.runs import RunOutcome
-    from hybrid.input_access import rules_of
+    from hybrid.home.input_access import rules_of
 
     twin = home.for_task(ServerTask("run", RunOutcome(), rules_of(home.settings, "http")), Silent())
     assert twin.spec("orders") is home.spec("orders")

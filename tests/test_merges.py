@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.config.merge_json import MERGE_TASK
 from hybrid.errors import NotFoundError, SpecError
-from hybrid.spec.merge_json import MERGE_TASK
+from hybrid.rpc.json_views import table_details
+from hybrid.rpc.verbs import VERBS
 from hybrid.table.lineage import MERGE
-from hybrid.verbs import VERBS
-from hybrid.views import table_details
 from tests.query.halves import Halves, Row
 
 TIME = {"name": "ts", "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH", "granularity": "1:MILLISECONDS"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from deltalake import write_deltalake
 
+from hybrid.config.table_config import Half
 from hybrid.lake.log import open_half
-from hybrid.origins import origins_of
-from hybrid.spec.table_config import Half
+from hybrid.operations.segment_origins import origins_of
 from tests.query.halves import Halves, Row, orders_spec
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid import creation
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
 from hybrid.errors import NotFoundError, SpecError
-from hybrid.ingest.stream import StreamView
-from hybrid.verbs import VERBS
+from hybrid.kafka.streams import StreamView
+from hybrid.operations.tables import create as creation
+from hybrid.rpc.verbs import VERBS
 from tests.serve.app import OFFLINE, REALTIME, SCHEMA
 
 

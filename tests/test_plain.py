@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from hybrid.cli.output import emit, text
-from hybrid.plain import json_document, json_value, shown_stamps, stamp, utc
+from hybrid.runtime.json_values import json_document, json_value, shown_stamps, stamp, utc
 
 AT = datetime(2026, 11, 4, 11, 30)
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hybrid import rejected
 from hybrid.errors import QueryError
-from hybrid.rejected import Bounds, read_rejected
+from hybrid.operations import rejected_rows as rejected
+from hybrid.operations.rejected_rows import Bounds, read_rejected
 from hybrid.table import columns
 
 

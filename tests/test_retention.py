@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.config.retention_json import RETENTION_TASK
 from hybrid.errors import NotFoundError, SpecError
-from hybrid.spec.retention_json import RETENTION_TASK
-from hybrid.verbs import VERBS
-from hybrid.views import table_details
-from hybrid.workqueue import enqueue
+from hybrid.rpc.json_views import table_details
+from hybrid.rpc.queue import enqueue
+from hybrid.rpc.verbs import VERBS
 
 TIME = {"name": "ts", "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH", "granularity": "1:MILLISECONDS"}
 

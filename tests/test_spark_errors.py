@@ -7,7 +7,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException
 
 from hybrid.cli.main import _unexpected
-from hybrid.spark_errors import is_spark_error, short_words, spark_sentence, unexpected_words
+from hybrid.jvm.spark_errors import is_spark_error, short_words, spark_sentence, unexpected_words
 
 PLAN = "\n".join(f"'Project [a#{number}]" for number in range(2000))
 UNRESOLVED = (

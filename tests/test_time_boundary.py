@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.table_config import Half, MoveConfig, TableSpec
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import open_half
 from hybrid.move.move import MoveReport
 from hybrid.move.parts import Part, names_of
-from hybrid.plain import epoch_ms, utc
+from hybrid.operations.time_boundary import time_boundary_of
 from hybrid.query.revision import time_text
-from hybrid.spec.table_config import Half, MoveConfig, TableSpec
-from hybrid.spec.timeformat import TimeFormat
-from hybrid.spec.types import DataType
+from hybrid.rpc.json_views import move_view
+from hybrid.runtime.json_values import epoch_ms, utc
+from hybrid.schema.timeformat import TimeFormat
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.names import exact_time
-from hybrid.time_boundary import time_boundary_of
-from hybrid.views import move_view
 from tests.query.halves import KEY, Halves, Row, orders_spec
 
 NANOS = 1_700_000_000_123_456_789

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.errors import SpecError
-from hybrid.spec.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
-from hybrid.verbs import VERBS
+from hybrid.rpc.verbs import VERBS
 
 DOCUMENTS = Path(__file__).resolve().parent.parent / "data" / "orders"
 REPORTS = {

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid import workqueue
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.catalog.runs import RunRecord
+from hybrid.config.table_config import Half
 from hybrid.errors import BusyError, ConflictError, UsageError
 from hybrid.lake.log import open_half
-from hybrid.spec.table_config import Half
+from hybrid.rpc import queue as workqueue
+from hybrid.rpc.queue import PipelineLost, carry_out, enqueue
+from hybrid.rpc.verbs import Verb
 from hybrid.table.state import next_act, to_user_metadata
-from hybrid.verbs import Verb
-from hybrid.workqueue import PipelineLost, carry_out, enqueue
 
 REVERT = {"entry": "replace-1"}
 

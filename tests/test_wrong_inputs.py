@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.cli.main import run
-from hybrid.jvm.topics import create_topic, describe_topic
+from hybrid.kafka.topics import create_topic, describe_topic
 from tests.docs.pages import ERRORS, ROOT, spans, tables, words
 
 SEGMENT = "orders_1632463351000_1632467070000_0"

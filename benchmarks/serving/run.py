@@ -26,7 +26,7 @@ from benchmarks.serving.stream import fill
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import GROWING, HOUR_MS, PARTITIONS, START_MS, Events, Sizes, make_events
 from hybrid.jvm.broker import LocalBroker
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 
 PARTS = ("latency", "freshness", "scenes", "growth", "restart", "memory")
 _HALF_BUCKETS = 4  # of 6 h: the first day

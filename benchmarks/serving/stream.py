@@ -12,7 +12,7 @@ from kafka import KafkaProducer
 
 from benchmarks.serving.measure import SPAWN
 from benchmarks.serving.workload import PARTITIONS, Sizes, make_events
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 
 _TICK_S = 0.01
 _STEP = 20_000  # awaited together, so that what is buffered stays small

@@ -13,14 +13,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from hybrid import durable
 from hybrid.catalog import schema
 from hybrid.catalog.clock import ClockRecord
 from hybrid.catalog.connectors import Connectors
 from hybrid.catalog.copies import forget_other_processes
 from hybrid.catalog.runs import Runs
 from hybrid.catalog.serving import Serving
-from hybrid.disk import sqlite_error
+from hybrid.runtime import durable
+from hybrid.runtime.disk import sqlite_error
 
 
 class Catalog:

@@ -21,8 +21,8 @@ import sqlalchemy as sa
 from hybrid.catalog.schema import RUNS
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import MachineError, error_document
-from hybrid.plain import stamp, without_samples
-from hybrid.spark_errors import short_words
+from hybrid.jvm.spark_errors import short_words
+from hybrid.runtime.json_values import stamp, without_samples
 
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")

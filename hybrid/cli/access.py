@@ -8,10 +8,10 @@ import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.opened import refuse_server, require_home, require_right
-from hybrid.plain import shown_stamps
+from hybrid.runtime.json_values import shown_stamps
 
 if TYPE_CHECKING:
-    from hybrid.access import Account
+    from hybrid.home.accounts import Account
 
 _RIGHTS = ("read", "operate", "admin")
 _KEYS = ("name", "right", "created_at")
@@ -28,7 +28,7 @@ def access() -> None:
 @pass_cli
 def add(cli: Cli, name: str, right: str) -> None:
     """Add an account and print its secret, which is shown this once. From then on every request needs an account."""
-    from hybrid.access import Accounts, Right
+    from hybrid.home.accounts import Accounts, Right
 
     _check(cli)
     account, secret = Accounts(cli.home).add(name, Right[right.upper()])
@@ -43,7 +43,7 @@ def add(cli: Cli, name: str, right: str) -> None:
 @pass_cli
 def list_(cli: Cli) -> None:
     """The accounts, oldest first."""
-    from hybrid.access import Accounts
+    from hybrid.home.accounts import Accounts
 
     _check(cli)
     require_home(cli)
@@ -55,7 +55,7 @@ def list_(cli: Cli) -> None:
 @pass_cli
 def remove(cli: Cli, name: str) -> None:
     """Remove an account. Without any, a server on loopback answers everybody on this machine."""
-    from hybrid.access import Accounts
+    from hybrid.home.accounts import Accounts
 
     _check(cli)
     require_home(cli)

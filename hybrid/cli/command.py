@@ -16,9 +16,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import click
 
 from hybrid.cli.output import FORMATS, Row, TerminalProgress, emit
+from hybrid.config.settings import Settings, load_settings
 from hybrid.errors import suggestion
 from hybrid.progress import Progress
-from hybrid.spec.settings import Settings, load_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")

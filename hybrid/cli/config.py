@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.spec.settings import Setting, Value
+from hybrid.config.settings import Setting, Value
 
 _SECRET = ("token",)
 

@@ -55,7 +55,7 @@ def run_spec(
     cli: Cli, spec: Path, variables: Mapping[str, str], input_dir: str | None, **options: object
 ) -> dict[str, Any]:
     """Run a job spec file, here or by the server; its report."""
-    from hybrid.spec.job_spec import read_job_file
+    from hybrid.config.job_spec import read_job_file
 
     folder = spec.absolute().parent
     if input_dir is not None and "://" not in input_dir and not (folder / input_dir).exists():

@@ -65,7 +65,7 @@ def topic() -> None:
 @pass_cli
 def list_(cli: Cli, brokers: str | None) -> None:
     """All topics, without Kafka's own."""
-    from hybrid.jvm.topics import list_topics
+    from hybrid.kafka.topics import list_topics
 
     rows = [
         {"name": one.name, "partitions": len(one.partitions), "id": one.id}
@@ -81,7 +81,7 @@ def list_(cli: Cli, brokers: str | None) -> None:
 @pass_cli
 def create(cli: Cli, name: str, partitions: int, brokers: str | None) -> None:
     """Create a topic; nothing to do when it exists with as many partitions."""
-    from hybrid.jvm.topics import create_topic
+    from hybrid.kafka.topics import create_topic
 
     made, is_new = create_topic(_brokers(cli, brokers), name, partitions)
     cli.say(f"Topic '{name}' created" if is_new else f"Topic '{name}' exists already")
@@ -96,7 +96,7 @@ def create(cli: Cli, name: str, partitions: int, brokers: str | None) -> None:
 @pass_cli
 def produce(cli: Cli, topic: str, file: IO[bytes], partition: int | None, brokers: str | None) -> None:
     """Produce each line of FILE (or of standard input) as one message; empty lines are skipped."""
-    from hybrid.jvm import topics
+    from hybrid.kafka import topics
 
     count = topics.produce(_brokers(cli, brokers), topic, _lines(file), cli.progress, partition=partition)
     cli.say(f"{count} {'message' if count == 1 else 'messages'} produced to topic '{topic}'")
@@ -114,8 +114,8 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 
 def _brokers(cli: Cli, given: str | None) -> str:
     """The flag, else the setting, else the local broker if it runs, else where it would run."""
+    from hybrid.config.broker_list import plain_brokers
     from hybrid.jvm.broker import DEFAULT_PORT, HOST, LocalBroker
-    from hybrid.spec.broker_list import plain_brokers
 
     hint = "Leave --server out, and name the brokers: --kafka HOST:PORT. Topics are asked of Kafka, from this machine."
     refuse_server(cli, "hybrid kafka", hint, flag_only=True)

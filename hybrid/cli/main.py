@@ -17,8 +17,8 @@ import click
 from hybrid.cli.command import Cli, HybridGroup, Noun
 from hybrid.cli.output import emit
 from hybrid.errors import HybridError
+from hybrid.jvm.spark_errors import is_spark_error, unexpected_words
 from hybrid.logs import logging_to, written_log
-from hybrid.spark_errors import is_spark_error, unexpected_words
 
 NOUNS = {
     "setup": Noun("hybrid.cli.setup:setup", "Fetch the jars that Spark and Kafka need, once."),
@@ -113,7 +113,7 @@ def _was_interrupted(error: BaseException) -> bool:
 
 def _unexpected(cli: Cli, args: Sequence[str], error: Exception) -> int:
     """Say what is not an error of ours: the machine's, or a bug."""
-    from hybrid.disk import machine_error
+    from hybrid.runtime.disk import machine_error
 
     log = _log_traceback(cli)
     try:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybrid.cli.command import Cli
+from hybrid.config.settings import missing_home
 from hybrid.errors import UsageError
-from hybrid.spec.settings import missing_home
 
 if TYPE_CHECKING:
-    from hybrid.api import Hybrid
+    from hybrid.api.hybrid import Hybrid
 
 
 # What may make a home, or needs none.
@@ -22,13 +22,13 @@ _NEW_HOME = frozenset({"table_create", "table_apply", "table_add", "table_valida
 
 
 def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
-    """The result of a verb of `hybrid.verbs`: the server's that was named or runs on this home, else our own."""
+    """The result of a verb of `hybrid.rpc.verbs`: the server's that was named or runs on this home, else our own."""
     url = server_url(cli)
     if url is not None:
-        from hybrid.client import Client
+        from hybrid.rpc.client import Client
 
         return Client(url, cli.progress, _secret_for(cli, url)).call(verb, arguments)
-    from hybrid.verbs import VERBS
+    from hybrid.rpc.verbs import VERBS
 
     if cli.settings.token is not None:
         from hybrid.serve.rights import right_for
@@ -45,14 +45,14 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
 
 def server_url(cli: Cli) -> str | None:
     """The server that is to do the work: the one that was named, else the one that runs on this home, else None."""
-    from hybrid.client import server_of
+    from hybrid.rpc.client import server_of
 
     return cli.settings.server or server_of(cli.home)
 
 
 def require_right(cli: Cli, right: str, what: str) -> None:
     """Check a token that was given against the accounts of this home, where no server does it."""
-    from hybrid.access import Accounts, Right
+    from hybrid.home.accounts import Accounts, Right
 
     if cli.settings.token is not None:
         Accounts(cli.home).check(cli.settings.token, Right[right.upper()], what)
@@ -78,7 +78,7 @@ def require_home(cli: Cli) -> None:
 
 def _secret_for(cli: Cli, url: str) -> str | None:
     """What the server at `url` is told: the token that was given, else the home's own secret, which no other gets."""
-    from hybrid.client import secret_of
+    from hybrid.rpc.client import secret_of
 
     return cli.settings.token or secret_of(cli.home, url)
 
@@ -86,7 +86,7 @@ def _secret_for(cli: Cli, url: str) -> str | None:
 @contextmanager
 def opened(cli: Cli, *, may_create: bool = False) -> Iterator[Hybrid]:
     """The home that the command line names, closed at the end. NotFoundError when there is none, unless it is made."""
-    from hybrid.api import Hybrid
+    from hybrid.api.hybrid import Hybrid
 
     if not may_create:
         require_home(cli)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TextIO
 
-from hybrid.plain import json_value
+from hybrid.runtime.json_values import json_value
 
 FORMATS = ("table", "json", "jsonl", "csv")
 Row = Mapping[str, object]

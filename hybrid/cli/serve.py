@@ -57,7 +57,7 @@ def _has_accounts_if_needed(cli: Cli, address: Address) -> None:
 
     Asked of whoever starts a server. Its processes go on when the last account is removed, and let nobody in.
     """
-    from hybrid.access import Accounts
+    from hybrid.home.accounts import Accounts
     from hybrid.serve.supervisor import LIFELINE, SUCCESSOR
 
     if address.is_loopback or {LIFELINE, SUCCESSOR} & os.environ.keys() or Accounts(cli.home).list():

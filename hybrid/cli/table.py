@@ -123,7 +123,7 @@ def undrop(cli: Cli, name: str) -> None:
 
 def _confirm_brokers(cli: Cli, documents: dict[str, Any]) -> None:
     """Ask before a config that was edited takes a table to other brokers."""
-    from hybrid.change import BROKERS_CHANGE
+    from hybrid.operations.tables.change import BROKERS_CHANGE
 
     planned = ask(cli, "table_apply", documents=documents, dry_run=True)
     for change in planned["changes"]:
@@ -134,7 +134,7 @@ def _confirm_brokers(cli: Cli, documents: dict[str, Any]) -> None:
 
 def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
     """The documents of each table that was given."""
-    from hybrid.api import TableDocuments
+    from hybrid.api.hybrid import TableDocuments
 
     kafka, overrides, default = given["kafka"], given["overrides"], cli.settings.kafka
     ddl, schema, configs = given["ddl"], given["schema"], given["configs"]

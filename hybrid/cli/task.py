@@ -6,7 +6,7 @@ import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.opened import ask, tell
-from hybrid.tasks import TASK_TYPES
+from hybrid.operations.tasks import TASK_TYPES
 
 
 @click.group(cls=HybridGroup)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hybrid.backfill_status import CANCELLED, FAILED, INTERRUPTED, PLANNED, REFUSED, REVERTED, BackfillStatus
+from hybrid.api.table import Table
 from hybrid.doctor.findings import Checkup, Severity
-from hybrid.handle import Table
 from hybrid.lake.plans import staged_bytes
+from hybrid.operations.backfill_status import CANCELLED, FAILED, INTERRUPTED, PLANNED, REFUSED, REVERTED, BackfillStatus
 
 _DAY_MS = 86_400_000
 

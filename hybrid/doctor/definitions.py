@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.catalog.definitions import Definition
-from hybrid.creation import creation_lock
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.doctor.findings import Checkup, Severity, now_words
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
 from hybrid.lake.kept import kept_acts
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half, own_states, state_at
+from hybrid.operations.tables.create import creation_lock
 from hybrid.progress import Silent
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.state import Act
 
 if TYPE_CHECKING:
-    from hybrid.api import Hybrid
+    from hybrid.api.hybrid import Hybrid
 
 
 def check_definition(checkup: Checkup, name: str) -> TableSpec | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half
 from hybrid.doctor.backfills import check_backfills
 from hybrid.doctor.connectors import check_connectors
 from hybrid.doctor.definitions import check_definition
@@ -16,10 +17,9 @@ from hybrid.doctor.records import check_catalog
 from hybrid.doctor.replacements import check_replacements
 from hybrid.doctor.streams import StreamChecks
 from hybrid.errors import NotFoundError
-from hybrid.spec.table_config import Half
 
 if TYPE_CHECKING:
-    from hybrid.api import Hybrid
+    from hybrid.api.hybrid import Hybrid
 
 
 def examine(home: Hybrid, table: str | None = None, *, repair: bool = False) -> list[Finding]:

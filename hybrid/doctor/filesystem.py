@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hybrid.disk import existing
 from hybrid.doctor.findings import Checkup, Severity
+from hybrid.runtime.disk import existing
 
 MOUNTS = Path("/proc/mounts")
 # Other machines share these: locks may hold on one machine only, and SQLite's WAL needs shared memory.

@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError
-from hybrid.spark_errors import short_words
+from hybrid.jvm.spark_errors import short_words
 
 if TYPE_CHECKING:
-    from hybrid.api import Hybrid
+    from hybrid.api.hybrid import Hybrid
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import HybridError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
-from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import TopicPartition, current_keys
 from hybrid.table.names import topic_in_name

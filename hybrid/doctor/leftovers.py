@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from hybrid.config.table_config import Half
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.lake.lock import last_holder
 from hybrid.lake.staging import abandoned, sweep
-from hybrid.spec.table_config import Half
 
 # A file that is being written is renamed within moments.
 _PART_AGE_S = 60.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 
-from hybrid.disk import existing, reserve_bytes
 from hybrid.doctor.filesystem import check_filesystem
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import MachineError
 from hybrid.jvm.jars import missing_jars
 from hybrid.jvm.java import find_java
+from hybrid.runtime.disk import existing, reserve_bytes
 
 _FREE_ERROR = 128 * 1024**2
 _FREE_SHARE_MIN = 0.05

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from hybrid import durable
 from hybrid.catalog.catalog import Catalog
-from hybrid.client import server_of
-from hybrid.clock_guard import doubt_of
 from hybrid.doctor.findings import Checkup, Severity, now_words
+from hybrid.operations.clock_guard import doubt_of
+from hybrid.rpc.client import server_of
+from hybrid.runtime import durable
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _RUNS_MAX = 1000

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from hybrid.config.table_config import TableSpec
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import HybridError, NotFoundError, StreamError, TopicError
 from hybrid.ingest.plan import plan_batch
-from hybrid.ingest.stream import SilentBrokers, absent_words
-from hybrid.plain import capitalized
-from hybrid.spec.table_config import TableSpec
+from hybrid.kafka.streams import SilentBrokers, absent_words
+from hybrid.runtime.json_values import capitalized
 from hybrid.table.state import RealtimeState
 
 _TIMEOUT_MS = 3000

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from hybrid.files.avro_codecs import bound_codecs
 from hybrid.files.records import Record, Slice, open_plain
-from hybrid.spec.avromessages import avro_library
-from hybrid.spec.problem import Problem
+from hybrid.formats.avro_messages import avro_library
+from hybrid.schema.problem import Problem
 
 
 def read_avro(piece: Slice) -> Iterator[Record]:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybrid.files.records import Record, Slice, is_gzip, text_lines
-from hybrid.spec.csvcells import rows_of
-from hybrid.spec.csvformat import CsvFormat, header_of
-from hybrid.spec.problem import Problem
+from hybrid.formats.csv_cells import rows_of
+from hybrid.formats.csv_format import CsvFormat, header_of
+from hybrid.schema.problem import Problem
 
 _SHOWN_MAX = 10
 

@@ -15,7 +15,7 @@ from hybrid.files.jsonfile import json_shape
 from hybrid.files.orcfile import stripes
 from hybrid.files.parquetfile import row_groups
 from hybrid.files.records import LINE_BYTES_MAX, Shape, Slice, at_line, is_gzip
-from hybrid.spec.problem import Problem
+from hybrid.schema.problem import Problem
 
 # Files of JSON lines are cut after this many bytes, at the next line end, so that several workers share a large one.
 SLICE_BYTES = 32 * 1024 * 1024

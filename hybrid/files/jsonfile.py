@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 from hybrid.files.records import TEXT_BYTES_MAX, Record, Shape, Slice, at_line, check_text, open_plain, text_lines
-from hybrid.spec.jsontext import parse_json
-from hybrid.spec.problem import Problem
+from hybrid.schema.jsontext import parse_json
+from hybrid.schema.problem import Problem
 
 _HEAD_BYTES = 64 * 1024
 _ANOTHER = re.compile(rb"\}[ \t]*\{")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from hybrid.config.job_store import ObjectStore
 from hybrid.errors import DataError
-from hybrid.spec.job_store import ObjectStore
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs

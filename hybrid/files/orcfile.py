@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
-from hybrid.spec.problem import Problem
+from hybrid.schema.problem import Problem
 
 _BATCH_ROWS = 4096
 _RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024

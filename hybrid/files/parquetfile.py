@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
-from hybrid.spec.problem import Problem
+from hybrid.schema.problem import Problem
 
 _BATCH_ROWS = 4096
 _RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024

@@ -10,8 +10,8 @@ from hybrid.files.jsonfile import read_lines, read_whole
 from hybrid.files.orcfile import read_stripe
 from hybrid.files.parquetfile import read_row_group
 from hybrid.files.records import Record, Shape, Slice
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.problem import Problem
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.schema.problem import Problem
 
 
 def read_slice(piece: Slice, csv_format: CsvFormat) -> Iterator[Record]:

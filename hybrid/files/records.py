@@ -15,7 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
-from hybrid.spec.problem import Problem
+from hybrid.schema.problem import Problem
 
 # A line is read whole before it is parsed, and bytes that are packed tell nothing of how many they stand for.
 LINE_BYTES_MAX = 64 * 1024 * 1024

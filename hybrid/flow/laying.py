@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import MoveConfig, TableSpec
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, segments_in_lineage
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.table_config import MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.names import exact_time, offline_segment
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import check_identity, check_same_log
 from hybrid.ingest.read import decode_frame, read_ranges
-from hybrid.ingest.stream import require_topics
+from hybrid.kafka.streams import require_topics
 from hybrid.lake.held import HeldRows
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.boundary import current_keys
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import SpecError, StreamError
 from hybrid.ingest.pieces import Piece, Pieces
 from hybrid.ingest.plan import BatchPlan, check_identity, check_same_log, plan_batch
 from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
-from hybrid.ingest.stream import require_topics
+from hybrid.kafka.streams import require_topics
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.spec.table_config import Half, StreamConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
 from hybrid.table.names import realtime_sequence

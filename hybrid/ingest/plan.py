@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hybrid.config.table_config import GROUPS_PER_TOPIC, StreamConfig
 from hybrid.errors import StreamError
-from hybrid.ingest.stream import StreamView
-from hybrid.spec.table_config import GROUPS_PER_TOPIC, StreamConfig
+from hybrid.kafka.streams import StreamView
 from hybrid.table.boundary import Offsets, PartitionKey, TopicPartition, current_keys, partition_key
 from hybrid.table.ranges import OffsetRange, plan_ranges
 from hybrid.table.state import RealtimeState

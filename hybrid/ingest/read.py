@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from hybrid import durable
+from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import RegistryError
-from hybrid.garbage import collect_rarely
 from hybrid.ingest.pieces import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
 from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
 from hybrid.lake.workers import Worker
-from hybrid.spec.table_config import Half, StreamConfig, TableSpec
+from hybrid.records.decode import Decoder
+from hybrid.records.messages import Message, pack
+from hybrid.records.outcome import Batch
+from hybrid.runtime import durable
+from hybrid.runtime.gc_tuning import collect_rarely
 from hybrid.table import columns
 from hybrid.table.boundary import TopicPartition
-from hybrid.table.decode import Decoder
-from hybrid.table.messages import Message, pack
-from hybrid.table.outcome import Batch
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds
 from hybrid.table.state import RealtimeState

@@ -33,18 +33,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hybrid.config.connectors import KafkaStart, StartKind
+from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import ConflictError, SpecError, StreamError, UsageError
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import is_recreated, leader_epochs_at, reset_target, valid_positions
-from hybrid.ingest.stream import StreamView, offsets_at, require_topics
+from hybrid.kafka.streams import StreamView, offsets_at, require_topics
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.plain import capitalized
 from hybrid.progress import counted
-from hybrid.spec.connectors import KafkaStart, StartKind
-from hybrid.spec.table_config import Half, StreamConfig, TableSpec
+from hybrid.runtime.json_values import capitalized
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
 from hybrid.table.state import RESET, RealtimeState, next_act
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import NotFoundError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import next_act
 

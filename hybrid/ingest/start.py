@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import leader_epochs_at
-from hybrid.ingest.stream import StreamView
+from hybrid.kafka.streams import StreamView
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.boundary import TopicPartition, partition_key
 from hybrid.table.state import next_act
 

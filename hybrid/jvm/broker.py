@@ -22,7 +22,7 @@ from hybrid.jvm import broker_files
 from hybrid.jvm.jars import ensure_jars
 from hybrid.jvm.java import find_java
 from hybrid.jvm.process import Process, read_record
-from hybrid.jvm.topics import answers
+from hybrid.kafka.topics import answers
 from hybrid.progress import Progress, Silent
 
 HOST = "127.0.0.1"

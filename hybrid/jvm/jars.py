@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid import durable
 from hybrid.errors import MachineError
 from hybrid.jvm import ivy
 from hybrid.progress import Progress, Silent
+from hybrid.runtime import durable
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 SETS = ("spark", "kafka")

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from hybrid import durable
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import ddl_of, fence_of
 from hybrid.lake.log import ADDED, WIDENED, listed_columns, state_at
 from hybrid.lake.log_sync import sync_log
+from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 

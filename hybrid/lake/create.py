@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 
-from hybrid import durable
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import fence_of, physical_columns, statistics_columns
 from hybrid.lake.log_sync import sync_log
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.runtime import durable
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY, SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 

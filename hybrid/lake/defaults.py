@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.lake.layout import quoted
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import TableSpec
+from hybrid.schema.schema import FieldSpec
 from hybrid.table import columns
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hybrid import durable
+from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
 from hybrid.table.names import segment_folder
 

@@ -13,8 +13,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from hybrid import durable
-from hybrid.plain import without_samples
+from hybrid.runtime import durable
+from hybrid.runtime.json_values import without_samples
 from hybrid.table.state import Act
 
 VersionedAct = tuple[int, Act]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.table.columns import ARRIVAL, HIDDEN, REJECTED_ONLY, SEGMENT, TIME
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from hybrid import durable
 from hybrid.errors import ConflictError
 from hybrid.jvm.process import Process
+from hybrid.runtime import durable
 
 _POLL_S = 0.05
 _ORPHAN_GRACE_S = 5.0

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hybrid import durable
+from hybrid.runtime import durable
 from hybrid.table.state import from_user_metadata
 
 _ENTRY = re.compile(r"\d{20}\.json")

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from hybrid import durable
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import took_lock
 from hybrid.lake.log import DataFile, HalfSnapshot, lineage_acts
 from hybrid.lake.staging import bytes_in
-from hybrid.plain import without_samples
+from hybrid.runtime import durable
+from hybrid.runtime.json_values import without_samples
 from hybrid.table.columns import TIME
 from hybrid.table.plans import Plan, Span, Unit
 

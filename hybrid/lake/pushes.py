@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from hybrid import durable
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import took_lock
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
 from hybrid.lake.staging import bytes_in
-from hybrid.spec.table_config import Half
+from hybrid.runtime import durable
 from hybrid.table.names import segment_folder as folder_of
 
 ROWS = "rows"

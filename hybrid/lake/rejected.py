@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.records.decode import Decoder
+from hybrid.records.messages import unpack
+from hybrid.records.outcome import Decoded, Filtered, Rejected
 from hybrid.table import columns
-from hybrid.table.decode import Decoder
-from hybrid.table.messages import unpack
-from hybrid.table.outcome import Decoded, Filtered, Rejected
 from hybrid.table.replays import nothing_was_brought, replay_connector
 
 if TYPE_CHECKING:

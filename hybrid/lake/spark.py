@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import MachineError
 from hybrid.jvm.log4j import write_log4j
-from hybrid.spark_errors import short_words
+from hybrid.jvm.spark_errors import short_words
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway

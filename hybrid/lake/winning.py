@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.lake.layout import quoted
-from hybrid.spec.table_config import TableSpec
 from hybrid.table.liveness import first_wins, winning_order
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from hybrid.config.table_config import Half
 from hybrid.errors import OvertakenError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.staging import staging_folder
-from hybrid.plain import stamp
 from hybrid.progress import Progress
-from hybrid.spec.table_config import Half
+from hybrid.runtime.json_values import stamp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,6 +14,8 @@ from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.compaction_json import COMPACTION_TASK
+from hybrid.config.table_config import BucketConfig, CompactionConfig, Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, lineage_acts, open_half, texts
@@ -25,10 +27,8 @@ from hybrid.move.merging.plan import NO_TIMES, Group
 from hybrid.move.merging.report import Merged, MergeReport, Told
 from hybrid.move.merging.rewrite import Rewrite
 from hybrid.move.segments import Aged, by_age
-from hybrid.plain import epoch_ms
 from hybrid.progress import counted
-from hybrid.spec.compaction_json import COMPACTION_TASK
-from hybrid.spec.table_config import BucketConfig, CompactionConfig, Half, TableSpec
+from hybrid.runtime.json_values import epoch_ms
 from hybrid.table import columns
 from hybrid.table.buckets import bucket_of
 from hybrid.table.coverage_sql import covered_sql

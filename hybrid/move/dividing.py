@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hybrid.spec.table_config import PartitionedColumn
+from hybrid.config.table_config import PartitionedColumn
 from hybrid.table.partitions import partition_of
 
 if TYPE_CHECKING:

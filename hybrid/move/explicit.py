@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.plain import utc
-from hybrid.spec.rounding import rounded_down
-from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
+from hybrid.runtime.json_values import utc
+from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import covered_until, end_of_step
 from hybrid.table.state import next_act

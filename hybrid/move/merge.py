@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import BucketConfig, MergeType, TableSpec
 from hybrid.lake.defaults import with_added
 from hybrid.lake.layout import quoted
 from hybrid.lake.winning import winners_first
 from hybrid.move.rollup import rolled_up
 from hybrid.move.rounding import with_rounded_times
-from hybrid.spec.table_config import BucketConfig, MergeType, TableSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.table import columns
 from hybrid.table.liveness import winning_order
 

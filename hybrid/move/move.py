@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import BoundaryMode, Half, MergeType, MoveConfig, TableSpec
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.commit import FileAct, Written, commit_files
 from hybrid.lake.layout import TableLayout
@@ -34,10 +35,9 @@ from hybrid.move.parts import (
 from hybrid.move.plan import MovePlan, Reach, Slots, Waiting, count_until, plan_move, reason_for_nothing, until
 from hybrid.move.rollup import sums_that_fit
 from hybrid.move.write import put_files, write_files, written_columns
-from hybrid.plain import utc
 from hybrid.progress import counted
-from hybrid.spec.rounding import rounded_down
-from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, TableSpec
+from hybrid.runtime.json_values import utc
+from hybrid.schema.rounding import rounded_down
 from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.coverage_sql import covered_sql, may_wait_sql

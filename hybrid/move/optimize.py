@@ -17,14 +17,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.task_schedules import OPTIMIZE_TASK
 from hybrid.errors import SpecError
 from hybrid.lake.commit import rewrite_files
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import counted
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.task_schedules import OPTIMIZE_TASK
 from hybrid.table import columns
 
 # A file below this is small; so many of one segment are worth writing anew.

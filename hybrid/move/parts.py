@@ -13,10 +13,10 @@ from itertools import groupby
 from math import ceil
 from typing import Any
 
+from hybrid.config.table_config import BucketConfig, TableSpec
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import DataFile
-from hybrid.spec.rounding import rounded_down
-from hybrid.spec.table_config import BucketConfig, TableSpec
+from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of
 from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP

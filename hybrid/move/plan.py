@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hybrid.plain import utc
-from hybrid.spec.table_config import MoveConfig
+from hybrid.config.table_config import MoveConfig
+from hybrid.runtime.json_values import utc
 from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of, buckets_to_move, closed_until
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Aggregation, BucketConfig, TableSpec, kept_for_average
 from hybrid.errors import DataError
 from hybrid.lake.layout import quoted
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import Aggregation, BucketConfig, TableSpec, kept_for_average
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.table import columns
 
 if TYPE_CHECKING:

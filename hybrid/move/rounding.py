@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import BucketConfig, TableSpec
 from hybrid.lake.layout import quoted
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import BucketConfig, TableSpec
-from hybrid.spec.timeformat import MIN_MS, TimeFormat, TimeKind
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.timeformat import MIN_MS, TimeFormat, TimeKind
+from hybrid.schema.types import DataType
 from hybrid.table import columns
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid import durable
+from hybrid.config.table_config import BucketConfig, Half, TableSpec
 from hybrid.lake.files import LaidFile, RowsFile, file_name, path_in_half
 from hybrid.lake.layout import physical_columns, quoted, statistics_columns
 from hybrid.lake.workers import Worker, map_in_arrow
 from hybrid.move.dividing import divided_by
 from hybrid.move.parts import Part
-from hybrid.spec.table_config import BucketConfig, Half, TableSpec
+from hybrid.runtime import durable
 from hybrid.table import columns
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError, NotFoundError, QueryError
 from hybrid.lake.history import Brought, brought_after, committed_ms, relied_on, version_then
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
-from hybrid.plain import utc
 from hybrid.query.revision import PinnedHalves, TableRevision
 from hybrid.query.tail import Tail, TailMessage, TailSource
-from hybrid.spec.moment import MOMENT_FORMS, parse_time
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.runtime.json_values import utc
+from hybrid.schema.moment import MOMENT_FORMS, parse_time
 from hybrid.table.boundary import Offsets, PartitionKey
 from hybrid.table.state import RealtimeState
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.disk import free_bytes, reserve_bytes
+from hybrid.runtime.disk import free_bytes, reserve_bytes
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

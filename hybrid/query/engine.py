@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
-from hybrid.plain import epoch_ms
 from hybrid.query.connection import load_duckdb, locked_connection
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_by, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
@@ -22,6 +21,7 @@ from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.spool import RowSink, spool
 from hybrid.query.tail import KafkaTail, TailSource
+from hybrid.runtime.json_values import epoch_ms
 from hybrid.sql.shape import has_default_limit, set_limit
 from hybrid.sql.statement import Statement, check_text, parse_statement
 

@@ -16,7 +16,7 @@ from hybrid.query.plan import Rewritten
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
 from hybrid.query.types import convert_rows, converter, wire_type
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.sql.statement import PARSE_ERROR
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from hybrid.errors import QueryError, suggestion
 from hybrid.query.engine_words import EXECUTION, NO_SUCH_COLUMN, kind_of, said_of, without_inner_words
-from hybrid.spec.dialect import canonical
+from hybrid.schema.dialect import canonical
 from hybrid.sql.arity import wrong_number
 from hybrid.sql.functions import VALIDATION, argument_counts
 from hybrid.sql.sizes import TOO_LONG

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from hybrid.config.table_config import Strategy, TableSpec
 from hybrid.query.connection import identifier
 from hybrid.query.types import duckdb_type
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import Strategy, TableSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.table.columns import ARRIVAL, CONNECTOR, EPOCH, OFFSET, OP, OP_DELETE, PARTITION, TIMESTAMP, TOPIC
 from hybrid.table.replays import REPLAY
 

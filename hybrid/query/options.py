@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from hybrid.config.table_config import TableSpec
 from hybrid.query.result import QueryResult
-from hybrid.spec.table_config import TableSpec
 
 DROP_RESULTS, NULLS, SKIP_UPSERT = "dropResults", "enableNullHandling", "skipUpsert"
 _WHOLE = "no group, row or segment is left out of an answer"

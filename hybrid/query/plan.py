@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from sqlglot import exp
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import QueryError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot
@@ -24,9 +25,8 @@ from hybrid.query.scan import Scan, relation_sql
 from hybrid.query.staged import as_planned, find_staged
 from hybrid.query.tail import Tail, TailSource
 from hybrid.query.tailrows import TailRows, tail_decoder, tail_rows
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.predicates import Comparison, comparisons_on

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hybrid.config.table_config import TableSpec
 from hybrid.lake.log import DataFile
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.sql.predicates import Comparison
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import EPOCH, OFFSET, PARTITION, TIME, bookkeeping

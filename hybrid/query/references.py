@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from hybrid.config.table_json import raw_table_name
 from hybrid.errors import QueryError
-from hybrid.spec.table_json import raw_table_name
 from hybrid.sql.tables import NO_SUCH_TABLE, TableRef
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, newest_version, open_half
-from hybrid.plain import utc
-from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
+from hybrid.runtime.json_values import utc
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 
 _ROUNDS_MAX = 1000

@@ -14,14 +14,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from hybrid.config.evolution import WIDER
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.log import DataFile
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.fold import folded_sql
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
-from hybrid.spec.evolution import WIDER
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import Offsets
 from hybrid.table.columns import ARRIVAL, OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
 from hybrid.table.coverage_sql import below_sql, visible_offline_sql, visible_realtime_sql

@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from hybrid.config.kafka_security import KafkaSecurity
+from hybrid.config.table_config import StreamConfig, TableSpec
 from hybrid.errors import TopicError
-from hybrid.jvm.topics import existing_topics
-from hybrid.spec.kafka_security import KafkaSecurity
-from hybrid.spec.table_config import StreamConfig, TableSpec
+from hybrid.kafka.topics import existing_topics
+from hybrid.records.messages import Headers
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
-from hybrid.table.messages import Headers
 from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:

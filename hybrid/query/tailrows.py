@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.table_config import TableSpec
 from hybrid.query.connection import identifier
 from hybrid.query.tail import TailMessage
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
-from hybrid.spec.table_config import TableSpec
+from hybrid.records.messages import Message
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.messages import Message
 from hybrid.table.names import realtime_segment
 from hybrid.table.state import RealtimeState
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
-    from hybrid.table.decode import Decoder
+    from hybrid.records.decode import Decoder
 
 _ARROW = {"VARCHAR": "string", "INTEGER": "int32", "BIGINT": "int64"}
 # Columns that often have one value in all rows.
@@ -92,7 +92,7 @@ def arrow_schema(spec: TableSpec) -> pa.Schema:
 
 def tail_decoder(spec: TableSpec) -> Decoder:
     """What decodes a table's messages. To make one takes as long as decoding a few messages does."""
-    from hybrid.table.decode import Decoder
+    from hybrid.records.decode import Decoder
 
     return Decoder(spec)
 

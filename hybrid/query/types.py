@@ -7,9 +7,9 @@ from datetime import date, datetime
 from decimal import Context, Decimal
 from typing import Any
 
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.types import DataType
-from hybrid.spec.values import shortest_float
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.types import DataType
+from hybrid.schema.values import shortest_float
 from hybrid.table.columns import HIDDEN
 
 _DUCKDB = {

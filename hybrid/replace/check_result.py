@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from hybrid.config.expectations import Expectation, ExpectationKind, OnFailure
 from hybrid.errors import DataError
-from hybrid.spec.expectations import Expectation, ExpectationKind, OnFailure
 
 SAMPLES_MAX = 3
 _SAMPLE_SHOWN_MAX = 200

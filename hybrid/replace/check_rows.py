@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.expectations import OPTION, Expectation, ExpectationKind, OnFailure
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import DataError, HybridError, SpecError, UsageError
+from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.collect import collect_rows
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import quoted
-from hybrid.plain import json_value
 from hybrid.replace.check_result import SAMPLES_MAX
 from hybrid.replace.diff import shown_row
-from hybrid.spark_errors import spark_sentence
-from hybrid.spec.expectations import OPTION, Expectation, ExpectationKind, OnFailure
-from hybrid.spec.schema import FieldKind
-from hybrid.spec.table_config import TableSpec
+from hybrid.runtime.json_values import json_value
+from hybrid.schema.schema import FieldKind
 from hybrid.sql.expectation_sql import holds_sql
 from hybrid.sql.row_values import default_sql
 from hybrid.sql.spark_text import backquoted

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hybrid.config.expectations import Expectation, ExpectationKind, OnFailure
+from hybrid.config.table_config import TableSpec
 from hybrid.replace.check_result import CheckResult, CheckState, change_result, result_of
 from hybrid.replace.check_rows import (
     count_failing,
@@ -22,8 +24,6 @@ from hybrid.replace.check_rows import (
     without_dropped,
     without_repeated,
 )
-from hybrid.spec.expectations import Expectation, ExpectationKind, OnFailure
-from hybrid.spec.table_config import TableSpec
 from hybrid.sql.expectation_sql import ROW_KINDS
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hybrid.config.job_spec import COVERS_ALL, COVERS_DAY, JobSpec
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError, UsageError
 from hybrid.lake.log import DataFile
 from hybrid.replace.stage import Staged
-from hybrid.spec.job_spec import COVERS_ALL, COVERS_DAY, JobSpec
-from hybrid.spec.moment import parse_moment
-from hybrid.spec.table_config import TableSpec
+from hybrid.schema.moment import parse_moment
 from hybrid.table.names import time_value
 from hybrid.table.window import refuse_divided
 

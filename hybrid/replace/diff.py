@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.table_config import TableSpec
 from hybrid.lake.collect import collect_rows
 from hybrid.lake.layout import quoted
 from hybrid.lake.winning import best_by, key_struct, order_struct
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.types import DataType
-from hybrid.spec.values import shortest_float
+from hybrid.schema.types import DataType
+from hybrid.schema.values import shortest_float
 from hybrid.table import columns
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hybrid.config.table_config import ARRIVED, TableSpec
 from hybrid.errors import DataError
 from hybrid.files.inputs import InputFile
+from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.collect import collect_rows
 from hybrid.lake.layout import quoted
-from hybrid.plain import json_value
 from hybrid.replace.places import place_in_files
 from hybrid.replace.stage import Staged
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.table_config import ARRIVED, TableSpec
+from hybrid.runtime.json_values import json_value
 from hybrid.table import columns
 
 _FIRST, _SECOND, _COUNT, _OFFSETS = "_hy_first", "_hy_second", "_hy_count", "_hy_offsets"

@@ -11,13 +11,14 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.expectations import ExpectationKind
+from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, UsageError
 from hybrid.lake import pushes
 from hybrid.lake.layout import TableLayout, ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
 from hybrid.lake.workbench import Workbench
-from hybrid.plain import capitalized
 from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.lineage import EntryState, entries_of, lineage_of
@@ -29,8 +30,7 @@ from hybrid.replace.report import JobReport, report_of, sentence_of_job, shown
 from hybrid.replace.swap import NOT_YET, Arrival, Swap, commit_swap, newest_rows
 from hybrid.replace.taken_places import in_taken_places
 from hybrid.replace.targets import Target
-from hybrid.spec.expectations import ExpectationKind
-from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
+from hybrid.runtime.json_values import capitalized
 from hybrid.table import columns
 from hybrid.table.lineage import Lineage
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic

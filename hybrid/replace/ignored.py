@@ -8,10 +8,10 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.lake.layout import quoted
 from hybrid.lake.winning import key_struct
 from hybrid.progress import counted
-from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR
 

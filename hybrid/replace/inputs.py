@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hybrid.config.job_spec import JobSpec
 from hybrid.errors import DataError, suggestion
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.path_patterns import is_hidden
+from hybrid.expression.path_patterns import is_hidden
 
 
 def list_inputs(job: JobSpec) -> list[Path]:

@@ -16,9 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hybrid.config.expectations import Expectation
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError, SpecError, UsageError, suggestion
 from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
+from hybrid.formats.csv_format import CsvFormat, multi_value_columns, text_columns
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.pushes import OpenReplacement
@@ -45,10 +49,6 @@ from hybrid.replace.report import (
 from hybrid.replace.stage import Staged, stage
 from hybrid.replace.swap import NOT_YET, Swap, commit_swap, require_offline
 from hybrid.replace.targets import Target, check_fixed_name, refuse_times_outside_name, targets_of
-from hybrid.spec.csvformat import CsvFormat, multi_value_columns, text_columns
-from hybrid.spec.expectations import Expectation
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.lineage import Lineage
 from hybrid.table.window import rounded_to
 

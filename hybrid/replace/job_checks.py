@@ -6,6 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hybrid.config.expectations import (
+    Expectation,
+    ExpectationKind,
+    named_apart,
+    parse_expect,
+    parse_expectations,
+)
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
@@ -14,15 +23,6 @@ from hybrid.replace.checks import Checked, check
 from hybrid.replace.stage import FILE, Staged, StagedFile
 from hybrid.replace.swap import newest_rows
 from hybrid.replace.targets import replaced_names, targets_of
-from hybrid.spec.expectations import (
-    Expectation,
-    ExpectationKind,
-    named_apart,
-    parse_expect,
-    parse_expectations,
-)
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.sql.expectation_sql import refuse_wrong_conditions
 from hybrid.table import columns
 

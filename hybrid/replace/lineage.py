@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
-from hybrid.spec.table_config import Half
 from hybrid.table.lineage import Lineage
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.winning import best_by, key_struct
 from hybrid.replace.diff import order_of
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 
 if TYPE_CHECKING:

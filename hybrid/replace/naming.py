@@ -13,15 +13,15 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from hybrid.config.batch_ingestion import IngestionType
+from hybrid.config.job_names import INFERRED
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import SpecError
+from hybrid.expression.user_patterns import compile_user_pattern
 from hybrid.replace.stage import StagedFile
-from hybrid.spec.batch_ingestion import IngestionType
-from hybrid.spec.job_names import INFERRED
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.timeformat import TimeKind
-from hybrid.spec.types import DataType
-from hybrid.spec.user_patterns import compile_user_pattern
+from hybrid.schema.timeformat import TimeKind
+from hybrid.schema.types import DataType
 from hybrid.table.names import exact_time, time_text
 
 _TYPE = "segmentNameGeneratorSpec.type"

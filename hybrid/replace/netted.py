@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.swap import newest_rows, unmoved_rows
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, NotFoundError, UsageError
 from hybrid.lake import pushes
 from hybrid.lake.layout import TableLayout
@@ -16,7 +17,6 @@ from hybrid.lake.pushes import OpenReplacement, PushState
 from hybrid.lake.workbench import new_act_id
 from hybrid.replace.report import shown
 from hybrid.replace.swap import require_offline
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.names import why_no_segment_name
 
 

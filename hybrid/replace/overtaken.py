@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hybrid.config.table_config import TableSpec
 from hybrid.lake.log import HalfSnapshot, acts_between, texts
-from hybrid.spec.table_config import TableSpec
 from hybrid.table.state import Act
 
 

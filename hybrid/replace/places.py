@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
 from hybrid.files.records import Record
+from hybrid.formats.csv_format import CsvFormat
 from hybrid.replace.stage import place_of
-from hybrid.spec.csvformat import CsvFormat
 
 
 def place_in_files(files: Sequence[InputFile], csv_format: CsvFormat, offset: int) -> str:

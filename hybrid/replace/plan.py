@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half
@@ -20,8 +22,6 @@ from hybrid.replace.stage import FILE, Staged
 from hybrid.replace.swap import NOT_YET, Arrival, newest_rows, rows_that_stay, unmoved_rows
 from hybrid.replace.taken_places import hidden_by_earlier, in_taken_places
 from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from hybrid.table.names import time_value

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake import pushes
 from hybrid.lake.layout import TableLayout, quoted
@@ -19,8 +21,6 @@ from hybrid.replace.plan import under_names
 from hybrid.replace.report import shown
 from hybrid.replace.stage import Staged
 from hybrid.replace.targets import Target
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hybrid.plain import capitalized
 from hybrid.replace.check_result import CheckResult
 from hybrid.replace.diff import Difference, Sample
+from hybrid.runtime.json_values import capitalized
 from hybrid.table.plans import Counts
 
 

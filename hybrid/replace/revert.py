@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.compaction_json import COMPACTION_TASK
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, has_entry, open_half, read_commit
@@ -18,8 +20,6 @@ from hybrid.replace.netted import refuse_swallowing
 from hybrid.replace.refreshed import refreshes_of, refuse_refreshed
 from hybrid.replace.report import JobReport, numbers, report_of, shown
 from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of
-from hybrid.spec.compaction_json import COMPACTION_TASK
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.state import PURGE
 

@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError, suggestion
 from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
 from hybrid.files.records import Record, Slice
+from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.workbench import Workbench
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Filtered, Rejected
 from hybrid.replace.check_rows import NULLS
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.problem import Problem
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.schema.problem import Problem
 from hybrid.table import columns
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Filtered, Rejected
 
 if TYPE_CHECKING:
     import pyarrow as pa

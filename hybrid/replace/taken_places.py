@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.winning import beats, best, best_by, key_struct, order_struct
@@ -25,7 +26,6 @@ from hybrid.lake.workbench import Workbench
 from hybrid.progress import counted
 from hybrid.replace.ignored import compared
 from hybrid.replace.swap import rows_that_stay
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import first_wins
 

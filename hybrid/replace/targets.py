@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.log import DataFile
 from hybrid.replace.naming import segment_names
 from hybrid.replace.stage import Staged, StagedFile
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.rounding import rounded_down
-from hybrid.spec.table_config import TableSpec
+from hybrid.schema.rounding import rounded_down
 from hybrid.table.names import time_value, times_in_name, why_no_segment_name
 
 

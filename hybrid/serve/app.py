@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.logs import Audit
 from hybrid.serve import (
     backfills,

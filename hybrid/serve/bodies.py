@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
+from hybrid.config.overrides import parse_document
 from hybrid.errors import SpecError, UsageError
-from hybrid.spec.overrides import parse_document
 
 SOURCE = "body"
 _MARK = ": this key is not implemented"

@@ -7,12 +7,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
+from hybrid.api.table import Table
+from hybrid.config.table_config import BoundaryMode
 from hybrid.errors import NotFoundError
-from hybrid.handle import Table
 from hybrid.serve.context import context_of
 from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import Done, shown
-from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary
 
 router = APIRouter(tags=["boundary"])

@@ -9,7 +9,7 @@ from functools import partial
 import anyio
 from anyio.to_thread import run_sync
 
-from hybrid.handle import Table
+from hybrid.api.table import Table
 from hybrid.table.boundary import TopicPartition
 
 _LOOK_S = 0.1

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
-from hybrid import views
+from hybrid.api.table import Table
 from hybrid.catalog.runs import RunRecord
-from hybrid.consumption import ConsumingInfo, PauseStatus
+from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, UsageError
-from hybrid.handle import Table
-from hybrid.plain import epoch_ms
+from hybrid.operations.pauses import ConsumingInfo, PauseStatus
+from hybrid.rpc import json_views as views
+from hybrid.rpc.verbs import SEAL
+from hybrid.runtime.json_values import epoch_ms
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
-from hybrid.spec.table_config import Half
-from hybrid.verbs import SEAL
 
 router = APIRouter(tags=["consumption"])
 _LENGTH_MAX = 200

@@ -14,13 +14,15 @@ from anyio import CapacityLimiter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
+from hybrid.api.table import Table
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
-from hybrid.handle import Table
+from hybrid.operations.rejected_rows import Bounds
 from hybrid.query.engine import QueryOptions
 from hybrid.query.memory_budget import MemoryBudget, default_total
-from hybrid.rejected import Bounds
+from hybrid.rpc.queue import enqueue
+from hybrid.rpc.verbs import VERBS
 from hybrid.serve.admission import RUNNING_OF_ONE, Admission
 from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.door import who_asks
@@ -28,8 +30,6 @@ from hybrid.serve.metrics import Metrics
 from hybrid.serve.running import Callers, RunningQueries
 from hybrid.serve.status_cache import StatusCache
 from hybrid.serve.uploads import Uploads
-from hybrid.verbs import VERBS
-from hybrid.workqueue import enqueue
 
 _POLL_S = (0.01, 0.2)
 _MESSAGE_CHARACTERS = 10_000  # of a rejected message that an answer shows

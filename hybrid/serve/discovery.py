@@ -12,11 +12,11 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Path, Query, Request
 
+from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.serve.context import context_of
 from hybrid.serve.named import HalfType, TableName, named
 from hybrid.serve.openapi import shown
-from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["brokers"])
 TENANT = "DefaultTenant"

@@ -19,10 +19,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 
-from hybrid.access import ASKING_RIGHT, Account, Accounts, Right, digest_of
-from hybrid.client import SERVER_FILE
 from hybrid.errors import AccessError, HybridError, RightError
+from hybrid.home.accounts import ASKING_RIGHT, Account, Accounts, Right, digest_of
 from hybrid.logs import log_context
+from hybrid.rpc.client import SERVER_FILE
 from hybrid.serve.rights import OPEN_PATHS, right_for
 
 _LOG = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.verbs import VERBS
 
 router = APIRouter(tags=["flows"])
 _FLOW = {

@@ -16,8 +16,8 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hybrid.access import Account, Right
 from hybrid.errors import AccessError
+from hybrid.home.accounts import Account, Right
 from hybrid.logs import Audit, Later, Sampler, log_context
 from hybrid.serve.answers import error_answer, hybrid_answer
 from hybrid.serve.context import Limits

@@ -13,9 +13,9 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
-from hybrid import durable
 from hybrid.errors import HybridError
-from hybrid.plain import json_value
+from hybrid.runtime import durable
+from hybrid.runtime.json_values import json_value
 from hybrid.serve.context import Context, context_of
 
 router = APIRouter(tags=["operations"])

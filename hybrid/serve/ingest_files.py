@@ -11,17 +11,17 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.clock import wall_clock_ms
+from hybrid.config.input_rules import InputRules
+from hybrid.config.job_reader import DATA_FORMATS
+from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, SpecError, UsageError, suggestion
-from hybrid.input_access import UPLOAD, rules_of
+from hybrid.home.input_access import UPLOAD, rules_of
 from hybrid.serve.bodies import document
 from hybrid.serve.context import Context, context_of, source_of
 from hybrid.serve.jobs import spec_text
 from hybrid.serve.named import half_in, named
 from hybrid.serve.openapi import file_form, shown
 from hybrid.serve.uploads import remove_upload
-from hybrid.spec.input_rules import InputRules
-from hybrid.spec.job_reader import DATA_FORMATS
-from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["jobs"])
 _READER, _NAMING, _NAME_TYPE = "recordReader.prop.", "segmentNameGenerator.configs.", "segmentNameGenerator.type"

@@ -16,12 +16,12 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
+from hybrid.api.table import Table
 from hybrid.errors import HybridError, NotFoundError
-from hybrid.handle import Table
 from hybrid.ingest.batch import BatchReport
+from hybrid.jvm.spark_errors import unexpected_words
 from hybrid.logs import log_context
-from hybrid.spark_errors import unexpected_words
 
 _LOG = logging.getLogger(__name__)
 _PAUSED_POLL_S = 0.5

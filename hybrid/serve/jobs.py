@@ -10,15 +10,15 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from hybrid import views
 from hybrid.catalog.runs import RunRecord
+from hybrid.config.job_spec import JOB_TYPES
 from hybrid.errors import NotFoundError
-from hybrid.run_views import run_details
+from hybrid.operations.run_views import run_details
+from hybrid.rpc import json_views as views
+from hybrid.rpc.verbs import JOB
 from hybrid.serve.context import context_of
 from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
-from hybrid.spec.job_spec import JOB_TYPES
-from hybrid.verbs import JOB
 
 router = APIRouter(tags=["jobs"])
 SOURCE = "spec"

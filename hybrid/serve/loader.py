@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.errors import HybridError
 from hybrid.logs import log_context
 

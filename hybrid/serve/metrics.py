@@ -12,10 +12,10 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
+from hybrid.api.table import Table
+from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
-from hybrid.handle import Table
-from hybrid.spec.table_config import Half
 from hybrid.table.boundary import INFINITE
 
 _KEPT = 1000

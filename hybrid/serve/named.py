@@ -7,11 +7,11 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from hybrid.api.table import Segment, Table
+from hybrid.config.table_config import Half
+from hybrid.config.table_json import raw_table_name
 from hybrid.errors import NotFoundError, UsageError, suggestion
-from hybrid.handle import Segment, Table
 from hybrid.serve.context import Context
-from hybrid.spec.table_config import Half
-from hybrid.spec.table_json import raw_table_name
 
 _LENGTH_MAX = 100
 

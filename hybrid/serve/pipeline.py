@@ -16,21 +16,21 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from hybrid import durable
-from hybrid.abandoned import take_back_abandoned
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import RunRecord, rests
-from hybrid.clock_guard import is_clock_believed, observe_clock
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
 from hybrid.lake.spark import jvm_pid
+from hybrid.operations.abandoned_runs import take_back_abandoned
+from hybrid.operations.clock_guard import is_clock_believed, observe_clock
+from hybrid.rpc.queue import PipelineLost, carry_out
+from hybrid.rpc.verbs import BACKFILL, INGEST, SEAL
+from hybrid.runtime import durable
 from hybrid.serve.ingester import Ingester
 from hybrid.serve.loader import Loader
 from hybrid.serve.scheduler import Scheduler
 from hybrid.serve.supervisor import BEAT_FILE
 from hybrid.table.state import RESET
-from hybrid.verbs import BACKFILL, INGEST, SEAL
-from hybrid.workqueue import PipelineLost, carry_out
 
 _LOG = logging.getLogger(__name__)
 ROLE = "pipeline"

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import context_of
 from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
-from hybrid.verbs import VERBS
 
 router = APIRouter(tags=["corrections"])
 _REPORT = {

@@ -9,14 +9,14 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from hybrid.api.table import Table
+from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
-from hybrid.handle import Table
-from hybrid.plain import json_value
+from hybrid.rpc.verbs import VERBS
+from hybrid.runtime.json_values import json_value
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
-from hybrid.spec.table_config import Half
-from hybrid.verbs import VERBS
 
 router = APIRouter(tags=["corrections"])
 _LENGTH_MAX = 200

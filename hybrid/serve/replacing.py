@@ -8,14 +8,14 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from hybrid.api.table import Table
+from hybrid.config.table_config import Half
 from hybrid.errors import UsageError
-from hybrid.handle import Table
 from hybrid.lake.pushes import PushState
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.door import who_asks
 from hybrid.serve.named import HalfType, TableName, named
 from hybrid.serve.openapi import shown
-from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["segments"])
 _ID = "replace-5f0c1a2b3c4d5e6f"

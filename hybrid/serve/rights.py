@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from starlette.routing import compile_path
 
-from hybrid.access import Right
+from hybrid.home.accounts import Right
 
 READ, OPERATE, ADMIN = Right.READ, Right.OPERATE, Right.ADMIN
 

@@ -12,9 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.errors import ConflictError
-from hybrid.garbage import collect_rarely
+from hybrid.runtime.gc_tuning import collect_rarely
 from hybrid.serve.admission import RUNNING_OF_ONE
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.connection_limits import limits_of_process

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
+from hybrid.config.cron import Cron
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import HybridError
-from hybrid.plain import epoch_ms
-from hybrid.schedules import SCHEDULE
-from hybrid.spec.cron import Cron
-from hybrid.spec.table_config import TableSpec
-from hybrid.tasks import crons_of
-from hybrid.workqueue import enqueue
+from hybrid.operations.schedules import SCHEDULE
+from hybrid.operations.tasks import crons_of
+from hybrid.rpc.queue import enqueue
+from hybrid.runtime.json_values import epoch_ms
 
 _LOG = logging.getLogger(__name__)
 

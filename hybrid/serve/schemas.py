@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
-from hybrid import schemas
 from hybrid.errors import SpecError
+from hybrid.operations.tables import schemas
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import Done, json_body, shown

@@ -8,16 +8,16 @@ from fastapi import APIRouter, Path, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
+from hybrid.api.table import Segment
+from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
-from hybrid.handle import Segment
 from hybrid.lake.pushes import OpenReplacement, PushState
-from hybrid.plain import epoch_ms
 from hybrid.replace.lineage import EntryState, ReplacementEntry
+from hybrid.runtime.json_values import epoch_ms
 from hybrid.serve.answers import not_built
 from hybrid.serve.context import context_of
 from hybrid.serve.named import HalfType, Named, TableName, named
 from hybrid.serve.openapi import NOT_BUILT, Done, shown
-from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["segments"])
 SegmentName = Annotated[str, Path(examples=["orders_1632463351000_1632467070000_0"])]

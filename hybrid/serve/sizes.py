@@ -6,12 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from hybrid.handle import Segment
+from hybrid.api.table import Segment
+from hybrid.config.table_config import Half
 from hybrid.serve.context import context_of
 from hybrid.serve.named import HalfType, TableName, named
 from hybrid.serve.openapi import shown
 from hybrid.serve.schemas import EXAMPLE
-from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["tables"])
 _PLACES = {Half.OFFLINE: "offlineSegments", Half.REALTIME: "realtimeSegments"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hybrid.status import TableStatus
+    from hybrid.operations.tables.status import TableStatus
 
 _KEPT_S = 2.0
 

@@ -23,12 +23,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hybrid import durable
-from hybrid.access import new_secret
-from hybrid.client import SERVER_FILE
 from hybrid.errors import ConflictError, MachineError
+from hybrid.home.accounts import new_secret
 from hybrid.jvm.process import Process
 from hybrid.progress import Progress
+from hybrid.rpc.client import SERVER_FILE
+from hybrid.runtime import durable
 
 _LOG = logging.getLogger(__name__)
 LIFELINE, SOCKETS = "HYBRID_SERVE_LIFELINE", "HYBRID_SERVE_SOCKETS"

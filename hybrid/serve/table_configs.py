@@ -10,9 +10,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
-from hybrid import configs
-from hybrid.api import TableDocuments
+from hybrid.api.hybrid import TableDocuments
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, SpecError
+from hybrid.operations.tables import configs
+from hybrid.schema.document import Section
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import TableName, named
@@ -20,8 +22,6 @@ from hybrid.serve.openapi import Done, json_body, shown
 from hybrid.serve.schemas import EXAMPLE as SCHEMA
 from hybrid.serve.tables import EXAMPLE as CONFIG
 from hybrid.serve.tables import config_shown
-from hybrid.spec.document import Section
-from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["tables"])
 EXAMPLE: dict[str, Any] = {"tableName": "events", "schema": SCHEMA, "offline": CONFIG}
@@ -98,7 +98,7 @@ def validate_table(request: Request, text: BodyText, skipped: Skipped = None) ->
 @router.post("/schemas/validate", summary="Check a schema", openapi_extra=json_body(SCHEMA, form=True))
 def validate_schema(request: Request, text: BodyText) -> Any:
     """Answers the schema; 400 names what is wrong. Nothing is written."""
-    from hybrid.spec.schema_json import parse_schema
+    from hybrid.config.schema_json import parse_schema
 
     given = document(text)
     parse_schema(given, SOURCE)

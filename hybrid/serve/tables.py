@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse
 
-from hybrid import configs
-from hybrid.api import Creation
+from hybrid.api.hybrid import Creation
+from hybrid.config.table_config import Half
+from hybrid.operations.tables import configs
+from hybrid.schema.secrets import without_secrets
 from hybrid.serve.answers import not_built
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.named import HalfType, TableName, half_type, named
 from hybrid.serve.openapi import NOT_BUILT, Done, json_body, shown
-from hybrid.spec.secrets import without_secrets
-from hybrid.spec.table_config import Half
 
 router = APIRouter(tags=["tables"])
 EXAMPLE: dict[str, Any] = {

@@ -7,18 +7,18 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import RunRecord, public_arguments
+from hybrid.config.table_keys import TASKS
+from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import ConflictError, SpecError
-from hybrid.plain import shown_stamps
-from hybrid.run_views import visible_run
+from hybrid.operations.run_views import visible_run
+from hybrid.operations.tasks import TASK_TYPES, TaskType, task_type
+from hybrid.rpc.verbs import VERBS
+from hybrid.runtime.json_values import shown_stamps
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
-from hybrid.spec.table_keys import TASKS
-from hybrid.spec.upsert_json import MOVE_TASK
-from hybrid.tasks import TASK_TYPES, TaskType, task_type
-from hybrid.verbs import VERBS
 
 router = APIRouter(tags=["tasks"])
 STATES = {

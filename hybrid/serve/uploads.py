@@ -16,9 +16,9 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from hybrid import durable
-from hybrid.disk import free_bytes, full_disk, reserve_bytes
 from hybrid.errors import BusyError, UsageError
+from hybrid.runtime import durable
+from hybrid.runtime.disk import free_bytes, full_disk, reserve_bytes
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

@@ -16,15 +16,15 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
-from hybrid import views
 from hybrid.errors import HybridError, NotFoundError, UsageError
-from hybrid.plain import json_value
+from hybrid.operations.run_views import run_details
 from hybrid.query.engine import QueryOptions
-from hybrid.run_views import run_details
+from hybrid.rpc import json_views as views
+from hybrid.rpc.verbs import VERBS, Verb, explain, query, rejected, segments
+from hybrid.runtime.json_values import json_value
 from hybrid.serve.bodies import check_characters
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.door import who_asks
-from hybrid.verbs import VERBS, Verb, explain, query, rejected, segments
 
 router = APIRouter(tags=["verbs"])
 _STATEMENTS = frozenset({"query", "explain", "table_view", "rejected"})
@@ -133,6 +133,6 @@ def _adapter(call: Callable[..., Any]) -> TypeAdapter[Any]:
 
 
 def _hints(call: Callable[..., Any]) -> dict[str, Any]:
-    from hybrid.api import Hybrid, TableDocuments
+    from hybrid.api.hybrid import Hybrid, TableDocuments
 
     return typing.get_type_hints(call, localns={"Hybrid": Hybrid, "TableDocuments": TableDocuments})

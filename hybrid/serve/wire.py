@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hybrid.errors import HybridError
-from hybrid.plain import json_value
 from hybrid.query.engine import QueryResult
 from hybrid.query.execution import parse_timeout
+from hybrid.runtime.json_values import json_value
 
 _SERVERS = {"numServersQueried": 1, "numServersResponded": 1}
 _NONE = {

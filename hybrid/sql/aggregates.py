@@ -13,7 +13,7 @@ from itertools import pairwise
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.spec.dialect import canonical
+from hybrid.schema.dialect import canonical
 from hybrid.sql.calls import ColumnTypes, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.casts import pinot_type
 from hybrid.sql.infer import DECIMAL, type_of

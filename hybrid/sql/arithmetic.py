@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hybrid.spec.dialect import canonical
-from hybrid.spec.types import DataType
+from hybrid.schema.dialect import canonical
+from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, cast
 from hybrid.sql.infer import TIMESTAMP, is_step, is_time, type_of
 from hybrid.sql.kinds import DECIMAL, FLOAT, INT, is_fraction, kind_of

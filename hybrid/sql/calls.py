@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 
 # The types of the columns of the tables in a statement, by lower-case name. A name with two types is not in it.
 ColumnTypes = Mapping[str, DataType]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hybrid.spec.dialect import canonical
-from hybrid.spec.types import DataType
+from hybrid.schema.dialect import canonical
+from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, call, cast, literal_text, text
 from hybrid.sql.infer import is_time, type_of
 from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT, kind_of

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.infer import DECIMAL, DOUBLE, FLOAT, INT, LONG, TIMESTAMP, is_time, type_of
 from hybrid.sql.wholes import as_instant, cut_millis

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from hybrid.spec import characters
-from hybrid.spec.dialect import canonical
+from hybrid.schema import characters
+from hybrid.schema.dialect import canonical
 from hybrid.sql.calls import literal_number, literal_text, text
 
 _TEXT_CALLS: dict[str, Callable[..., str]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from hybrid.spec.expectations import Expectation, ExpectationKind
-from hybrid.spec.table_config import TableSpec
+from hybrid.config.expectations import Expectation, ExpectationKind
+from hybrid.config.table_config import TableSpec
 from hybrid.sql.row_sql import row_condition
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from hybrid.errors import QueryError, suggestion
-from hybrid.spec.dialect import canonical
+from hybrid.schema.dialect import canonical
 from hybrid.sql import aggregates, arithmetic, jsons, texts, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE
 from hybrid.sql.arity import is_wrong, takes, wrong_number

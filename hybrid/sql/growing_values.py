@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.spec.dialect import canonical
+from hybrid.schema.dialect import canonical
 from hybrid.sql.allowed import words
 from hybrid.sql.calls import call, cast, literal_number, number, text
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from hybrid.spec.dialect import canonical
-from hybrid.spec.types import DataType
+from hybrid.schema.dialect import canonical
+from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, is_millis, is_temporal, literal_number, literal_text
 
 _TYPE = "data_type"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes
 from hybrid.sql.infer import DECIMAL, DOUBLE, FLOAT, INT, LONG, NUMBERS, is_fraction, type_of
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from sqlglot import exp
 
-from hybrid.spec.dialect import canonical
+from hybrid.schema.dialect import canonical
 from hybrid.sql.calls import call, number
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.Between, exp.In)

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from hybrid.spec.dialect import canonical
+from hybrid.schema.dialect import canonical
 from hybrid.sql import aggregates, arithmetic, functions, times
 from hybrid.sql.calls import literal_number
 

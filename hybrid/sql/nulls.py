@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hybrid.spec.dialect import NULLS_WRITTEN
+from hybrid.schema.dialect import NULLS_WRITTEN
 
 
 def order_nulls(tree: exp.Query) -> None:

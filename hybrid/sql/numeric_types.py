@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, literal_number
 from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT, INT, LONG
 

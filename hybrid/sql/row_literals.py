@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 from sqlglot import exp
 
-from hybrid.spec.types import DataType
-from hybrid.spec.values import EXPECTED, to_boolean, to_bytes, to_decimal, to_double, to_timestamp
+from hybrid.schema.types import DataType
+from hybrid.schema.values import EXPECTED, to_boolean, to_bytes, to_decimal, to_double, to_timestamp
 from hybrid.sql.calls import ColumnTypes, cast, literal_number, literal_text, text
 
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import QueryError, SpecError, UsageError
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import TableSpec
+from hybrid.schema.schema import FieldSpec
 from hybrid.sql.calls import ColumnTypes
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions

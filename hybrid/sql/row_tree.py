@@ -12,10 +12,10 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import QueryError, suggestion
-from hybrid.spec.dialect import PinotReader, canonical
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.dialect import PinotReader, canonical
+from hybrid.schema.types import DataType
 from hybrid.sql import aggregates
 from hybrid.sql.allowed import AGGREGATES, WINDOWS
 from hybrid.sql.row_functions import CLOCK, FUNCTIONS, PASSING, TESTS

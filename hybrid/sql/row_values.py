@@ -8,12 +8,12 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.sqltypes import parse_sql_type
-from hybrid.spec.sqlvalues import sql_column
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.types import DataType
-from hybrid.spec.values import CONVERTERS, EXPECTED
+from hybrid.config.table_config import TableSpec
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.sqltypes import parse_sql_type
+from hybrid.schema.sqlvalues import sql_column
+from hybrid.schema.types import DataType
+from hybrid.schema.values import CONVERTERS, EXPECTED
 from hybrid.sql.calls import (
     ColumnTypes,
     as_millis,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes
 from hybrid.sql.infer import set_type, type_of
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.sql.calls import cast
 from hybrid.sql.functions import is_aggregate_call
 from hybrid.sql.names import constant_name, result_name

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.spec.dialect import canonical
+from hybrid.schema.dialect import canonical
 from hybrid.sql.allowed import words
 from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
 from hybrid.sql.growing_values import check_windows, guard_joined, is_joining

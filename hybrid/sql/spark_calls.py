@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.plain import capitalized
-from hybrid.spec import characters
+from hybrid.runtime.json_values import capitalized
+from hybrid.schema import characters
 from hybrid.sql.calls import literal_number, literal_text
 from hybrid.sql.spark_numbers import NUMBER_RULES, TypeOf
 from hybrid.sql.spark_text import quoted

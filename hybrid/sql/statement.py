@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hybrid.errors import QueryError
-from hybrid.spec.dialect import PinotReader
+from hybrid.schema.dialect import PinotReader
 from hybrid.sql.arity import unread_call
 
 PARSE_ERROR = 150

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from hybrid.config.table_config import Half
 from hybrid.errors import QueryError, suggestion
-from hybrid.spec.table_config import Half
 from hybrid.sql.statement import PARSE_ERROR
 
 NO_SUCH_TABLE, NO_SUCH_COLUMN = 190, 710

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.spec import characters
-from hybrid.spec.replacements import replacement_parts
+from hybrid.expression.replacements import replacement_parts
+from hybrid.schema import characters
 from hybrid.sql.calls import SAME_AS, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.wholes import once
 

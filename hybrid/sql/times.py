@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.spec.period import duration_ms
+from hybrid.schema.period import duration_ms
 from hybrid.sql.calls import ColumnTypes, call, cast, number, text, to_millis
 from hybrid.sql.constants import constant_number, constant_text, described
 from hybrid.sql.infer import is_time

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 from typing import NamedTuple
 
-from hybrid.spec.table_config import BoundaryMode, StreamConfig
+from hybrid.config.table_config import BoundaryMode, StreamConfig
 
 # T of a table without a time column: every row lies before it, so the frontier alone decides.
 INFINITE = 2**63 - 1

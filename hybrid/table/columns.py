@@ -17,7 +17,7 @@ TIMESTAMP = "_hy_timestamp"  # long, ms: Kafka timestamp
 OP = "_hy_op"  # string: `row`, or `delete` for a delete marker; of a rejected row what became of it
 TIME = "_hy_time"  # long, ms: the time column's value; null on a table without one
 REASON = "_hy_reason"  # string, REALTIME only: why a row was rejected; null for good rows
-RAW = "_hy_raw"  # binary, REALTIME only: the rejected row's message as it came, see `hybrid.table.messages`
+RAW = "_hy_raw"  # binary, REALTIME only: the rejected row's message as it came, see `hybrid.records.messages`
 
 OP_ROW = "row"
 OP_DELETE = "delete"

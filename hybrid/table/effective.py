@@ -30,8 +30,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hybrid.spec.rounding import rounded_down
-from hybrid.spec.table_config import BoundaryMode
+from hybrid.config.table_config import BoundaryMode
+from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import INFINITE, Boundary, Offsets, PartitionKey
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hybrid.spec.table_config import TableSpec
+from hybrid.config.table_config import TableSpec
 from hybrid.table.columns import ARRIVAL
 
 # A replacement's rows arrive after every offset committed at its swap: they carry the highest Kafka timestamp committed

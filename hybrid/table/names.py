@@ -16,8 +16,8 @@ from collections.abc import Container
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from hybrid.config.table_config import GROUPS_PER_TOPIC, StreamConfig, TableSpec
 from hybrid.errors import DataError
-from hybrid.spec.table_config import GROUPS_PER_TOPIC, StreamConfig, TableSpec
 from hybrid.table.columns import SEGMENT
 
 _REALTIME = re.compile(r".+__(?:replay)?([0-9]{1,9})__[0-9]+__[^_]+", re.ASCII)

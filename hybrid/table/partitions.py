@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from hybrid.spec.table_config import PartitionFunction
+from hybrid.config.table_config import PartitionFunction
 
 _BITS, _SIGN = 0xFFFFFFFF, 0x80000000
 _SEED, _M, _R = 0x9747B28C, 0x5BD1E995, 24

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from hybrid.config.table_config import Aggregation, BucketConfig, MergeLevel
 from hybrid.errors import SpecError
-from hybrid.spec.table_config import Aggregation, BucketConfig, MergeLevel
 
 
 def refuse_rolled_otherwise(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hybrid.spec.table_config import CONFIGURED, Aggregation, BucketConfig, StreamConfig
+from hybrid.config.table_config import CONFIGURED, Aggregation, BucketConfig, StreamConfig
 from hybrid.table.boundary import (
     Boundary,
     Offsets,

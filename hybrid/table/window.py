@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import UsageError
-from hybrid.plain import utc
-from hybrid.spec.rounding import rounded_down
-from hybrid.spec.table_config import TableSpec
+from hybrid.runtime.json_values import utc
+from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import Boundary
 from hybrid.table.buckets import Bucket, bucket_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 from hybrid.lake.workbench import Workbench
 from tests.cases.tables import LiveTable, layout_in, table_spec
 

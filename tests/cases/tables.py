@@ -9,26 +9,26 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from hybrid.creation import lay_halves
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.offset_place import parse_place
+from hybrid.config.table_config import BoundaryMode, Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
 from hybrid.ingest.loop import IngestReport, ingest_until_caught_up
 from hybrid.ingest.replay import ReplayReport, replay_rejected
 from hybrid.ingest.reset import ResetReport, reset_stream, resolve_reset
-from hybrid.jvm.topics import Record, produce
+from hybrid.kafka.topics import Record, produce
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.move.explicit import BoundaryReport, Wish, change_boundary
 from hybrid.move.move import MoveReport, run_move
 from hybrid.move.plan import Reach
+from hybrid.operations.tables.create import lay_halves
 from hybrid.query.engine import QueryTable, run
 from hybrid.replace.job import JobReport, run_job
-from hybrid.spec.ingestion import IngestionConfig
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.offset_place import parse_place
-from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import BoundaryMode, Half, MergeType, MoveConfig, StreamConfig, TableSpec, UpsertConfig
-from hybrid.spec.timeformat import TimeFormat
-from hybrid.spec.types import DataType
+from hybrid.schema.ingestion import IngestionConfig
+from hybrid.schema.schema import FieldKind, FieldSpec, Schema
+from hybrid.schema.timeformat import TimeFormat
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.columns import rejected_segment
 from tests.oracle import Event, winners

@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
 from hybrid.lake.failpoints import POSITIONS
-from hybrid.spec.table_config import Half
 from tests.cases.tables import HOUR
 from tests.cases.test_crashes import NOW, workers
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.jvm.topics import create_topic
+from hybrid.config.table_config import Half
+from hybrid.kafka.topics import create_topic
 from hybrid.lake.failpoints import POSITIONS
 from hybrid.lake.log import own_states
-from hybrid.spec.table_config import Half
 from tests.cases.tables import HOUR, LiveTable, layout_in, table_spec
 from tests.cases.test_streams import recreate_topic
 from tests.lent import ROOT, dying_at

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from kafka import KafkaProducer
 
-from hybrid.rejected import read_rejected
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.ingestion import ComplexTypes, IngestionConfig
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import Half
-from hybrid.spec.types import DataType
+from hybrid.config.table_config import Half
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.operations.rejected_rows import read_rejected
+from hybrid.schema.ingestion import ComplexTypes, IngestionConfig
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from tests.cases.tables import FIELDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

@@ -2,10 +2,10 @@
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.move import move
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import Half
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import INFINITE, Boundary
 from tests.cases.tables import DAY, HOUR, MILLIS
 

@@ -32,8 +32,8 @@ def check(table):
 
 
 def acts(table):
+    from hybrid.config.table_config import Half
     from hybrid.lake.log import own_states
-    from hybrid.spec.table_config import Half
 
     half = table.half(Half.OFFLINE)
     return [state for _, state in own_states(half.path, half.version)]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hybrid.rejected import read_rejected
-from hybrid.spec.table_config import Half, Records
+from hybrid.config.table_config import Half, Records
+from hybrid.operations.rejected_rows import read_rejected
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.replays import FIRST_EPOCH
 from tests.cases.tables import HOUR

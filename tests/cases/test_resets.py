@@ -3,10 +3,10 @@
 import pytest
 from kafka import TopicPartition
 
+from hybrid.config.table_config import Half
 from hybrid.errors import QueryError, SpecError, StreamError
 from hybrid.ingest.again import held_rows
 from hybrid.query.engine import QueryOptions, run
-from hybrid.spec.table_config import Half
 from hybrid.table.columns import EPOCH
 from tests.cases.tables import HOUR, _Source
 from tests.cases.test_streams import admin_of, on_another_topic, rows

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
 from hybrid.move.retention.report import RetentionReport
 from hybrid.move.retention.run import run_retention
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert
-from hybrid.spec.table_config import Half
 from tests.cases.tables import HOUR, LiveTable
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from hybrid.creation import lay_halves
+from hybrid.config.kafka_security import KafkaSecurity
+from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
-from hybrid.ingest.stream import offsets_at, view_stream
 from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker, free_port
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.streams import offsets_at, view_stream
+from hybrid.kafka.topics import create_topic
+from hybrid.operations.tables.create import lay_halves
 from hybrid.query.cache.stream import KafkaStream
-from hybrid.spec.kafka_security import KafkaSecurity
-from hybrid.spec.table_config import Half
 from tests.cases.tables import LiveTable, layout_in, table_spec
 from tests.cases.test_streams import rows
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hybrid.spec.table_config import ARRIVED, Half, UpsertConfig
+from hybrid.config.table_config import ARRIVED, Half, UpsertConfig
 from tests.cases.tables import DAY, HOUR
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

@@ -8,9 +8,9 @@ import pytest
 from deltalake import DeltaTable
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
+from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, StreamError
-from hybrid.jvm.topics import create_topic, describe_topic
-from hybrid.spec.table_config import Half
+from hybrid.kafka.topics import create_topic, describe_topic
 from tests.cases.tables import HOUR
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -101,7 +101,7 @@ def test_topic_recreated_or_refilled_past_our_position(new_table):
 
 
 def test_topic_recreated_while_it_is_read(new_table, monkeypatch):
-    from hybrid.ingest import stream
+    from hybrid.kafka import streams as stream
 
     table = new_table()
     table.produce(*rows(1, 2))
@@ -145,7 +145,7 @@ def test_new_partitions_are_read_from_their_start(new_table):
 
 def test_largest_and_a_crash_before_the_first_batch(new_table, workbench):
     """The start was committed at creation, so what came since is not skipped however late the first batch is."""
-    from hybrid.creation import lay_halves
+    from hybrid.operations.tables.create import lay_halves
 
     table = new_table(start="largest")
     table.produce(*rows(1, 2))
@@ -158,7 +158,7 @@ def test_largest_and_a_crash_before_the_first_batch(new_table, workbench):
 
 @pytest.mark.parametrize("start", ["1970-01-01T09:59:30Z", "30s"])
 def test_a_start_by_time_is_resolved_and_stored_at_creation(new_table, start):
-    from hybrid.creation import lay_halves
+    from hybrid.operations.tables.create import lay_halves
 
     table = new_table(partitions=2, start=start)
     for number, ago_s in enumerate([60, 31, 30, 10]):

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
+from hybrid.config.offset_place import parse_place
+from hybrid.config.table_config import Half
 from hybrid.errors import StreamError, TopicError
 from hybrid.ingest.again import held_rows
 from hybrid.ingest.reset import reset_stream, resolve_reset
-from hybrid.jvm.topics import Record, create_topic, describe_topic, produce
+from hybrid.kafka.topics import Record, create_topic, describe_topic, produce
 from hybrid.lake.workbench import Workbench
 from hybrid.query.cache.stream import KafkaStream
 from hybrid.query.engine import run
 from hybrid.replace.backfill.from_kafka import _goes
-from hybrid.spec.offset_place import parse_place
-from hybrid.spec.table_config import Half
 from hybrid.table.boundary import PartitionKey
 from tests.cases.tables import HOUR, LiveTable, _Source, layout_in, table_spec
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from hybrid.spec.ingestion import IngestionConfig, Transform
-from hybrid.spec.table_config import Half
+from hybrid.config.table_config import Half
+from hybrid.schema.ingestion import IngestionConfig, Transform
 from hybrid.table.boundary import PartitionKey
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

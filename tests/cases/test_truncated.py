@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.ingest import batch as batch_module
 from hybrid.ingest.again import held_rows
-from hybrid.ingest.stream import view_stream
 from hybrid.jvm.broker import LocalBroker
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.streams import view_stream
+from hybrid.kafka.topics import create_topic
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.table_config import Half
 from hybrid.table.boundary import TopicPartition
 from hybrid.table.state import from_user_metadata, to_user_metadata
 from tests.cases.tables import LiveTable, layout_in, table_spec
@@ -180,7 +180,7 @@ def test_a_broker_that_does_not_know_the_request_is_read_without_it(
     """17: an old broker. No epoch is kept, so that none is ever missed; and nothing stops."""
     from kafka.errors import IncompatibleBrokerVersion
 
-    from hybrid.ingest import leader_epochs
+    from hybrid.kafka import leader_epochs
 
     def unknown(*_: object) -> object:
         raise IncompatibleBrokerVersion("no OffsetForLeaderEpoch")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.catalog.catalog import Catalog
 from hybrid.catalog.schema import RUNS
+from hybrid.config.settings import load_settings
 from hybrid.progress import Silent
-from hybrid.spec.settings import load_settings
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 

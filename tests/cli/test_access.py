@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.access import Accounts, Right
 from hybrid.cli import main as cli_main
 from hybrid.cli.main import run
-from hybrid.client import secret_of
 from hybrid.errors import HybridError
+from hybrid.home.accounts import Accounts, Right
 from hybrid.jvm.process import Process
+from hybrid.rpc.client import secret_of
 
 
 def test_add_list_remove(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

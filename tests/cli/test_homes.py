@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.access import Accounts, Right
 from hybrid.cli.main import run
 from hybrid.errors import NotFoundError
+from hybrid.home.accounts import Accounts, Right
 from tests.serve.app import OFFLINE, SCHEMA
 from tests.test_change import given
 

@@ -15,17 +15,17 @@ import pyarrow as pa
 import pytest
 
 from hybrid.cli.output import emit
+from hybrid.config.connectors import CsvFormat as FelderaCsv
+from hybrid.config.table_config import Half, MessageFormat, TableSpec
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.reading import read_slice
 from hybrid.flow.connectors.file_source import _csv_format
+from hybrid.formats.csv_cells import rows_of
+from hybrid.formats.csv_format import CsvFormat, multi_value_columns, text_columns
 from hybrid.query.types import convert_rows, converter, duckdb_type, wire_type
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded
 from hybrid.replace.backfill.inputs import inspect_input
-from hybrid.spec.connectors import CsvFormat as FelderaCsv
-from hybrid.spec.csvcells import rows_of
-from hybrid.spec.csvformat import CsvFormat, multi_value_columns, text_columns
-from hybrid.spec.table_config import Half, MessageFormat, TableSpec
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded
 from tests.table.test_decode import table, to_arrow
 
 TYPES = {

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.settings import Settings, load_settings
 from hybrid.errors import SpecError
-from hybrid.spec.settings import Settings, load_settings
 
 
 def load(home: Path, toml: str = "", env: dict[str, str] | None = None, **flags: str | None) -> Settings:

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
+from hybrid.config.settings import load_settings
 from hybrid.progress import Silent
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
-from hybrid.spec.settings import load_settings
 from tests.docs.pages import REFERENCE, spans, table
 
 

@@ -13,9 +13,7 @@ import pytest
 from hybrid import errors
 from hybrid.cli.command import global_options
 from hybrid.cli.main import hybrid
-from hybrid.flow.declared import model, options
-from hybrid.lake.failpoints import ACT_KINDS
-from hybrid.spec import (
+from hybrid.config import (
     bucket_json,
     expectations,
     job_names,
@@ -25,11 +23,13 @@ from hybrid.spec import (
     stream_json,
     table_keys,
 )
-from hybrid.spec.datepattern import _FIELDS as LETTERS
-from hybrid.spec.expression import functions as transform_functions
-from hybrid.spec.settings import KEYS
-from hybrid.spec.timeformat import UNITS_NS
-from hybrid.spec.types import DataType
+from hybrid.config.settings import KEYS
+from hybrid.expression import functions as transform_functions
+from hybrid.flow.declared import model, options
+from hybrid.lake.failpoints import ACT_KINDS
+from hybrid.schema.datepattern import _FIELDS as LETTERS
+from hybrid.schema.timeformat import UNITS_NS
+from hybrid.schema.types import DataType
 from hybrid.sql import aggregates, arithmetic, functions, times
 from hybrid.sql.row_functions import FUNCTIONS as ROW_FUNCTIONS
 from hybrid.sql.tables import VIRTUAL

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.config.settings import load_settings
+from hybrid.config.table_config import Half, StreamConfig
 from hybrid.doctor.examine import examine
 from hybrid.doctor.findings import Finding
-from hybrid.ingest.stream import StreamView
+from hybrid.kafka.streams import StreamView
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.progress import Silent
-from hybrid.spec.settings import load_settings
-from hybrid.spec.table_config import Half, StreamConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.state import Consuming
 from tests.query.halves import Halves, Row
@@ -46,7 +46,7 @@ class Kafka:
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
     """A topic `orders` with offsets 0 to 10."""
     shown = Kafka(seen("orders", "id-1", {0: 0}, {0: 10}))
-    for module in ("hybrid.creation", "hybrid.ingest.stream"):
+    for module in ("hybrid.operations.tables.create", "hybrid.kafka.streams"):
         monkeypatch.setattr(f"{module}.view_stream", shown)
     return shown
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.doctor.findings import Severity
 from hybrid.lake import plans
 from hybrid.lake.log import open_half
 from hybrid.lake.plans import Wanted, Wish
-from hybrid.spec.table_config import Half
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
 from tests.doctor.conftest import Patient
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from deltalake import DeltaTable
 
-from hybrid.spec.table_config import Half
-from hybrid.spec.task_schedules import VACUUM_TASK
-from hybrid.verbs import VERBS
+from hybrid.config.table_config import Half
+from hybrid.config.task_schedules import VACUUM_TASK
+from hybrid.rpc.verbs import VERBS
 from tests.doctor.conftest import Patient, row
 from tests.lake.aged import age
 

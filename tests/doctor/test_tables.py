@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from hybrid.catalog.definitions import Definition
-from hybrid.creation import creation_lock
+from hybrid.config.table_config import Half
 from hybrid.doctor.findings import Severity
 from hybrid.errors import DataError, StreamError
-from hybrid.ingest.stream import StreamView
 from hybrid.jvm.process import Process
+from hybrid.kafka.streams import StreamView
 from hybrid.lake.log import open_half
+from hybrid.operations.tables.create import creation_lock
 from hybrid.progress import Silent
-from hybrid.spec.table_config import Half
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import Consuming
 from tests.doctor.conftest import KEY, SEGMENT, Kafka, Patient, row

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from hybrid.errors import QueryError, UsageError
+from hybrid.expression.parse import parse_expression
 from hybrid.lake.collect import collect_rows
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.expression.parse import parse_expression
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.row_sql import row_condition

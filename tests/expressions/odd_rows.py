@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from hybrid.spec.schema_json import parse_schema
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.config.schema_json import parse_schema
+from hybrid.config.table_config import Half, TableSpec
 
 COUNT = 160
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from hybrid.files import avro_codecs, orcfile
 from hybrid.files.avrofile import read_avro
 from hybrid.files.orcfile import stripes
 from hybrid.files.records import Shape, Slice
-from hybrid.spec.problem import Problem
+from hybrid.schema.problem import Problem
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "bytes"}]}
 CODECS = ("null", "deflate", "bzip2", "xz", "snappy", "zstandard", "lz4")

@@ -13,8 +13,8 @@ from hybrid.errors import DataError
 from hybrid.files import jsonfile, parquetfile, records
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.reading import read_slice
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.problem import Problem
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.schema.problem import Problem
 
 
 @pytest.fixture(autouse=True)

@@ -17,37 +17,37 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.cli.logs import _row
 from hybrid.cli.logs import _text as log_text
 from hybrid.cli.output import printable
+from hybrid.config.ddl import parse_ddl
+from hybrid.config.job_spec import job_document, parse_job_spec
+from hybrid.config.overrides import parse_document
+from hybrid.config.settings import load_settings
+from hybrid.config.table_config import StreamConfig, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import HybridError
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.reading import read_slice
+from hybrid.formats.avro_messages import AvroMessages
+from hybrid.formats.csv_cells import Dialect
+from hybrid.formats.csv_format import CsvFormat
 from hybrid.logs import read_logs
 from hybrid.progress import Silent
 from hybrid.query.failures import values_checked
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Filtered, Rejected
+from hybrid.schema.problem import Problem
+from hybrid.schema.types import DataType
 from hybrid.serve.app import build_app
 from hybrid.serve.connection_limits import ConnectionLimits
 from hybrid.serve.context import Limits
 from hybrid.serve.httpserver import OneWrite
-from hybrid.spec.avromessages import AvroMessages
-from hybrid.spec.csvcells import Dialect
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.ddl import parse_ddl
-from hybrid.spec.job_spec import job_document, parse_job_spec
-from hybrid.spec.overrides import parse_document
-from hybrid.spec.problem import Problem
-from hybrid.spec.settings import load_settings
-from hybrid.spec.table_config import StreamConfig, TableSpec
-from hybrid.spec.table_json import parse_table
-from hybrid.spec.types import DataType
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.times import Context
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Filtered, Rejected
 
 _TURNS = 40  # of 10 ms: a body that does not come is not awaited for long
 Target = Callable[[bytes], object]

@@ -7,16 +7,16 @@ from typing import cast
 
 import pytest
 
+from hybrid.config.table_config import Half, Records, StreamConfig, TableSpec
 from hybrid.errors import SpecError
+from hybrid.formats.avro_messages import AvroMessages
+from hybrid.formats.csv_format import CsvFormat
 from hybrid.ingest import again
 from hybrid.ingest.again import held_rows
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.avromessages import AvroMessages
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.ingestion import ComplexTypes, IngestionConfig
-from hybrid.spec.table_config import Half, Records, StreamConfig, TableSpec
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Rejected
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Rejected
+from hybrid.schema.ingestion import ComplexTypes, IngestionConfig
 from hybrid.table.state import Act, RealtimeState
 from tests.table.test_decode import table
 

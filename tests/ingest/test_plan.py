@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from hybrid.config.table_config import StreamConfig
 from hybrid.errors import StreamError
 from hybrid.ingest.plan import check_identity, leader_epochs_at, plan_batch, start_offsets
-from hybrid.ingest.stream import missing_topics
-from hybrid.spec.table_config import StreamConfig
+from hybrid.kafka.streams import missing_topics
 from hybrid.table.boundary import TopicPartition, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.state import Act, RealtimeState

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from hybrid.config.connectors import StartKind
+from hybrid.config.offset_place import parse_place
+from hybrid.config.table_config import ARRIVED, Half, Partial, StreamConfig, UpsertConfig
 from hybrid.errors import ConflictError, StreamError, UsageError
 from hybrid.ingest.plan import plan_batch
 from hybrid.ingest.reset import ResetReport, _report, plan_accepted, plan_reset
-from hybrid.spec.connectors import StartKind
-from hybrid.spec.offset_place import parse_place
-from hybrid.spec.table_config import ARRIVED, Half, Partial, StreamConfig, UpsertConfig
 from hybrid.table.boundary import TopicPartition, current_keys, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.replays import replay_key

@@ -11,14 +11,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybrid.config.table_config import Half, StreamConfig, TableSpec
+from hybrid.formats.csv_format import CsvFormat
 from hybrid.ingest.read import _convert_batch, assigners_for
 from hybrid.query.tail import TailMessage
 from hybrid.query.tailrows import tail_decoder, tail_rows
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.ingestion import ComplexTypes, IngestionConfig, Transform
-from hybrid.spec.table_config import Half, StreamConfig, TableSpec
+from hybrid.records.decode import Decoder
+from hybrid.schema.ingestion import ComplexTypes, IngestionConfig, Transform
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.decode import Decoder
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Act, RealtimeState

@@ -7,21 +7,21 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from hybrid.creation import start_words
+from hybrid.config.connectors import Connector, KafkaInput, KafkaStart, StartKind
+from hybrid.config.offset_place import parse_place
+from hybrid.config.table_config import StreamConfig
 from hybrid.errors import ConflictError, NotFoundError, StreamError, TopicError
-from hybrid.ingest import stream as ingest_stream
 from hybrid.ingest.pieces import pieces_from_json, pieces_of, pieces_to_json
 from hybrid.ingest.plan import plan_batch, start_offsets
 from hybrid.ingest.read import _convert_batch, assigners_for
 from hybrid.ingest.reset import ResetReport, _after, _offsets, _report, plan_accepted
-from hybrid.ingest.stream import StreamView, absent_words, require_topics
-from hybrid.jvm.topics import existing_topics
-from hybrid.spec.connectors import Connector, KafkaInput, KafkaStart, StartKind
-from hybrid.spec.offset_place import parse_place
-from hybrid.spec.table_config import StreamConfig
+from hybrid.kafka import streams as ingest_stream
+from hybrid.kafka.streams import StreamView, absent_words, require_topics
+from hybrid.kafka.topics import existing_topics
+from hybrid.operations.tables.create import start_words
+from hybrid.records.decode import Decoder
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, place_of, place_text, read_places
-from hybrid.table.decode import Decoder
 from hybrid.table.names import realtime_group, realtime_segment, replay_segment, topic_in_name
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Thresholds

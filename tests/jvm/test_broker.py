@@ -14,7 +14,7 @@ from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.log4j import escaped
 from hybrid.jvm.process import Process
-from hybrid.jvm.topics import Record, create_topic, describe_topic, list_topics, produce
+from hybrid.kafka.topics import Record, create_topic, describe_topic, list_topics, produce
 from tests.progress import Heard
 
 

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from hybrid.catalog.definitions import Definitions
 from hybrid.cli.main import run
+from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
 from hybrid.lake.log import open_half
-from hybrid.spec.table_config import Half
 from hybrid.table.state import OfflineState, RealtimeState, to_user_metadata
 from tests.lake.power_failure import cut_power
 

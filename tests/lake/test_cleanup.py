@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from hybrid import durable
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake import cleanup
 from hybrid.lake.cleanup import Expired, expired_log, remove_expired
@@ -27,7 +27,7 @@ from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
 from hybrid.replace.lineage import EntryState, entries_of, list_replacements
 from hybrid.replace.revert import revert
-from hybrid.spec.table_config import Half
+from hybrid.runtime import durable
 from tests.lake.aged import DAY, age, entry, older
 from tests.query.halves import Halves, Row, orders_spec
 

@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from hybrid.creation import check_free, lay_halves
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.create import arrow_schema, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import newest_version, open_half, own_states, state_at
-from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.timeformat import TimeFormat
-from hybrid.spec.types import DataType
+from hybrid.operations.tables.create import check_free, lay_halves
+from hybrid.schema.schema import FieldKind, FieldSpec, Schema
+from hybrid.schema.timeformat import TimeFormat
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import OfflineState, next_act, to_user_metadata

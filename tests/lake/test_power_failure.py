@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hybrid import durable
+from hybrid.config.table_config import Half
 from hybrid.lake.create import create_half
 from hybrid.lake.log import open_half
 from hybrid.lake.log_sync import TORN, set_torn_aside, sync_log
 from hybrid.replace.purge.logged import forget_values, logged_files
-from hybrid.spec.table_config import Half
+from hybrid.runtime import durable
 from hybrid.table.state import Act, OfflineState
 from tests.lake.power_failure import compile_shim
 from tests.replace.tables import ROOT, recipe_spec

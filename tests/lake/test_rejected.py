@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half, Records, TableSpec
 from hybrid.lake.rejected import KIND, LOW, OTHERS_ARE_THERE, WHY, _as_batch, _rows
-from hybrid.spec.ingestion import IngestionConfig
-from hybrid.spec.table_config import Half, Records, TableSpec
-from hybrid.table.decode import Decoder
+from hybrid.records.decode import Decoder
+from hybrid.schema.ingestion import IngestionConfig
 from tests.cases.tables import table_spec
 
 

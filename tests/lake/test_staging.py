@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.durable import write_text
 from hybrid.lake.staging import bytes_in, staging_folder
+from hybrid.runtime.durable import write_text
 
 OWNER = """
 import sys, time

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import BoundaryMode, CompactionConfig, UpsertConfig
 from hybrid.errors import ConflictError, SpecError
 from hybrid.lake.workbench import Workbench
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.report import MergeReport
-from hybrid.spec.table_config import BoundaryMode, CompactionConfig, UpsertConfig
 from hybrid.table.boundary import Boundary
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR
 from tests.move.clocked import DAY

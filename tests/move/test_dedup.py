@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.lake.workbench import Workbench
-from hybrid.move.compaction import run_compaction
-from hybrid.move.merging.run import run_merges
-from hybrid.move.move import run_move
-from hybrid.move.plan import Reach
-from hybrid.move.retention.run import run_retention
-from hybrid.spec.table_config import (
+from hybrid.config.table_config import (
     ARRIVED,
     CompactionConfig,
     Half,
@@ -24,6 +18,12 @@ from hybrid.spec.table_config import (
     TableSpec,
     UpsertConfig,
 )
+from hybrid.lake.workbench import Workbench
+from hybrid.move.compaction import run_compaction
+from hybrid.move.merging.run import run_merges
+from hybrid.move.move import run_move
+from hybrid.move.plan import Reach
+from hybrid.move.retention.run import run_retention
 from hybrid.table.boundary import Boundary
 from tests.move.clocked import DAY
 from tests.move.test_merging import STORED, Merging, row

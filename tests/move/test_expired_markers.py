@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import CompactionConfig, Half, UpsertConfig
 from hybrid.lake import pushes
 from hybrid.lake.log import open_half
 from hybrid.lake.pushes import PushState
@@ -17,8 +18,7 @@ from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.report import MergeReport
 from hybrid.move.retention.run import run_retention
 from hybrid.replace.opening import open_replacement
-from hybrid.spec.table_config import CompactionConfig, Half, UpsertConfig
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary
 from tests.move.clocked import DAY
 from tests.move.test_merging import Merging, row
@@ -136,7 +136,7 @@ def test_the_span_is_measured_in_the_columns_unit(make: Make, kind: DataType) ->
     from datetime import UTC, datetime
     from decimal import Decimal
 
-    from hybrid.spec.schema import FieldKind, FieldSpec
+    from hybrid.schema.schema import FieldKind, FieldSpec
 
     def at(number: float) -> object:
         if kind is DataType.TIMESTAMP:

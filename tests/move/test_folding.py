@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half, MergeLevel, MoveConfig, Partial, Strategy, TableSpec, UpsertConfig
 from hybrid.lake.workbench import Workbench
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
@@ -20,7 +21,6 @@ from hybrid.move.plan import Reach
 from hybrid.move.retention.run import run_retention
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import TailMessage
-from hybrid.spec.table_config import Half, MergeLevel, MoveConfig, Partial, Strategy, TableSpec, UpsertConfig
 from hybrid.table.boundary import PartitionKey
 from tests.folding import folded, folding_spec, some_values
 from tests.move.clocked import DAY, Clocked

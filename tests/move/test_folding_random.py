@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.lake.workbench import Workbench
-from hybrid.move.retention.run import run_retention
-from hybrid.spec.table_config import (
+from hybrid.config.table_config import (
     BoundaryMode,
     Half,
     MergeLevel,
@@ -25,6 +23,8 @@ from hybrid.spec.table_config import (
     Strategy,
     UpsertConfig,
 )
+from hybrid.lake.workbench import Workbench
+from hybrid.move.retention.run import run_retention
 from tests.folding import folded
 from tests.move.clocked import DAY
 from tests.move.test_merging import Merging

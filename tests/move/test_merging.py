@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import BoundaryMode, Half, MergeLevel, MergeType, UpsertConfig
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake import commit as lake_commit
 from hybrid.lake import plans
@@ -26,7 +27,6 @@ from hybrid.replace.lineage import list_replacements
 from hybrid.replace.merged import merges_since
 from hybrid.replace.opening import open_replacement
 from hybrid.replace.revert import revert
-from hybrid.spec.table_config import BoundaryMode, Half, MergeLevel, MergeType, UpsertConfig
 from hybrid.table.boundary import Boundary
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
 from tests.move.clocked import DAY, Clocked

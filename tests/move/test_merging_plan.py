@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from hybrid.config.table_config import MergeLevel
 from hybrid.move.merging.plan import LONGER, NO_TIMES, first_batch, plan_merges
 from hybrid.move.segments import Aged
-from hybrid.spec.table_config import MergeLevel
 
 
 def free(_: Aged) -> None:

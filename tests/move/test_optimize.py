@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half, MoveConfig
 from hybrid.errors import ConflictError, SpecError
 from hybrid.lake.log import DataFile, open_half
 from hybrid.lake.workbench import Workbench
@@ -21,7 +22,6 @@ from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
-from hybrid.spec.table_config import Half, MoveConfig
 from hybrid.table.columns import rejected_segment
 from hybrid.table.state import Consuming
 from tests.query.halves import KEY, Halves, Row, orders_spec

@@ -5,9 +5,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybrid.config.table_config import MoveConfig
 from hybrid.move.plan import Reach, Slots, Waiting, plan_move, reason_for_nothing
-from hybrid.plain import utc
-from hybrid.spec.table_config import MoveConfig
+from hybrid.runtime.json_values import utc
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
 from tests.oracle import Event, Oracle

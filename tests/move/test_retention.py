@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.connectors import JsonFlavor
+from hybrid.config.table_config import BoundaryMode, Half, MessageFormat, MoveConfig, StreamConfig, UpsertConfig
 from hybrid.errors import ConflictError, QueryError, SpecError
 from hybrid.lake.log import open_half, own_states
 from hybrid.lake.workbench import Workbench
@@ -20,8 +22,6 @@ from hybrid.move.retention.report import RetentionReport
 from hybrid.move.retention.run import run_retention
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
-from hybrid.spec.connectors import JsonFlavor
-from hybrid.spec.table_config import BoundaryMode, Half, MessageFormat, MoveConfig, StreamConfig, UpsertConfig
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import files_segment, rejected_segment
 from hybrid.table.state import Consuming

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.lake.failpoints import POSITIONS
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
@@ -16,7 +17,6 @@ from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
-from hybrid.spec.table_config import Half
 from hybrid.table.boundary import Boundary
 from tests.lent import ROOT, dying_at
 from tests.move.clocked import DAY

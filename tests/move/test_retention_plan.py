@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from itertools import combinations
 
+from hybrid.config.table_config import BoundaryMode
 from hybrid.lake.log import DataFile
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
 from hybrid.move.segments import Aged, by_age, last_of
-from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.effective import EffectiveBoundary
 

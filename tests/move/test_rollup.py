@@ -13,6 +13,17 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from hybrid.config.table_config import (
+    Aggregation,
+    BoundaryMode,
+    Half,
+    MergeLevel,
+    MergeType,
+    MoveConfig,
+    PartitionedColumn,
+    PartitionFunction,
+    TableSpec,
+)
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.log import ADDED, open_half
 from hybrid.lake.workbench import Workbench
@@ -25,21 +36,10 @@ from hybrid.move.retention.run import run_retention
 from hybrid.move.rounding import with_rounded_times
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert
-from hybrid.spec.rounding import why_not_rounded
-from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import (
-    Aggregation,
-    BoundaryMode,
-    Half,
-    MergeLevel,
-    MergeType,
-    MoveConfig,
-    PartitionedColumn,
-    PartitionFunction,
-    TableSpec,
-)
-from hybrid.spec.timeformat import TimeFormat
-from hybrid.spec.types import DataType
+from hybrid.schema.rounding import why_not_rounded
+from hybrid.schema.schema import FieldKind, FieldSpec, Schema
+from hybrid.schema.timeformat import TimeFormat
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.partitions import partition_of
 from tests.move.clocked import DAY

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.table_config import BoundaryMode, Half, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import ConflictError
 from hybrid.lake.workbench import Workbench
 from hybrid.move.explicit import Wish, change_boundary
 from hybrid.move.plan import Reach
 from hybrid.move.retention.run import run_retention
 from hybrid.replace.lineage import EntryState, list_replacements
-from hybrid.spec.table_config import BoundaryMode, Half, MergeLevel, MergeType, MoveConfig
 from hybrid.table.effective import covered_until
 from tests.move.clocked import DAY
 from tests.move.test_rollup import HOUR, MERGED, MOVED, Rolling, sale, sales_spec

@@ -17,6 +17,16 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from hybrid.config.table_config import (
+    ARRIVED,
+    BoundaryMode,
+    CompactionConfig,
+    Half,
+    MergeLevel,
+    MergeType,
+    MoveConfig,
+    UpsertConfig,
+)
 from hybrid.errors import ConflictError
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
@@ -29,16 +39,6 @@ from hybrid.replace.ending import end_replacement
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import EntryState, list_replacements
 from hybrid.replace.opening import open_replacement
-from hybrid.spec.table_config import (
-    ARRIVED,
-    BoundaryMode,
-    CompactionConfig,
-    Half,
-    MergeLevel,
-    MergeType,
-    MoveConfig,
-    UpsertConfig,
-)
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.columns import ARRIVAL, bookkeeping
 from hybrid.table.effective import EffectiveBoundary

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.cleanup import expired_log, remove_expired
 from hybrid.lake.create import arrow_schema, commit_state
@@ -27,7 +28,6 @@ from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.replace.backfill.watch import Watch
 from hybrid.replace.purge.logged import forget_values, logged_files, remembered
-from hybrid.spec.table_config import Half
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import next_act, to_user_metadata
 from tests.lake.aged import age, entry, older

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from hybrid.config.table_config import Half, MoveConfig, TableSpec
 from hybrid.lake.layout import physical_columns, physical_ddl
 from hybrid.lake.workbench import Workbench
 from hybrid.move.write import write_files, written_columns
-from hybrid.spec.table_config import Half, MoveConfig, TableSpec
 from hybrid.table import columns
 from tests.every_type import NOON, every_type, values
 from tests.table.test_decode import EVERY_TYPE

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from hybrid.config.table_config import Half, MergeLevel, TableSpec
 from hybrid.jvm.jars import spark_jars
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.spark import SparkSettings
@@ -13,7 +14,6 @@ from hybrid.lake.workbench import Workbench
 from hybrid.move.merging.run import run_merges
 from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent
-from hybrid.spec.table_config import Half, MergeLevel, TableSpec
 from tests.lent import session_of_dying
 from tests.move.clocked import DAY
 from tests.query.halves import orders_spec

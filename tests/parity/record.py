@@ -80,7 +80,7 @@ def _load(controller: str, broker: str, kafka: str) -> None:
 def _produce(kafka: str, topic: str, lines: list[str]) -> None:
     from kafka import KafkaProducer
 
-    from hybrid.jvm.topics import create_topic
+    from hybrid.kafka.topics import create_topic
 
     create_topic(kafka, topic)
     producer = KafkaProducer(bootstrap_servers=kafka)

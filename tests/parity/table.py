@@ -7,10 +7,10 @@ from pathlib import Path
 
 import duckdb
 
+from hybrid.config.table_json import parse_table
 from hybrid.query.tail import TailMessage
-from hybrid.spec.table_json import parse_table
+from hybrid.records.decode import Decoder
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.decode import Decoder
 from hybrid.table.state import Consuming
 from tests.parity.fixtures import FOLDER, ROWS, SCHEMA, TABLE
 from tests.query.halves import Halves, ListTail, Row

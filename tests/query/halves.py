@@ -9,15 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
+from hybrid.config.table_config import BoundaryMode, BucketConfig, Half, StreamConfig, TableSpec, UpsertConfig
 from hybrid.lake.create import arrow_schema, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.query.plan import QueryTable
 from hybrid.query.tail import Tail, TailMessage
-from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import BoundaryMode, BucketConfig, Half, StreamConfig, TableSpec, UpsertConfig
-from hybrid.spec.timeformat import TimeFormat, TimeKind
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec, Schema
+from hybrid.schema.timeformat import TimeFormat, TimeKind
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.state import Act, LineagePointer, OfflineState, RealtimeState, to_user_metadata
 

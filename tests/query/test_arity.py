@@ -10,7 +10,7 @@ import pytest
 from hybrid.errors import QueryError
 from hybrid.query.failures import query_error
 from hybrid.query.guard import check_statement
-from hybrid.spec.dialect import canonical
+from hybrid.schema.dialect import canonical
 from hybrid.sql import aggregates, arithmetic, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE, WINDOWS
 from hybrid.sql.functions import SCALARS, argument_counts, rewrite_functions

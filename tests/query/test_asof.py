@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import QueryError
 from hybrid.lake.log import read_commit
 from hybrid.query.asof import AsOf, NamedVersions
 from hybrid.query.engine import QueryOptions, explain
 from hybrid.query.tail import NoTail
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import BoundaryMode, Half
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.state import Act
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec

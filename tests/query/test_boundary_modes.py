@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.query.engine import QueryOptions, explain
 from hybrid.query.tail import NoTail
-from hybrid.spec.table_config import BoundaryMode, Half
 from hybrid.table.boundary import INFINITE, Boundary
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.test_cases import ALL, ids, message, row

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.query.cache import cache as cache_module
 from hybrid.query.cache import follower as follower_module
 from hybrid.query.cache.cache import CachedTable
@@ -17,7 +18,6 @@ from hybrid.query.cache.rows import CachedRows
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.execution import Limits
 from hybrid.query.tail import NoTail, TailMessage
-from hybrid.spec.table_config import Half
 from tests.query.halves import KEY, Halves, ListTail, Row, act, orders_spec
 from tests.query.stepped import SteppedCache
 

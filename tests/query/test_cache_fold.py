@@ -11,10 +11,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.query.cache import fold, form, generation, rows
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import TailMessage
-from hybrid.spec.table_config import Half
 from hybrid.table.boundary import TopicPartition
 from tests.query import halves
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import StreamConfig
 from hybrid.query.cache import answers, rows, served, waiting
 from hybrid.query.cache.answers import CachedAnswers
 from hybrid.query.cache.cache import Cache
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.execution import Limits
-from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from tests.query.halves import Halves, Row, orders_spec
 from tests.query.test_tail import SHOW, produce, value

@@ -19,8 +19,8 @@ from hybrid.query.execution import Limits
 from hybrid.query.plan import resolve, rewrite
 from hybrid.query.result import QueryResult
 from hybrid.query.tail import TailMessage
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import Boundary, PartitionKey, TopicPartition
 from tests.query import test_incoming as incoming

@@ -134,8 +134,8 @@ def test_a_commit_that_only_removes_is_followed(tmp_path: Path, ask: Ask) -> Non
     """As retention drops segments: from OFFLINE by the difference, from REALTIME by building the rows anew."""
     from deltalake import CommitProperties, DeltaTable
 
+    from hybrid.config.table_config import Half
     from hybrid.lake.log import open_half
-    from hybrid.spec.table_config import Half
     from hybrid.table.boundary import Boundary
     from hybrid.table.state import to_user_metadata
     from tests.query.halves import act

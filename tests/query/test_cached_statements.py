@@ -22,8 +22,8 @@ from hybrid.query.cache.template import cut
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
 from hybrid.query.tail import NoTail, TailMessage
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from tests.query.halves import KEY, Halves, Row, orders_spec
 from tests.query.stepped import SteppedCache
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.errors import QueryError
 from hybrid.query import revision
 from hybrid.query.revision import pin_halves
 from hybrid.query.tail import TailMessage
-from hybrid.spec.table_config import Half
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.state import Consuming
 from tests.query.halves import KEY, Halves, ListTail, Row
@@ -254,8 +254,8 @@ def test_the_default_limit_says_when_there_is_more(make: Make, ask: Ask) -> None
 def test_a_column_that_was_added_later_has_its_default_in_older_files(make: Make, ask: Ask) -> None:
     from dataclasses import replace
 
-    from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-    from hybrid.spec.types import DataType
+    from hybrid.schema.schema import FieldKind, FieldSpec, Schema
+    from hybrid.schema.types import DataType
 
     halves = make()
     halves.commit_realtime([row(1, 10, 0)], offsets={KEY: 1})

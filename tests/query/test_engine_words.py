@@ -13,9 +13,9 @@ import pytest
 from hybrid.errors import QueryError
 from hybrid.query.engine_words import kind_of, said_of, without_inner_words
 from hybrid.query.result import QueryResult
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.timeformat import TimeFormat
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.timeformat import TimeFormat
+from hybrid.schema.types import DataType
 from tests.query.halves import KEY, Halves, Row, orders_spec
 
 Ask = Callable[..., QueryResult]

@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import MessageFormat, Partial, Strategy, StreamConfig, TableSpec, UpsertConfig
 from hybrid.errors import QueryError
 from hybrid.query.cache import answers, form, rows, served
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.prune import prunable_columns
 from hybrid.query.tail import TailMessage
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import MessageFormat, Partial, Strategy, StreamConfig, TableSpec, UpsertConfig
-from hybrid.spec.types import DataType
-from hybrid.table.decode import Decoder
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
-from hybrid.table.outcome import Decoded
 from hybrid.table.replays import FIRST_EPOCH
 from tests.folding import folded, folding_spec, some_values
 from tests.oracle import Event, Oracle

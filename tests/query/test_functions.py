@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from tests.query.conftest import NOW_MS
 from tests.query.halves import KEY, Halves, Row, orders_spec
 

@@ -115,8 +115,8 @@ def test_the_connection_alone_reaches_nothing(tmp_path: Path) -> None:
 def test_what_lies_on_disk_leaves_room_for_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
-    from hybrid import disk
     from hybrid.query import connection as opened
+    from hybrid.runtime import disk
 
     gib = 1024**3
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: SimpleNamespace(free=5 * gib))

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybrid.config.table_config import Half, StreamConfig, TableSpec, UpsertConfig
 from hybrid.query.cache.incoming import Incoming
 from hybrid.query.connection import locked_connection
 from hybrid.query.scan import winners_sql
 from hybrid.query.tail import TailMessage
 from hybrid.query.tailrows import TailRows, tail_decoder, tail_rows, types_of
-from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import Half, StreamConfig, TableSpec, UpsertConfig
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec, Schema
+from hybrid.schema.types import DataType
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import Act, RealtimeState

@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hybrid.config.table_config import MessageFormat, StreamConfig
 from hybrid.query.tail import TailMessage
-from hybrid.spec.schema import Schema
-from hybrid.spec.table_config import MessageFormat, StreamConfig
+from hybrid.schema.schema import Schema
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from tests.query.halves import Halves, ListTail, Row, orders_spec
 

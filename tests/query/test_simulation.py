@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.spec.table_config import ARRIVED, BoundaryMode, UpsertConfig
+from hybrid.config.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.table.boundary import INFINITE, PartitionKey
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from tests.oracle import Event, Oracle

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import StreamConfig
 from hybrid.query.tail import KafkaTail
-from hybrid.spec.table_config import StreamConfig
 from hybrid.table.boundary import PartitionKey
 from tests.query.halves import Halves, Row, orders_spec
 

@@ -15,8 +15,8 @@ import pytest
 from hybrid.errors import QueryError
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from tests.query.conftest import NOW_MS
 from tests.query.halves import KEY, Halves, Row, orders_spec
 from tests.query.stepped import SteppedCache

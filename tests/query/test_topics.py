@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half, StreamConfig
 from hybrid.doctor.halves import _uncommitted
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 from hybrid.lake.log import open_half
 from hybrid.query.cache.cache import Cache
 from hybrid.query.prune import COVERED, choose_realtime
 from hybrid.query.tail import KafkaTail
-from hybrid.spec.table_config import Half, StreamConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.effective import EffectiveBoundary
 from tests.query.halves import Halves, ListTail, Row, orders_spec

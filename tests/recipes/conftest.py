@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybrid.cli.main import run
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 
 ROOT = Path(__file__).resolve().parents[2]
 

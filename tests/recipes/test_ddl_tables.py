@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from hybrid.jvm.topics import Record, produce
+from hybrid.kafka.topics import Record, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hybrid.jvm.topics import Record, produce
+from hybrid.kafka.topics import Record, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

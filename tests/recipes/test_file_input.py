@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hybrid.jvm.topics import Record, produce
+from hybrid.kafka.topics import Record, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

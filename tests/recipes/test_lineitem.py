@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.jvm.topics import Record, create_topic, produce
+from hybrid.kafka.topics import Record, create_topic, produce
 from tests.recipes.conftest import RecipeHome
 from tests.recipes.lineitems import comments, lineitems, message, write_history
 from tests.serve.server import Server

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.jvm.topics import Record, produce
+from hybrid.kafka.topics import Record, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

@@ -5,7 +5,7 @@ import time
 import pytest
 from kafka import KafkaAdminClient
 
-from hybrid.jvm.topics import create_topic, describe_topic
+from hybrid.kafka.topics import create_topic, describe_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

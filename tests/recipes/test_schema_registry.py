@@ -14,7 +14,7 @@ import fastavro
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from hybrid.jvm.topics import Record, create_topic, produce
+from hybrid.kafka.topics import Record, create_topic, produce
 from tests.ingest.registry import LocalRegistry
 from tests.recipes.conftest import RecipeHome
 

@@ -13,7 +13,7 @@ import pytest
 
 from hybrid.cli.main import run
 from hybrid.jvm.broker import LocalBroker
-from hybrid.jvm.topics import create_topic, produce
+from hybrid.kafka.topics import create_topic, produce
 from tests.serve.server import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from hybrid.jvm.topics import Record, create_topic, produce
+from hybrid.kafka.topics import Record, create_topic, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.jvm.jars import spark_jars
 from hybrid.lake.commit import commit_act
 from hybrid.lake.create import create_half
@@ -16,11 +19,8 @@ from hybrid.lake.log import open_half
 from hybrid.lake.spark import SparkSettings
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import Silent
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.table_json import parse_table
+from hybrid.records.decode import Decoded, Decoder
 from hybrid.table.boundary import Boundary, PartitionKey
-from hybrid.table.decode import Decoded, Decoder
 from hybrid.table.state import Act, OfflineState, RealtimeState, next_act
 from tests.lent import session_of_dying
 

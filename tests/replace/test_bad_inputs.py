@@ -20,16 +20,16 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
+from hybrid.config.table_config import ARRIVED, TableSpec, UpsertConfig
 from hybrid.errors import DataError
 from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, inspect
+from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.log import DataFile
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.stage import Staged, StagedFile, _Converter, _Note, _stage_slice, stage
 from hybrid.replace.targets import refuse_times_outside_name
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.table_config import ARRIVED, TableSpec, UpsertConfig
 from hybrid.table.columns import TIME
 from tests.replace.tables import SEGMENT, recipe_spec
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import DataFrame
 
+from hybrid.config.expectations import EXPECTATIONS, Expectation, parse_expect, parse_expectations
 from hybrid.errors import DataError, HybridError, SpecError, UsageError
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.check_result import CheckResult, CheckState
@@ -16,9 +17,8 @@ from hybrid.replace.check_rows import repeated
 from hybrid.replace.checks import Checked, check
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import show_replacement
-from hybrid.spec.document import Section
-from hybrid.spec.expectations import EXPECTATIONS, Expectation, parse_expect, parse_expectations
-from hybrid.spec.schema import Schema
+from hybrid.schema.document import Section
+from hybrid.schema.schema import Schema
 from hybrid.table import columns
 from hybrid.table.lineage import Lineage
 from tests.replace.tables import NOW_MS, SEGMENT, Table, recipe_spec

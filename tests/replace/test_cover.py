@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.batch_ingestion import BatchIngestion, IngestionType
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError, UsageError
 from hybrid.lake.log import DataFile
 from hybrid.replace.cover import Stretch, covered_names, covered_stretch
@@ -17,9 +20,6 @@ from hybrid.replace.job import run_job
 from hybrid.replace.plan import JobPlan
 from hybrid.replace.revert import revert
 from hybrid.replace.stage import Staged, StagedFile
-from hybrid.spec.batch_ingestion import BatchIngestion, IngestionType
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 from tests.replace.tables import Table, recipe_spec
 

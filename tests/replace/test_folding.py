@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Partial, Strategy, UpsertConfig
 from hybrid.lake.workbench import Workbench
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.plan import QueryTable
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import Partial, Strategy, UpsertConfig
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary
 from tests.query.halves import ListTail, orders_spec
 from tests.replace.tables import KAFKA, Table

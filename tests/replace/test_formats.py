@@ -16,11 +16,11 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
+from hybrid.config.table_json import parse_table
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.reading import read_slice
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.table_json import parse_table
-from hybrid.table.decode import Decoded, Decoder
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.records.decode import Decoded, Decoder
 
 AT = datetime(2021, 9, 24, 6, 2, 31, 123000, tzinfo=UTC)
 SCHEMA = {

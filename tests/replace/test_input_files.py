@@ -16,18 +16,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem
 
+from hybrid.config.job_spec import JobSpec
 from hybrid.errors import DataError, SpecError
 from hybrid.files import inputs as files
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.records import Shape
 from hybrid.flow.connectors.delta_files import DeltaFile, _read_file
+from hybrid.formats.avro_messages import AvroMessages
+from hybrid.formats.csv_format import CsvFormat
 from hybrid.replace.backfill.inputs import inspect_input
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.stage import read_slice
-from hybrid.spec.avromessages import AvroMessages
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.problem import Problem
+from hybrid.schema.problem import Problem
 from tests.query.halves import orders_spec
 
 

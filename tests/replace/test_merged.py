@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hybrid.config.table_config import Half, MergeLevel
 from hybrid.errors import ConflictError
 from hybrid.lake.log import open_half
 from hybrid.move.merging.report import MergeReport
@@ -14,7 +15,6 @@ from hybrid.replace.job import run_job
 from hybrid.replace.merged import merges_since
 from hybrid.replace.report import JobReport
 from hybrid.replace.revert import revert
-from hybrid.spec.table_config import Half, MergeLevel
 from tests.replace.tables import SEGMENT, Table
 
 pytestmark = pytest.mark.spark

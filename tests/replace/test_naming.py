@@ -11,13 +11,13 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
+from hybrid.config.job_spec import JobSpec, parse_job_spec
+from hybrid.config.table_config import TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
 from hybrid.lake.files import LaidFile, path_in_half
 from hybrid.replace.naming import naming_warnings, segment_names
 from hybrid.replace.stage import StagedFile
-from hybrid.spec.job_spec import JobSpec, parse_job_spec
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.table_json import parse_table
 from hybrid.table.names import segment_folder, why_no_segment_name
 
 DAY_MS = 86_400_000

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from hybrid.config.ddl import parse_ddl
+from hybrid.config.table_json import parse_table
 from hybrid.errors import ConflictError
 from hybrid.replace.job import run_job
 from hybrid.replace.revert import revert
-from hybrid.spec.ddl import parse_ddl
-from hybrid.spec.table_json import parse_table
 from hybrid.table.boundary import INFINITE, Boundary
 from tests.replace.tables import KAFKA, Table
 

@@ -12,17 +12,17 @@ from typing import Any
 import pyarrow.fs as pafs
 import pytest
 
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.job_store import ObjectStore
 from hybrid.errors import DataError
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.objectstore import _inside, fetch
-from hybrid.job_input import _fetched, _is_wanted
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.staging import staging_folder
+from hybrid.operations.job_input import _fetched, _is_wanted
 from hybrid.progress import Silent
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.job import _input
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.job_store import ObjectStore
 from tests.flow.connectors.s3 import COMMAND, S3Server, s3_server
 
 needs_server = pytest.mark.skipif(

@@ -12,6 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from hybrid.config.table_config import Half, MessageFormat
 from hybrid.errors import ConflictError
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -24,7 +25,6 @@ from hybrid.replace.opening import open_replacement
 from hybrid.replace.overtaken import is_overtaken
 from hybrid.replace.report import JobReport
 from hybrid.replace.revert import revert
-from hybrid.spec.table_config import Half, MessageFormat
 from hybrid.table.boundary import Boundary
 from hybrid.table.liveness import replacement_topic
 from hybrid.table.plans import Counts

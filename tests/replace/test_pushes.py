@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.expectations import Expectation, ExpectationKind
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake import pushes
 from hybrid.lake.log import open_half
@@ -15,8 +17,6 @@ from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.opening import open_replacement
 from hybrid.replace.report import JobReport
-from hybrid.spec.expectations import Expectation, ExpectationKind
-from hybrid.spec.table_config import Half
 from tests.replace.tables import BOUNDARY_MS, SEGMENT, Table
 
 pytestmark = pytest.mark.spark

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hybrid.config.job_spec import JobSpec, load_job_spec
+from hybrid.config.table_config import Half
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
-from hybrid.spec.job_spec import JobSpec, load_job_spec
-from hybrid.spec.table_config import Half
 from tests.replace.tables import SEGMENT, Table, recipe
 
 pytestmark = pytest.mark.spark

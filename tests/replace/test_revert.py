@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.log import open_half
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements, show_replacement
 from hybrid.replace.report import JobReport
 from hybrid.replace.revert import revert
-from hybrid.spec.table_config import Half
 from tests.replace.tables import SEGMENT, Table
 
 pytestmark = pytest.mark.spark

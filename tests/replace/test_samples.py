@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from hybrid.config.schema_json import parse_schema
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.workbench import Workbench
-from hybrid.plain import json_value
 from hybrid.replace.check_rows import sample_of
 from hybrid.replace.diff import differences
-from hybrid.spec.schema_json import parse_schema
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.runtime.json_values import json_value
 
 pytestmark = pytest.mark.spark
 

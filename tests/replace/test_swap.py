@@ -14,12 +14,12 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
+from hybrid.config.job_names import NameParts
+from hybrid.config.table_config import Half
 from hybrid.errors import OvertakenError
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.report import JobReport
-from hybrid.spec.job_names import NameParts
-from hybrid.spec.table_config import Half
 from tests.replace.tables import SEGMENT, Table, recipe
 
 pytestmark = pytest.mark.spark

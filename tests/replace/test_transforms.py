@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.errors import DataError, UsageError
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.job import JobReport, run_job
-from hybrid.spec.ingestion import IngestionConfig, Transform
-from hybrid.spec.table_config import Half
+from hybrid.schema.ingestion import IngestionConfig, Transform
 from tests.replace.tables import SEGMENT, Table
 
 pytestmark = pytest.mark.spark

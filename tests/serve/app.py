@@ -11,18 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hybrid.api import Hybrid, TableDocuments, _definition
+from hybrid.api.hybrid import Hybrid, TableDocuments, _definition
 from hybrid.catalog.runs import RunRecord
+from hybrid.config.settings import load_settings
 from hybrid.errors import DataError, error_document
 from hybrid.progress import Silent
+from hybrid.rpc.queue import carry_out
 from hybrid.serve.app import build_app
 from hybrid.serve.connection_limits import ConnectionLimits
 from hybrid.serve.context import Limits
 from hybrid.serve.httpserver import http_server
-from hybrid.spec.settings import load_settings
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import Consuming
-from hybrid.workqueue import carry_out
 from tests.query.halves import KEY, Halves, Row
 
 SEALED, CONSUMING = "orders__0__0__20210924T0602Z", "orders__0__1__20210924T0702Z"

@@ -22,18 +22,18 @@ from fastapi.routing import APIRoute
 from pinotdb.exceptions import DatabaseError
 from starlette.testclient import TestClient
 
-from hybrid.access import Accounts, Right
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
+from hybrid.config.settings import load_settings
+from hybrid.home.accounts import Accounts, Right
 from hybrid.logs import read_logs, setup_logging
 from hybrid.progress import Silent
+from hybrid.rpc.verbs import VERBS
 from hybrid.serve import door as door_module
 from hybrid.serve import gate
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.rights import OPEN_PATHS, PATH_RIGHTS, VERB_RIGHTS, right_for
-from hybrid.spec.settings import load_settings
-from hybrid.verbs import VERBS
 from tests.serve.server import Server
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"

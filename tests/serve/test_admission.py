@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hybrid.access import Account, Right
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.config.settings import load_settings
 from hybrid.errors import NotFoundError, QueryError
+from hybrid.home.accounts import Account, Right
 from hybrid.progress import Silent
 from hybrid.serve.admission import Admission
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.door import asking, may_operate, who_asks
 from hybrid.serve.running import RunningQueries
-from hybrid.spec.settings import load_settings
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 _RECURSIVE = "with recursive t(n) as (select 1 union all select n + 1 from t where n < {rows}) "

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hybrid.access import Accounts, Right
+from hybrid.home.accounts import Accounts, Right
 from hybrid.logs import Sampler, read_logs, setup_logging
 from tests.serve.app import OFFLINE, SCHEMA, App
 

@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.access import Accounts, Right
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.cli.main import run
-from hybrid.client import SERVER_FILE, Client, server_of
+from hybrid.config.settings import load_settings
 from hybrid.errors import AccessError, MachineError, NotFoundError, QueryError, UsageError
+from hybrid.home.accounts import Accounts, Right
 from hybrid.jvm.process import Process
 from hybrid.progress import Silent
+from hybrid.rpc.client import SERVER_FILE, Client, server_of
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.httpserver import http_server
 from hybrid.serve.supervisor import Address, listening_sockets, url_of
-from hybrid.spec.settings import load_settings
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hybrid.jvm.topics import create_topic, produce
-from hybrid.verbs import VERBS
+from hybrid.kafka.topics import create_topic, produce
+from hybrid.rpc.verbs import VERBS
 from tests.serve.app import CONSUMING, OFFLINE, REALTIME, SCHEMA, App
 
 

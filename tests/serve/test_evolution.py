@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.jvm.topics import Record, produce
+from hybrid.kafka.topics import Record, produce
 from tests.serve.server import Server
 from tests.serve.test_processes import DATA, create_orders
 

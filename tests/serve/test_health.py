@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import time
 
-from hybrid.access import Accounts, Right
+from hybrid.home.accounts import Accounts, Right
 from hybrid.serve import health
 from tests.serve.app import App
 

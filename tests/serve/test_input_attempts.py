@@ -12,15 +12,15 @@ from urllib.parse import quote
 
 import pytest
 
-from hybrid.access import Accounts, Right
-from hybrid.api import TableDocuments
+from hybrid.api.hybrid import TableDocuments
 from hybrid.errors import DataError
 from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.home.accounts import Accounts, Right
 from hybrid.logs import setup_logging
-from hybrid.run_views import HIDDEN_ERROR
+from hybrid.operations.run_views import HIDDEN_ERROR
 from hybrid.serve.context import Limits
-from hybrid.spec.csvformat import CsvFormat
 from tests.serve.app import OFFLINE, SCHEMA, App, Worker
 
 SECRET = "s3cr3t-875d6b49d5f67e"

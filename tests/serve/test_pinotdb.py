@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from pinotdb.exceptions import DatabaseError
 
-from hybrid.access import Accounts, Right
+from hybrid.home.accounts import Accounts, Right
 from tests.serve.app import App
 
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
-from hybrid.api import Hybrid, TableDocuments, _definition
+from hybrid.api.hybrid import Hybrid, TableDocuments, _definition
+from hybrid.config.settings import load_settings
 from hybrid.errors import QueryError
 from hybrid.progress import Silent
 from hybrid.query.cache.template import cut
@@ -23,7 +24,6 @@ from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.queries import ARROW
 from hybrid.serve.running import Callers, RunningQueries
-from hybrid.spec.settings import load_settings
 from tests.query.halves import Halves
 from tests.serve.app import OFFLINE, SCHEMA, App, row
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.config.cron import Cron
+from hybrid.config.retention_json import RETENTION_TASK
+from hybrid.config.settings import load_settings
+from hybrid.config.table_config import Half
+from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
+from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.progress import Silent
 from hybrid.serve.scheduler import Scheduler
-from hybrid.spec.cron import Cron
-from hybrid.spec.retention_json import RETENTION_TASK
-from hybrid.spec.settings import load_settings
-from hybrid.spec.table_config import Half
-from hybrid.spec.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
-from hybrid.spec.upsert_json import MOVE_TASK
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 MINUTE_MS = 60_000

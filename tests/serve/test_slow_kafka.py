@@ -10,13 +10,13 @@ from typing import Any
 import anyio
 import pytest
 
+from hybrid.api.table import Table
 from hybrid.errors import StreamError, TopicError
-from hybrid.handle import Table
-from hybrid.ingest.stream import SilentBrokers, StreamView
+from hybrid.kafka.streams import SilentBrokers, StreamView
+from hybrid.operations.tables.status import status_of_all
 from hybrid.serve import context as context_module
 from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.status_cache import StatusCache
-from hybrid.status import status_of_all
 from hybrid.table.boundary import TopicPartition
 from tests.serve.app import App
 
@@ -83,7 +83,7 @@ def test_a_silent_broker_is_asked_once_for_all_tables(monkeypatch: pytest.Monkey
         asked.append(stream.brokers)
         raise StreamError("does not answer") if stream.brokers == "a:1" else TopicError("is gone")
 
-    monkeypatch.setattr("hybrid.ingest.stream.require_topics", silent)
+    monkeypatch.setattr("hybrid.kafka.streams.require_topics", silent)
     state: Any = SimpleNamespace(known_ids=lambda _: {}, known_leader_epochs=lambda _: {})
     brokers = SilentBrokers(1500)
     for name in ("a:1", "a:1", "b:1", "a:1", "b:1"):
@@ -93,7 +93,9 @@ def test_a_silent_broker_is_asked_once_for_all_tables(monkeypatch: pytest.Monkey
 
 
 def test_tables_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.status.status_of", lambda _home, table, _silent: time.sleep(0.2) or table)
+    monkeypatch.setattr(
+        "hybrid.operations.tables.status.status_of", lambda _home, table, _silent: time.sleep(0.2) or table
+    )
     home: Any = SimpleNamespace(table_names=lambda: [f"t{number}" for number in range(16)], table=lambda name: name)
     started = time.monotonic()
     assert status_of_all(home) == [f"t{number}" for number in range(16)]

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from hybrid.catalog.runs import RunRequest
-from hybrid.spec.retention_json import RETENTION_TASK as RETENTION
-from hybrid.spec.task_schedules import OPTIMIZE_TASK as OPTIMIZE
-from hybrid.spec.task_schedules import VACUUM_TASK as VACUUM
+from hybrid.config.retention_json import RETENTION_TASK as RETENTION
+from hybrid.config.task_schedules import OPTIMIZE_TASK as OPTIMIZE
+from hybrid.config.task_schedules import VACUUM_TASK as VACUUM
 from tests.serve.app import MOVE, OFFLINE, SCHEMA, App
 
 

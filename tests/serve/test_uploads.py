@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from hybrid.disk import FREE_MIN
+from hybrid.runtime.disk import FREE_MIN
 from hybrid.serve import uploads
 from tests.serve.app import OFFLINE, SCHEMA, App
 

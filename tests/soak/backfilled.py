@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hybrid.config.table_config import Half
 from hybrid.lake.log import newest_version
 from hybrid.lake.workbench import Workbench
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
 from hybrid.query.tail import TailMessage
 from hybrid.replace.lineage import ReplacementEntry
-from hybrid.spec.table_config import Half
 from hybrid.table.plans import Plan
 from tests.query.halves import KEY, Halves, ListTail, Row
 from tests.query.stepped import SteppedCache

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 from tests.soak.events import PARTITIONS, TABLES, Event, make_events, write_files
 from tests.soak.harness import Producer, start
 

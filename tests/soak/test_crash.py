@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 from tests.soak.events import TABLES, live_rows, make_events, rejected, write_files
 from tests.soak.harness import Producer, check_all_once, rejected_places, start
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 from tests.serve.server import Server
 from tests.soak import cold
 from tests.soak.events import PARTITIONS, TABLES, offline_config, realtime_config

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 from tests.serve.server import Server
 from tests.soak.events import FIRST_MS, PARTITIONS, TABLES, Event, make_events
 from tests.soak.harness import Producer

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.jvm.topics import create_topic
+from hybrid.kafka.topics import create_topic
 from tests.serve.server import Server
 from tests.soak.events import PARTITIONS, make_events
 from tests.soak.served import (

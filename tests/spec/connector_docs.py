@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from hybrid.errors import SpecError
-from hybrid.spec.connectors import (
+from hybrid.config.connectors import (
     Connector,
     Datagen,
     DeltaInput,
     KafkaInput,
 )
-from hybrid.spec.connectors_json import parse_connectors
-from hybrid.spec.document import Section
+from hybrid.config.connectors_json import parse_connectors
+from hybrid.errors import SpecError
+from hybrid.schema.document import Section
 
 JSON = {"name": "json"}
 DELTA = {"uri": "s3://b/t", "mode": "snapshot"}

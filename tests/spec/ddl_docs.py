@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.ddl import DdlTable, parse_ddl
 from hybrid.errors import SpecError
-from hybrid.spec.ddl import DdlTable, parse_ddl
 
 FILES = sorted((Path(__file__).resolve().parents[2] / "data" / "lineitem").glob("*.sql"))
 

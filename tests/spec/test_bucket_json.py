@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.merge_json import MERGE_TASK
+from hybrid.config.table_config import Aggregation, MergeType, TableSpec
+from hybrid.config.table_json import parse_table
+from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import SpecError
-from hybrid.spec.merge_json import MERGE_TASK
-from hybrid.spec.rounding import rounded_down, why_not_rounded
-from hybrid.spec.table_config import Aggregation, MergeType, TableSpec
-from hybrid.spec.table_json import parse_table
-from hybrid.spec.timeformat import MIN_MS, TimeFormat
-from hybrid.spec.types import DataType
-from hybrid.spec.upsert_json import MOVE_TASK
+from hybrid.schema.rounding import rounded_down, why_not_rounded
+from hybrid.schema.timeformat import MIN_MS, TimeFormat
+from hybrid.schema.types import DataType
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 SCHEMA, REALTIME, OFFLINE = (

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.compaction_json import COMPACTION_TASK
+from hybrid.config.table_config import CompactionConfig, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.compaction_json import COMPACTION_TASK
-from hybrid.spec.table_config import CompactionConfig, TableSpec
-from hybrid.spec.table_json import parse_table
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 DAY = 86_400_000

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from hybrid.change import _difference, _keeps_connectors
+from hybrid.config.ddl import parse_ddl
+from hybrid.config.kafka_security import KafkaSecurity
+from hybrid.config.table_config import StreamConfig, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.avromessages import AvroMessages
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.ddl import parse_ddl
-from hybrid.spec.kafka_security import KafkaSecurity
-from hybrid.spec.table_config import StreamConfig, TableSpec
-from hybrid.spec.table_json import parse_table
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded
+from hybrid.formats.avro_messages import AvroMessages
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.operations.tables.change import _difference, _keeps_connectors
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded
 
 AVRO = json.dumps({"type": "record", "name": "r", "fields": [{"name": "id", "type": "int"}]})
 SCHEMA = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.spec.connectors import (
+from hybrid.config.connectors import (
     ChangeFeed,
     CsvFormat,
     Datagen,
@@ -19,7 +19,7 @@ from hybrid.spec.connectors import (
     StartKind,
     Strategy,
 )
-from hybrid.spec.connectors_json import connector_warnings, parse_connectors
+from hybrid.config.connectors_json import connector_warnings, parse_connectors
 from tests.spec.connector_docs import (
     DELTA,
     JSON,

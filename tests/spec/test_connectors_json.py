@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.errors import SpecError
-from hybrid.spec.connectors import (
+from hybrid.config.connectors import (
     CsvFormat,
     JsonFormat,
     KafkaInput,
@@ -18,8 +17,9 @@ from hybrid.spec.connectors import (
     find_cycle,
     waits_for,
 )
-from hybrid.spec.connectors_json import connector_warnings, parse_connectors
-from hybrid.spec.document import Section
+from hybrid.config.connectors_json import connector_warnings, parse_connectors
+from hybrid.errors import SpecError
+from hybrid.schema.document import Section
 from tests.spec.connector_docs import (
     DELTA,
     JSON,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybrid.config.cron import Cron
 from hybrid.errors import SpecError
-from hybrid.spec.cron import Cron
 
 NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)  # a Monday
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.datagen_values import record_maker
+from hybrid.config.ddl import parse_ddl
+from hybrid.config.dice import Dice, key_of
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.datagen_values import record_maker
-from hybrid.spec.ddl import parse_ddl
-from hybrid.spec.dice import Dice, key_of
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.table_json import parse_table
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded
 from tests.spec.connector_docs import connector, read_datagen
 
 TYPES = (

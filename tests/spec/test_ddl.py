@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybrid.config.connectors_json import connector_warnings, parse_connectors
+from hybrid.config.ddl import parse_ddl
+from hybrid.config.schema_json import parse_schema
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.connectors_json import connector_warnings, parse_connectors
-from hybrid.spec.ddl import parse_ddl
-from hybrid.spec.document import Section
-from hybrid.spec.schema import FieldKind
-from hybrid.spec.schema_json import parse_schema
-from hybrid.spec.table_json import parse_table
+from hybrid.schema.document import Section
+from hybrid.schema.schema import FieldKind
 from tests.spec.ddl_docs import (
     CHANGES,
     FILES,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.spec.ddl_time import period_text
-from hybrid.spec.period import parse_period
-from hybrid.spec.schema import FieldKind
-from hybrid.spec.schema_json import parse_schema
-from hybrid.spec.sqltypes import parse_sql_type
+from hybrid.config.ddl_time import period_text
+from hybrid.config.schema_json import parse_schema
+from hybrid.schema.period import parse_period
+from hybrid.schema.schema import FieldKind
+from hybrid.schema.sqltypes import parse_sql_type
 from tests.spec.ddl_docs import (
     CHANGES,
     RAW,

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
+from hybrid.config.job_spec import job_document
+from hybrid.config.overrides import parse_document
+from hybrid.config.schema_json import COLUMNS_MAX, parse_schema
 from hybrid.errors import SpecError
-from hybrid.spec.job_spec import job_document
-from hybrid.spec.overrides import parse_document
-from hybrid.spec.schema_json import COLUMNS_MAX, parse_schema
 
 
 def test_many_columns() -> None:

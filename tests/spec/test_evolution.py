@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.evolution import WIDER, column_change, with_kept_defaults
+from hybrid.config.schema_json import parse_schema
 from hybrid.errors import SpecError
-from hybrid.spec.evolution import WIDER, column_change, with_kept_defaults
-from hybrid.spec.schema_json import parse_schema
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 
 TIME = {"name": "ts", "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH", "granularity": "1:MILLISECONDS"}
 
@@ -157,7 +157,7 @@ def test_what_a_ddl_may_not_change(old: str, new: str) -> None:
 
 
 def ddl_column(sql_type: str) -> dict[str, Any]:
-    from hybrid.spec.sqltypes import parse_sql_type
+    from hybrid.schema.sqltypes import parse_sql_type
 
     return column(parse_sql_type(sql_type, "test").data_type.value, **{SQL: sql_type})
 

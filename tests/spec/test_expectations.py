@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.errors import SpecError, UsageError
-from hybrid.spec.document import Section
-from hybrid.spec.expectations import (
+from hybrid.config.expectations import (
     EXPECTATIONS,
     Expectation,
     ExpectationKind,
@@ -18,9 +16,11 @@ from hybrid.spec.expectations import (
     parse_expect,
     parse_expectations,
 )
-from hybrid.spec.job_spec import parse_job_spec
-from hybrid.spec.schema_json import parse_schema
-from hybrid.spec.table_json import parse_table
+from hybrid.config.job_spec import parse_job_spec
+from hybrid.config.schema_json import parse_schema
+from hybrid.config.table_json import parse_table
+from hybrid.errors import SpecError, UsageError
+from hybrid.schema.document import Section
 
 SCHEMA_DOC: dict[str, object] = {
     "schemaName": "orders",

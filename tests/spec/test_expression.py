@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.errors import HybridError
-from hybrid.spec.expression import functions
-from hybrid.spec.expression.parse import parse_expression
-from hybrid.spec.jsontext import JsonFloat, parse_json
+from hybrid.expression import functions
+from hybrid.expression.parse import parse_expression
+from hybrid.schema.jsontext import JsonFloat, parse_json
 
 NOW = 1_700_000_000_000
 TS = 1_632_463_351_123  # 2021-09-24T06:02:31.123Z, a Friday

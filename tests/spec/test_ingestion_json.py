@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.ingestion import IngestionConfig, Transform
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.table_json import parse_table
+from hybrid.schema.ingestion import IngestionConfig, Transform
 
 Doc = dict[str, Any]
 
@@ -164,7 +164,7 @@ def test_not_null_counts_only_with_the_schemas_null_handling(parse: Any, schema_
 
 def test_a_table_without_transforms_does_not_load_the_parser() -> None:
     code = (
-        "import sys; from tests.table.test_decode import table; from hybrid.table.decode import Decoder;"
+        "import sys; from tests.table.test_decode import table; from hybrid.records.decode import Decoder;"
         "Decoder(table({'a': 'INT'})).decode(b'{}'); sys.exit('sqlglot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

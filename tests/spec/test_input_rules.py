@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.access import Accounts, Right
+from hybrid.config.input_files import files_below
+from hybrid.config.input_rules import InputRules, StoreRules
+from hybrid.config.job_store import ObjectStore
+from hybrid.config.settings import load_settings
 from hybrid.errors import RightError
-from hybrid.input_access import rules_of
-from hybrid.spec.input_files import files_below
-from hybrid.spec.input_rules import InputRules, StoreRules
-from hybrid.spec.job_store import ObjectStore
-from hybrid.spec.settings import load_settings
+from hybrid.home.accounts import Accounts, Right
+from hybrid.home.input_access import rules_of
 
 
 @pytest.fixture

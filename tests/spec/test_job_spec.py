@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.job_spec import JobSpec, load_job_spec
 from hybrid.errors import NotFoundError, SpecError
-from hybrid.spec.job_spec import JobSpec, load_job_spec
-from hybrid.spec.path_patterns import PatternError, compile_path_pattern
+from hybrid.expression.path_patterns import PatternError, compile_path_pattern
 
 RECIPE = """
 executionFrameworkSpec:

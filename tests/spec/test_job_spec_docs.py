@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.spec.job_spec import JobSpec, load_job_spec
+from hybrid.config.job_spec import JobSpec, load_job_spec
 
 BASE = """
 executionFrameworkSpec:

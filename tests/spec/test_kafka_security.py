@@ -2,10 +2,10 @@
 
 import pytest
 
+from hybrid.config.kafka_security import KafkaSecurity, java_keys, of_java, of_librdkafka
 from hybrid.errors import SpecError
-from hybrid.spec.document import Section
-from hybrid.spec.kafka_security import KafkaSecurity, java_keys, of_java, of_librdkafka
-from hybrid.spec.secrets import HIDDEN, without_secrets
+from hybrid.schema.document import Section
+from hybrid.schema.secrets import HIDDEN, without_secrets
 
 SECRET = 'pa"ss\\word;'
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="ada" password="pa\\"ss\\\\word;";'

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.merge_json import MERGE_TASK
+from hybrid.config.table_config import Aggregation, MergeLevel, MergeType, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.merge_json import MERGE_TASK
-from hybrid.spec.table_config import Aggregation, MergeLevel, MergeType, TableSpec
-from hybrid.spec.table_json import parse_table
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 HOUR, DAY = 3_600_000, 86_400_000

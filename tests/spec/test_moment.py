@@ -2,13 +2,13 @@
 
 import pytest
 
+from hybrid.config.offset_place import parse_place
 from hybrid.errors import QueryError, UsageError
 from hybrid.query.asof import AsOf
-from hybrid.spec.moment import parse_moment
-from hybrid.spec.offset_place import parse_place
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.timeformat import TimeFormat
-from hybrid.spec.types import DataType
+from hybrid.schema.moment import parse_moment
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.timeformat import TimeFormat
+from hybrid.schema.types import DataType
 
 NOW, DAY = 1_700_000_000_000, 86_400_000
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybrid.config.overrides import apply_set, apply_sets, load_json, parse_document, pointers
 from hybrid.errors import HybridError, NotFoundError, SpecError, UsageError
-from hybrid.spec.overrides import apply_set, apply_sets, load_json, parse_document, pointers
 
 DOC: dict[str, Any] = {
     "a": {"b": 1, "c.d": "x", "e/f~g": 2},

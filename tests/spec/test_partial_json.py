@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import MergeType, Partial, Strategy, TableSpec, UpsertConfig
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.table_config import MergeType, Partial, Strategy, TableSpec, UpsertConfig
-from hybrid.spec.table_json import parse_table
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders_upsert"
 PARTIAL = {"mode": "PARTIAL", "comparisonColumn": "ts"}

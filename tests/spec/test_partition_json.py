@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import PartitionedColumn, PartitionFunction, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.table_config import PartitionedColumn, PartitionFunction, TableSpec
-from hybrid.spec.table_json import parse_table
 from tests.spec.test_bucket_json import OFFLINE, REALTIME, SCHEMA
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from hybrid.errors import SpecError
-from hybrid.spec.period import parse_period
+from hybrid.schema.period import parse_period
 
 
 @pytest.mark.parametrize(

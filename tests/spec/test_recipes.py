@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.spec.job_spec import load_job_spec
-from hybrid.spec.overrides import load_json
-from hybrid.spec.table_config import MergeType, TableSpec
-from hybrid.spec.table_json import parse_table
-from hybrid.table.decode import Decoded, Decoder
+from hybrid.config.job_spec import load_job_spec
+from hybrid.config.overrides import load_json
+from hybrid.config.table_config import MergeType, TableSpec
+from hybrid.config.table_json import parse_table
+from hybrid.records.decode import Decoded, Decoder
 
 ROOT = Path(__file__).parents[2]
 

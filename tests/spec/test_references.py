@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.connector_delta import parse_delta
+from hybrid.config.input_rules import InputRules
+from hybrid.config.job_spec import parse_job_spec
+from hybrid.config.kafka_security import KafkaSecurity, of_java, of_librdkafka
 from hybrid.errors import DataError, RegistryError, RightError, SpecError, StreamError
-from hybrid.spec.connector_delta import parse_delta
-from hybrid.spec.document import Section
-from hybrid.spec.input_rules import InputRules
-from hybrid.spec.job_spec import parse_job_spec
-from hybrid.spec.kafka_security import KafkaSecurity, of_java, of_librdkafka
-from hybrid.spec.references import resolve
-from hybrid.spec.registrymessages import _user_info
+from hybrid.formats.registry_messages import _user_info
+from hybrid.schema.document import Section
+from hybrid.schema.references import resolve
 
 SECRET = "s3cr3t-4f1c"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"

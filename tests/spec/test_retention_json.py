@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.table_json import parse_table
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 SCHEMA, REALTIME, OFFLINE = (

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.schema_json import parse_schema
 from hybrid.errors import SpecError
-from hybrid.spec.schema import FieldKind
-from hybrid.spec.schema_json import parse_schema
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind
+from hybrid.schema.types import DataType
 
 
 def one(field: dict[str, Any], kind: str = "dimensionFieldSpecs") -> Any:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from hybrid.change import _difference
+from hybrid.config import connector_delta, connector_format, connector_kafka, job_reader, job_store, stream_json
+from hybrid.config.connector_delta import parse_delta
 from hybrid.errors import SpecError
-from hybrid.spec import connector_delta, connector_format, connector_kafka, job_reader, job_store, stream_json
-from hybrid.spec.connector_delta import parse_delta
-from hybrid.spec.document import Section
-from hybrid.spec.secrets import HIDDEN, hidden_place, hides, redacted, without_secrets
+from hybrid.operations.tables.change import _difference
+from hybrid.schema.document import Section
+from hybrid.schema.secrets import HIDDEN, hidden_place, hides, redacted, without_secrets
 
 SECRET = "VERYSECRET"
 DELTA_SECRETS = (

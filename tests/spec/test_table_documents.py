@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hybrid.configs import halves_of
+from hybrid.config.broker_list import plain_brokers
+from hybrid.config.table_config import Half
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.broker_list import plain_brokers
-from hybrid.spec.table_config import Half
-from hybrid.spec.table_json import parse_table
+from hybrid.operations.tables.configs import halves_of
 
 Doc = dict[str, Any]
 BROKERS = "stream.kafka.broker.list"

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.errors import SpecError
-from hybrid.spec.table_config import (
+from hybrid.config.table_config import (
     ARRIVED,
     BoundaryMode,
     Half,
@@ -15,7 +14,8 @@ from hybrid.spec.table_config import (
     TableSpec,
     UpsertConfig,
 )
-from hybrid.spec.table_json import parse_table
+from hybrid.config.table_json import parse_table
+from hybrid.errors import SpecError
 
 Change = Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], object]
 Parse = Callable[..., TableSpec]

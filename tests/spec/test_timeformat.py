@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.errors import DataError, SpecError
-from hybrid.spec.timeformat import MAX_MS, MIN_MS, TimeFormat
-from hybrid.spec.types import DataType
+from hybrid.schema.timeformat import MAX_MS, MIN_MS, TimeFormat
+from hybrid.schema.types import DataType
 
 MS = 1_632_463_351_123  # 2021-09-24T06:02:31.123Z
 

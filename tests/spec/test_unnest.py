@@ -3,8 +3,8 @@
 import pytest
 
 from hybrid.errors import DataError
-from hybrid.spec.ingestion import ComplexTypes, ListsToJson
-from hybrid.spec.unnest import ROWS_MAX, VALUES_MAX, Unnester
+from hybrid.expression.unnest import ROWS_MAX, VALUES_MAX, Unnester
+from hybrid.schema.ingestion import ComplexTypes, ListsToJson
 
 
 def rows(record, *unnest, **more):

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from hybrid.spec.path_patterns import compile_path_pattern
-from hybrid.spec.user_patterns import PatternError, compile_user_pattern
+from hybrid.expression.path_patterns import compile_path_pattern
+from hybrid.expression.user_patterns import PatternError, compile_user_pattern
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from hybrid.spec.schema_json import parse_schema
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.config.schema_json import parse_schema
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.statement import parse_statement

@@ -17,7 +17,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from hybrid.spec.datepattern import compile_pattern
+from hybrid.schema.datepattern import compile_pattern
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.times import Context

@@ -7,7 +7,7 @@ import pytest
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.names import result_name

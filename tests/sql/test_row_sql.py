@@ -11,7 +11,7 @@ import pytest
 from hybrid.errors import SpecError, UsageError
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.dialect import canonical
+from hybrid.schema.dialect import canonical
 from hybrid.sql.row_functions import FUNCTIONS
 from hybrid.sql.row_sql import row_assignments, row_condition
 from tests.sql.rows import CONDITIONS, NOW_MS, VALUES, query_sql, rows, things

@@ -1,7 +1,7 @@
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.errors import QueryError
-from hybrid.spec.table_config import Half
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.tables import TableRef, resolve_tables
 

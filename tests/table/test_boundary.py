@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.spec.table_config import BoundaryMode
+from hybrid.config.table_config import BoundaryMode
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey, offsets_from_json, offsets_to_json
 
 KEYS = st.builds(

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.ddl import parse_ddl
+from hybrid.config.table_config import ARRIVED, TableSpec, UpsertConfig
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from hybrid.spec.ddl import parse_ddl
-from hybrid.spec.table_config import ARRIVED, TableSpec, UpsertConfig
-from hybrid.spec.table_json import parse_table
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Rejected
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Rejected
 
 DDL = """CREATE TABLE t (id BIGINT NOT NULL{key}, v INTEGER DEFAULT 7, at TIMESTAMP{time}) WITH ({more}
   'connectors' = '[{{"transport": {{"name": "kafka_input", "config": {{"topic": "t", "bootstrap.servers": "b:1"}}}},

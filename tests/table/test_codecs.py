@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid.spec.avromessages import AvroMessages
-from hybrid.spec.csvcells import Dialect
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.ingestion import ComplexTypes, IngestionConfig
-from hybrid.spec.table_config import Half, StreamConfig
-from hybrid.table.codecs import records_of
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Rejected
+from hybrid.config.table_config import Half, StreamConfig
+from hybrid.formats.avro_messages import AvroMessages
+from hybrid.formats.csv_cells import Dialect
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.records.codecs import records_of
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Rejected
+from hybrid.schema.ingestion import ComplexTypes, IngestionConfig
 from tests.table.test_decode import table
 
 SCHEMA = {

@@ -4,7 +4,7 @@ import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid.spec.table_config import BoundaryMode
+from hybrid.config.table_config import BoundaryMode
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.columns import CONNECTOR, EPOCH, OFFSET, PARTITION, TIME, TOPIC
 from hybrid.table.coverage_sql import covered_sql, visible_offline_sql, visible_realtime_sql

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hybrid.spec.ddl import parse_ddl
-from hybrid.spec.table_json import parse_table
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Filtered, Rejected
+from hybrid.config.ddl import parse_ddl
+from hybrid.config.table_json import parse_table
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Filtered, Rejected
 
 DDL = """CREATE TABLE t (id BIGINT NOT NULL{key}, v INTEGER, day DATE, at TIME, ts TIMESTAMP, raw VARBINARY,
   price DECIMAL(10,2)) WITH ({more} 'connectors' = '[{{"transport": {{"name": "kafka_input", "config":

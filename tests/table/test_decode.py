@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.table_json import parse_table
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Rejected
+from hybrid.config.table_config import TableSpec
+from hybrid.config.table_json import parse_table
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Rejected
 
 # The events of the orders recipe: (order_id, customer_id, order_status, amount, ts).
 EVENTS = [

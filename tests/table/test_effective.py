@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.spec.table_config import BoundaryMode
+from hybrid.config.table_config import BoundaryMode
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.effective import EffectiveBoundary, covered_until, effective_boundary
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.spec.ingestion import IngestionConfig
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import (
+from hybrid.config.table_config import (
     Half,
     MessageFormat,
     Partial,
@@ -21,9 +19,11 @@ from hybrid.spec.table_config import (
     TableSpec,
     UpsertConfig,
 )
-from hybrid.spec.types import DataType
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Rejected
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Rejected
+from hybrid.schema.ingestion import IngestionConfig
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from tests.query.halves import orders_spec
 
 

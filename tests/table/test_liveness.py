@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.spec.schema import FieldKind, FieldSpec, Schema
-from hybrid.spec.table_config import ARRIVED, TableSpec, UpsertConfig
-from hybrid.spec.types import DataType
+from hybrid.config.table_config import ARRIVED, TableSpec, UpsertConfig
+from hybrid.schema.schema import FieldKind, FieldSpec, Schema
+from hybrid.schema.types import DataType
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic, winners_first_sql, winning_order
 from tests.oracle import Event

@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.spec.table_config import StreamConfig
-from hybrid.table.decode import Decoder
-from hybrid.table.messages import Message, MessageFields, pack, unpack
-from hybrid.table.outcome import Decoded, Rejected
+from hybrid.config.table_config import StreamConfig
+from hybrid.records.decode import Decoder
+from hybrid.records.messages import Message, MessageFields, pack, unpack
+from hybrid.records.outcome import Decoded, Rejected
 from tests.table.test_decode import table
 
 bytes_or_none = st.none() | st.binary(max_size=8) | st.just(b"\x00hybrid message\x00") | st.just(b"\x00\x01")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.spec.table_config import MoveConfig
+from hybrid.config.table_config import MoveConfig
 from hybrid.table.names import (
     offline_segment,
     realtime_segment,

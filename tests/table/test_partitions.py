@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as of_kafka
 
-from hybrid.spec.table_config import PartitionFunction
+from hybrid.config.table_config import PartitionFunction
 from hybrid.table.partitions import murmur2, partition_of
 
 COUNT = 2**31

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, to_batch
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, to_batch
 from tests.table.test_decode import EVERY_TYPE, table
 
 NULLS = {"nullHandlingEnabled": True}

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.errors import RegistryError
-from hybrid.spec.registrymessages import RegistryFormat, RegistryMessages
-from hybrid.table.codecs import records_of
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Rejected
+from hybrid.formats.registry_messages import RegistryFormat, RegistryMessages
+from hybrid.records.codecs import records_of
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Rejected
 from tests.table.test_codecs import with_codec
 
 WRITER = {
@@ -170,7 +170,7 @@ def test_an_id_that_becomes_known(registry: Registry, monkeypatch: pytest.Monkey
     asked = len(registry.asked)
     assert "is not in the registry" in reason(payload, messages) and len(registry.asked) == asked
     registry.schemas[8] = registry.schemas[1]
-    monkeypatch.setattr("hybrid.spec.registrymessages.time.monotonic", lambda: 10.0**9)
+    monkeypatch.setattr("hybrid.formats.registry_messages.time.monotonic", lambda: 10.0**9)
     assert records_of(payload, messages) == [{"id": 7, "old": "a", "gone": "b"}]
 
 

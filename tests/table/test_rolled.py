@@ -2,8 +2,8 @@
 
 import pytest
 
+from hybrid.config.table_config import Aggregation, BucketConfig, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import SpecError
-from hybrid.spec.table_config import Aggregation, BucketConfig, MergeLevel, MergeType, MoveConfig
 from hybrid.table.rolled import refuse_rolled_otherwise
 
 COUNT, SUM, MAX = Aggregation.COUNT, Aggregation.SUM, Aggregation.MAX

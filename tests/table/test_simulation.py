@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from hybrid.config.table_config import BoundaryMode, MoveConfig
 from hybrid.move.plan import Reach, Waiting, plan_move
-from hybrid.spec.rounding import rounded_down
-from hybrid.spec.table_config import BoundaryMode, MoveConfig
+from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
 from hybrid.table.effective import EffectiveBoundary, covered_until, effective_boundary

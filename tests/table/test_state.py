@@ -6,7 +6,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.spec.table_config import Aggregation, BoundaryMode, MergeLevel, MergeType, MoveConfig
+from hybrid.config.table_config import Aggregation, BoundaryMode, MergeLevel, MergeType, MoveConfig
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.state import (
     Act,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from hybrid.spec.ingestion import IngestionConfig, Transform
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Filtered, Outcome, Rejected
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Filtered, Outcome, Rejected
+from hybrid.schema.ingestion import IngestionConfig, Transform
 from tests.table.test_decode import table
 
 COLUMNS = {"id": "INT", "name": "STRING", "price": "DOUBLE", "cents": "INT"}

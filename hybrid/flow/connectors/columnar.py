@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.sqltypes import parse_sql_type
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.timeformat import MAX_MS, MIN_MS
-from hybrid.spec.types import DataType
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.sqltypes import parse_sql_type
+from hybrid.schema.timeformat import MAX_MS, MIN_MS
+from hybrid.schema.types import DataType
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,17 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.table_config import Half, MessageFormat, TableSpec
 from hybrid.errors import DataError
 from hybrid.flow.connectors.columnar import Columnar
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, coordinates, raise_to
+from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.layout import ddl_of, physical_columns
 from hybrid.lake.workers import Worker
-from hybrid.spark_errors import spark_sentence
-from hybrid.spec.table_config import Half, MessageFormat, TableSpec
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Filtered, Outcome, Rejected
 from hybrid.table import columns
-from hybrid.table.decode import Decoder
-from hybrid.table.outcome import Decoded, Filtered, Outcome, Rejected
 
 if TYPE_CHECKING:
     import pyarrow as pa

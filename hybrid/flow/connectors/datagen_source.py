@@ -13,12 +13,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.connectors import Datagen, DatagenPlan
+from hybrid.config.datagen_values import record_maker
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import DataError
 from hybrid.flow.connectors.convert import Rows, stage, staged_ddl
 from hybrid.flow.connectors.source import Piece, Staged
-from hybrid.spec.connectors import Datagen, DatagenPlan
-from hybrid.spec.datagen_values import record_maker
-from hybrid.spec.table_config import TableSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,16 +13,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.connectors import ChangeFeed, DeltaInput
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.connectors.convert import Rows, record_worker, stage, staged_ddl, wanted_columns
 from hybrid.flow.connectors.delta_changes import GONE_PIECE, TOLD, Changes, actions_of, changes_of, net_changes
 from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of, holds_struct, stored_names
 from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, check_columns, coordinates
+from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.workers import Worker, map_in_arrow
-from hybrid.spark_errors import spark_sentence
-from hybrid.spec.connectors import ChangeFeed, DeltaInput
-from hybrid.spec.secrets import redacted
-from hybrid.spec.table_config import TableSpec
+from hybrid.schema.secrets import redacted
 from hybrid.table.columns import OP, REASON
 
 if TYPE_CHECKING:

@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config import connectors as words
+from hybrid.config.connector_stream import csv_format
+from hybrid.config.table_config import MessageFormat, TableSpec
 from hybrid.errors import DataError, NotFoundError
+from hybrid.expression.path_patterns import is_hidden
 from hybrid.files.inputs import inspect
 from hybrid.files.reading import read_slice
 from hybrid.files.records import Slice
 from hybrid.flow.connectors.convert import Rows, stage, staged_ddl
 from hybrid.flow.connectors.followed_files import FoundFile, Reading, Round, first_round, next_round
 from hybrid.flow.connectors.source import BYTES_PER_ROW, Piece, Staged
-from hybrid.spec import connectors as words
-from hybrid.spec.connector_stream import csv_format
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.path_patterns import is_hidden
-from hybrid.spec.problem import Problem
-from hybrid.spec.table_config import MessageFormat, TableSpec
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.schema.problem import Problem
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,12 +12,12 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from hybrid.config import connectors as words
 from hybrid.errors import DataError
 from hybrid.files.grown import Growth, ReadUpTo, check_begins, grown, is_as_known
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.files.records import Shape, is_gzip
 from hybrid.files.renamed import by_new_names
-from hybrid.spec import connectors as words
 
 # All of them stand in every commit of the half.
 FILES_MAX = 5000

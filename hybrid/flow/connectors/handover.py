@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from hybrid.config.connectors import KafkaStart, StartKind
 from hybrid.errors import SpecError, StreamError
-from hybrid.spec.connectors import KafkaStart, StartKind
 from hybrid.table.boundary import TopicPartition
 
 

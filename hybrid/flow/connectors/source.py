@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import SpecError
-from hybrid.spec.table_config import TableSpec
 from hybrid.table.columns import PREFIX
 
 if TYPE_CHECKING:

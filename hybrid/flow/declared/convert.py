@@ -12,13 +12,13 @@ from math import gcd
 from operator import add
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.layout import quoted
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.timeformat import MAX_MS, MIN_MS, TimeFormat, TimeKind
-from hybrid.spec.types import DataType
-from hybrid.spec.values import EXPECTED
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.timeformat import MAX_MS, MIN_MS, TimeFormat, TimeKind
+from hybrid.schema.types import DataType
+from hybrid.schema.values import EXPECTED
 from hybrid.table import columns
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def stored_rows(frame: DataFrame, spec: TableSpec) -> DataFrame:
 
 
 def _compared(spec: TableSpec, values: Sequence[Column]) -> list[Column]:
-    """Where a row has not a value in just one of several comparison columns; see `hybrid.table.decode`."""
+    """Where a row has not a value in just one of several comparison columns; see `hybrid.records.decode`."""
     from pyspark.sql import functions as F
 
     names = spec.upsert.comparison_columns if spec.upsert is not None else ()

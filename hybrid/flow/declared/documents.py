@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import SpecError, suggestion
 from hybrid.flow.declared.convert import ColumnType
 from hybrid.flow.declared.model import FlowTable
-from hybrid.spec.table_config import Half, TableSpec
-from hybrid.spec.types import DataType
-from hybrid.spec.upsert_json import MOVE_TASK
+from hybrid.schema.types import DataType
 
 _TASK_KEYS = (
     "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "maxNumRecordsPerTask", "schedule",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hybrid.errors import DataError, HybridError
 from hybrid.flow.declared.model import Flow
 from hybrid.flow.declared.python_file import line_of
-from hybrid.spark_errors import is_spark_error, spark_sentence
+from hybrid.jvm.spark_errors import is_spark_error, spark_sentence
 
 _LENGTH_MAX = 500
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import OvertakenError
 from hybrid.flow.declared.convert import union_all
 from hybrid.flow.declared.ledger import ledger_rows
@@ -16,7 +17,6 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.names import realtime_segment
 from hybrid.table.state import RealtimeState, next_act

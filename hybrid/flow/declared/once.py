@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half, MoveConfig, TableSpec
 from hybrid.errors import OvertakenError
 from hybrid.flow.declared.brought import Brought, brought_by
 from hybrid.flow.declared.convert import union_all
@@ -31,7 +32,6 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.spec.table_config import Half, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.state import OfflineState, RealtimeState, next_act
 

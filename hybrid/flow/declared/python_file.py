@@ -11,7 +11,7 @@ from hybrid.errors import HybridError, SpecError
 from hybrid.flow.declared.own_session import own_session
 from hybrid.flow.declared.python_face import spark
 from hybrid.flow.declared.session import FlowSession, in_session
-from hybrid.spark_errors import is_spark_error, spark_sentence
+from hybrid.jvm.spark_errors import is_spark_error, spark_sentence
 
 
 def run_python_file(path: Path, text: str, session: FlowSession) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from hybrid.errors import SpecError
 from hybrid.flow.declared.listing import SourceFile, base_folder, is_pattern
 from hybrid.flow.declared.options import FileSource
+from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.layout import quoted
-from hybrid.spark_errors import spark_sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession

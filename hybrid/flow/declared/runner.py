@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import HybridError, OvertakenError, SpecError
 from hybrid.flow.declared.binding import Bound, NothingNew, OnceBinding, StreamBinding, changed_words
 from hybrid.flow.declared.convert import column_types
@@ -29,7 +30,6 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
-from hybrid.spec.table_config import Half, TableSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,7 +18,7 @@ from hybrid.flow.declared.options import FileSource, parse_source
 from hybrid.flow.declared.session import FlowSession
 from hybrid.flow.declared.sql_metadata import is_narrowed, with_metadata
 from hybrid.flow.declared.sql_query import FilesQuery
-from hybrid.spec.sqltext import Cursor, Kind, SqlText, Token
+from hybrid.schema.sqltext import Cursor, Kind, SqlText, Token
 
 _VARIABLE = re.compile(r"\$\{\s*([A-Za-z_][A-Za-z0-9_.\-]*)\s*\}")
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$\{[^}]*\}", re.DOTALL)

@@ -7,9 +7,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.flow.declared.convert import stored_rows, with_rejected
 from hybrid.lake.layout import physical_columns, quoted
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 
 if TYPE_CHECKING:

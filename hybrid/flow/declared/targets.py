@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, HybridError, SpecError, suggestion
 from hybrid.flow.declared.binding import NothingNew, OnceBinding, StreamBinding
 from hybrid.flow.declared.convert import ColumnType, column_types
@@ -17,7 +18,6 @@ from hybrid.flow.declared.session import FlowSession, in_session
 from hybrid.flow.declared.shape import frame_of
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.table_config import TableSpec
 
 
 class Keeper(Protocol):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hybrid.config.table_config import TableSpec
 from hybrid.lake import plans, pushes
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, texts
 from hybrid.move.segments import Aged
-from hybrid.plain import epoch_ms
-from hybrid.spec.rounding import rounded_down
-from hybrid.spec.table_config import TableSpec
+from hybrid.runtime.json_values import epoch_ms
+from hybrid.schema.rounding import rounded_down
 from hybrid.table.lineage import MERGE
 from hybrid.table.plans import Span, span
 from hybrid.table.state import Act

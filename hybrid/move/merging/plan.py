@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from math import ceil
 
+from hybrid.config.table_config import MergeLevel, MergeType
 from hybrid.move.segments import Aged
-from hybrid.spec.table_config import MergeLevel, MergeType
 from hybrid.table.buckets import bucket_of, closed_until
 
 # What a merge has made is not written anew for every few late rows: from so many rows on it waits for a part of them.

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import BucketConfig, Half, MergeType, TableSpec
 from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_files
 from hybrid.lake.layout import TableLayout
@@ -22,7 +23,6 @@ from hybrid.move.parts import Part, borders, names_of, parts_of, rows_per_task, 
 from hybrid.move.rollup import sums_that_fit
 from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.progress import counted
-from hybrid.spec.table_config import BucketConfig, Half, MergeType, TableSpec
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE, Lineage, with_entry
 from hybrid.table.state import Act, next_act

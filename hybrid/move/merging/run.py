@@ -15,6 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import ceil
 
+from hybrid.config.bucket_json import ROUNDING
+from hybrid.config.merge_json import MERGE_TASK
+from hybrid.config.rollup_json import AGGREGATION_SUFFIX
+from hybrid.config.table_config import Half, MergeLevel, MergeType, MoveConfig, TableSpec
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
@@ -27,10 +31,6 @@ from hybrid.move.merging.rewrite import Rewrite
 from hybrid.move.parts import TASK_ROWS
 from hybrid.move.segments import by_age
 from hybrid.progress import counted
-from hybrid.spec.bucket_json import ROUNDING
-from hybrid.spec.merge_json import MERGE_TASK
-from hybrid.spec.rollup_json import AGGREGATION_SUFFIX
-from hybrid.spec.table_config import Half, MergeLevel, MergeType, MoveConfig, TableSpec
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
 from hybrid.table.rolled import refuse_rolled_otherwise

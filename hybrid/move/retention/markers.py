@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.lake.layout import quoted
 from hybrid.lake.winning import beats, best, key_struct, order_struct, worst
-from hybrid.spec.table_config import TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import winning_order
 

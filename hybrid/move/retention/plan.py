@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from hybrid.config.table_config import BoundaryMode
 from hybrid.move.segments import Aged
-from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 

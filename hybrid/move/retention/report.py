@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hybrid.plain import utc
+from hybrid.config.table_config import Half
 from hybrid.progress import counted
-from hybrid.spec.table_config import Half
+from hybrid.runtime.json_values import utc
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import TableLayout, in_files, quoted
@@ -25,10 +26,9 @@ from hybrid.move.retention.markers import Markers, deciding, stage_markers
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
 from hybrid.move.retention.report import Dropped, Kept, RetentionReport, Told
 from hybrid.move.segments import Aged, by_age, last_of
-from hybrid.plain import utc
 from hybrid.progress import counted
-from hybrid.spec.rounding import rounded_down
-from hybrid.spec.table_config import BoundaryMode, Half, TableSpec
+from hybrid.runtime.json_values import utc
+from hybrid.schema.rounding import rounded_down
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
 from hybrid.table.coverage_sql import covered_sql, visible_realtime_sql

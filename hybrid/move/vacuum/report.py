@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hybrid.config.table_config import Half
 from hybrid.progress import counted
-from hybrid.spec.table_config import Half
 
 
 @dataclass(frozen=True)

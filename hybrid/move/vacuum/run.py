@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError
 from hybrid.lake.cleanup import Expired, expired_log, remove_expired
 from hybrid.lake.layout import TableLayout
@@ -19,8 +20,7 @@ from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.window import FILES, Unneeded, unneeded_files, window_of
 from hybrid.lake.workbench import Workbench
 from hybrid.move.vacuum.report import Removed, VacuumReport, report_of
-from hybrid.plain import utc
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.runtime.json_values import utc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from hybrid.config.table_config import BoundaryMode, TableSpec
 from hybrid.lake.log import Commit
 from hybrid.query.cache.generation import columns
 from hybrid.query.scan import FILE, Scan, stored_sql
-from hybrid.spec.table_config import BoundaryMode, TableSpec
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import OP
 from hybrid.table.state import OfflineState

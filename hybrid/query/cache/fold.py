@@ -20,10 +20,10 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
 from hybrid.query.cache.generation import Generation, among, lay
 from hybrid.query.scan import FILE
-from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import OFFSET
 from hybrid.table.coverage_sql import below_sql

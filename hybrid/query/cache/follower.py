@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import Commit, has_entry, is_followed, open_half, read_commit
@@ -16,12 +17,11 @@ from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.plan import QueryTable
 from hybrid.query.revision import pin_halves
 from hybrid.query.tailrows import tail_decoder, tail_rows
-from hybrid.spec.table_config import Half
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import PURGE, RESET, RealtimeState
 
 if TYPE_CHECKING:
-    from hybrid.table.decode import Decoder
+    from hybrid.records.decode import Decoder
 
 # How old the moment is up to which everything is in the rows: milliseconds but under a flood of rows. Then statements
 # say how old, for reading what is missing from Kafka for each of them would only hold the flood up, and last longer.

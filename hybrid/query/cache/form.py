@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.table.columns import OP, SEGMENT
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.query.cache.form import Texts, definitions, few_texts, fits_plain, indexed_columns
 from hybrid.query.connection import identifier
 from hybrid.query.scan import FILE
 from hybrid.query.types import HIDDEN_TYPES
-from hybrid.spec.table_config import TableSpec
 from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.query.connection import identifier
 from hybrid.query.tailrows import TailRows, arrow_schema, types_of
-from hybrid.spec.table_config import TableSpec
 from hybrid.table.liveness import winners_first_sql, winning_order
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from hybrid.config.table_config import TableSpec
 from hybrid.query.cache.served import Served
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.fold import folded_sql
 from hybrid.query.plan import Relation, Rewritten
 from hybrid.query.tailrows import types_of
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.types import DataType
 from hybrid.sql.predicates import Comparison, Constant, comparisons_on
 from hybrid.sql.tables import TableRef
 from hybrid.table.columns import ARRIVAL, OP, OP_ROW

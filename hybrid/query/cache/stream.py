@@ -13,9 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import StreamError
 from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
-from hybrid.spec.table_config import TableSpec
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
 

@@ -13,8 +13,8 @@ from hybrid.query.types import duckdb_type
 from hybrid.query.views.python import commented, long_text
 from hybrid.query.views.reads import Part, ViewReads
 from hybrid.query.views.statement import Source, Words, statement
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.types import DataType
 
 
 def duckdb_code(reads: ViewReads) -> str:

@@ -11,9 +11,9 @@ from decimal import Decimal
 from hybrid.errors import QueryError
 from hybrid.query.views.python import commented
 from hybrid.query.views.reads import ViewReads
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.types import DataType
-from hybrid.spec.values import EPOCH
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.types import DataType
+from hybrid.schema.values import EPOCH
 from hybrid.table import columns
 from hybrid.table.boundary import Offsets, PartitionKey
 from hybrid.table.columns import ARRIVAL, OP, OP_DELETE

@@ -13,7 +13,7 @@ from hybrid.query.asof import refuse_missing
 from hybrid.query.views.python import commented, long_text
 from hybrid.query.views.reads import ViewReads, stored_columns, version_with
 from hybrid.query.views.statement import Source, Words, statement
-from hybrid.spec.schema import FieldSpec
+from hybrid.schema.schema import FieldSpec
 from hybrid.table.columns import OFFSET, rows_sql
 from hybrid.table.coverage_sql import frontier_sql
 

@@ -9,16 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.evolution import is_wider
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import QueryError
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.query.asof import refuse_missing
 from hybrid.query.plan import PinnedTable, QueryTable, plan_query
 from hybrid.query.scan import Scan, shown_default
 from hybrid.query.tail import KafkaTail, NoTail
-from hybrid.spec.evolution import is_wider
-from hybrid.spec.schema import FieldSpec
-from hybrid.spec.table_config import TableSpec
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import Offsets
 from hybrid.table.columns import ARRIVAL, OP

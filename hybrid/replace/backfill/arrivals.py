@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half
 from hybrid.errors import DataError
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import segments_in_lineage
@@ -28,7 +29,6 @@ from hybrid.replace.places import place_in_files
 from hybrid.replace.plan import stage_markers
 from hybrid.replace.stage import Staged
 from hybrid.replace.taken_places import in_taken_places
-from hybrid.spec.table_config import Half
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, first_wins, replacement_topic
 from hybrid.table.names import exact_time, offline_segment, time_text, time_value

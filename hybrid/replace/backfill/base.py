@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.defaults import with_defaults
 from hybrid.lake.kept import kept_acts
 from hybrid.lake.layout import physical_columns, quoted
@@ -17,7 +18,6 @@ from hybrid.lake.winning import best, key_struct
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.diff import order_of
 from hybrid.replace.swap import rows_as_of
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary

@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake import plans
 from hybrid.lake.commit import commit_act
@@ -31,7 +32,6 @@ from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, WHOLE, Base
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.plans import Plan, Unit
 from hybrid.table.state import next_act

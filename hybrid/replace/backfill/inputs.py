@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hybrid.config.input_files import check_each, files_below
+from hybrid.config.input_rules import InputRules
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import DataError, NotFoundError
+from hybrid.expression.path_patterns import is_hidden
 from hybrid.files.inputs import DataFormat, InputFile, inspect
-from hybrid.spec.csvformat import CsvFormat, multi_value_columns, text_columns
-from hybrid.spec.input_files import check_each, files_below
-from hybrid.spec.input_rules import InputRules
-from hybrid.spec.path_patterns import is_hidden
-from hybrid.spec.table_config import TableSpec
+from hybrid.formats.csv_format import CsvFormat, multi_value_columns, text_columns
 
 FORMATS = {
     ".json": DataFormat.JSON,

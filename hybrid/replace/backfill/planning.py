@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hybrid.config.expectations import ExpectationKind
+from hybrid.config.table_config import TableSpec
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
@@ -31,8 +33,6 @@ from hybrid.replace.job_checks import check_staged, notices, watched
 from hybrid.replace.lineage import EntryState, entries_of
 from hybrid.replace.report import numbers
 from hybrid.replace.stage import stage
-from hybrid.spec.expectations import ExpectationKind
-from hybrid.spec.table_config import TableSpec
 from hybrid.table.lineage import MERGE
 from hybrid.table.plans import (
     BucketState,

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import lcm
 
+from hybrid.config.expectations import Expectation
+from hybrid.config.table_config import ARRIVED, BoundaryMode, MergeLevel, MergeType, TableSpec
 from hybrid.errors import SpecError, UsageError
 from hybrid.files.inputs import InputFile
+from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.held import HeldRows
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.expectations import Expectation
-from hybrid.spec.table_config import ARRIVED, BoundaryMode, MergeLevel, MergeType, TableSpec
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import OfflineState
 from hybrid.table.window import Window, refuse_divided, rounded_to

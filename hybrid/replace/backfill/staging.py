@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from hybrid.config.table_config import Half
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import Base
 from hybrid.replace.backfill.correction import SHARED, Correction
-from hybrid.spec.table_config import Half
 from hybrid.table import columns
 from hybrid.table.plans import Unit, WrittenSegment
 

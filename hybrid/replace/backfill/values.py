@@ -15,6 +15,8 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.expectations import ExpectationKind, OnFailure
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.collect import collect_rows
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import physical_columns, quoted
@@ -24,8 +26,6 @@ from hybrid.replace.backfill.request import ChangeKind, Request
 from hybrid.replace.check_result import CheckResult
 from hybrid.replace.checks import check
 from hybrid.replace.diff import shown_row
-from hybrid.spec.expectations import ExpectationKind, OnFailure
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.plans import Counts
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from hybrid.config.table_config import BoundaryMode
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.log import HalfSnapshot, last_time, open_half, own_states, texts
-from hybrid.spec.table_config import BoundaryMode
 from hybrid.table.plans import Plan, Span, Unit, span
 from hybrid.table.state import PURGE, Act
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.defaults import filled
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.table_config import TableSpec
 from hybrid.table.state import OfflineState
 from hybrid.table.window import rounded_to
 

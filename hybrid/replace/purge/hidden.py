@@ -20,6 +20,7 @@ from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
@@ -28,7 +29,6 @@ from hybrid.replace.diff import order_of
 from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.scan import CONDEMNED, with_condemned
 from hybrid.replace.swap import rows_as_of
-from hybrid.spec.table_config import Half
 from hybrid.table import columns
 from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary

@@ -15,11 +15,11 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from hybrid import durable
 from hybrid.lake.cleanup import delete_file, store_checkpoint
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_sync import TORN
-from hybrid.plain import without_samples
+from hybrid.runtime import durable
+from hybrid.runtime.json_values import without_samples
 
 _VALUES = ("minValues", "maxValues")
 _ACTIONS = ("add", "remove")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half
 from hybrid.errors import DataError
 from hybrid.lake.log import HalfSnapshot
 from hybrid.replace.purge.asked import Scene
@@ -16,7 +17,6 @@ from hybrid.replace.purge.places import STAGED, Place, halves_of, is_rejected, p
 from hybrid.replace.purge.rejected import condemned
 from hybrid.replace.purge.report import Reading
 from hybrid.replace.purge.scan import Found, read_files, scan, whole_files
-from hybrid.spec.table_config import Half
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake import plans, pushes
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import Wish
-from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table.columns import SEGMENT, files_segment, rejected_segment
 
 STAGED = "staged"

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from hybrid import durable
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
@@ -35,7 +35,7 @@ from hybrid.replace.purge.remove import remove_dead
 from hybrid.replace.purge.report import PurgeReport, Reading, RemovedFile, incomplete, keep, sentence_of
 from hybrid.replace.purge.rewrite import refuse_override, tell, write_anew
 from hybrid.replace.purge.scan import Found
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.runtime import durable
 
 _ROUNDS_MAX, _TRIES_MIN = 6, 2
 _LATER = (

@@ -12,19 +12,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.connectors import JsonFlavor
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import ddl_of, quoted
+from hybrid.records.decode import Decoder
+from hybrid.records.fields import Field, fields_of
+from hybrid.records.messages import unpack
+from hybrid.records.outcome import Filtered, Rejected
 from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.scan import digest
-from hybrid.spec.connectors import JsonFlavor
-from hybrid.spec.jsontext import parse_json
-from hybrid.spec.table_config import Half, TableSpec
+from hybrid.schema.jsontext import parse_json
 from hybrid.table import columns
-from hybrid.table.decode import Decoder
-from hybrid.table.fields import Field, fields_of
-from hybrid.table.messages import unpack
-from hybrid.table.outcome import Filtered, Rejected
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,13 +7,13 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from hybrid import durable
+from hybrid.config.table_config import Half
 from hybrid.lake.cleanup import delete_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.purge.logged import forget_values, logged_files
-from hybrid.spec.table_config import Half
+from hybrid.runtime import durable
 
 # A file that no entry of the log names was left by a killed act, or is about to be committed by a foreign tool.
 UNKNOWN_FOR_S = 3600.0

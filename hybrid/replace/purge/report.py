@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hybrid import durable
 from hybrid.lake.layout import TableLayout
 from hybrid.progress import counted
+from hybrid.runtime import durable
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import in_files, quoted
@@ -19,7 +20,6 @@ from hybrid.lake.workbench import new_act_id
 from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.hidden import GOES, HIDDEN, Hidden, Segment
 from hybrid.replace.swap import newest_rows
-from hybrid.spec.table_config import BoundaryMode, Half
 from hybrid.table import columns
 from hybrid.table.state import PURGE, Act, HalfState, OfflineState, RealtimeState, next_act
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybrid.config.ddl import parse_ddl
+from hybrid.config.table_json import parse_table
 from hybrid.flow.connectors.convert import Rows
 from hybrid.flow.connectors.source import PIECE, PLACE
-from hybrid.spec.ddl import parse_ddl
-from hybrid.spec.table_json import parse_table
 
 DDL = """CREATE TABLE t (id BIGINT NOT NULL{key}, small SMALLINT, n INTEGER, price DECIMAL(15,2) DEFAULT 1.5,
   f REAL, d DOUBLE, ok BOOLEAN, code CHAR(3), name VARCHAR(5), free VARCHAR, day DATE, raw VARBINARY,

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from hybrid.config.connectors import Datagen, DatagenPlan
 from hybrid.errors import DataError
 from hybrid.flow.connectors.datagen_source import (
     DatagenSource,
@@ -13,7 +14,6 @@ from hybrid.flow.connectors.datagen_source import (
     open_datagen,
     open_datagen_after,
 )
-from hybrid.spec.connectors import Datagen, DatagenPlan
 from tests.spec.test_datagen_values import table
 
 SPEC = table("id BIGINT NOT NULL", plan=[{"limit": 1}])

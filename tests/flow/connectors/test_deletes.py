@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from hybrid.config.table_config import MessageFormat, TableSpec
 from hybrid.flow.connectors.convert import Rows
-from hybrid.spec.table_config import MessageFormat, TableSpec
 from tests.query.halves import orders_spec
 
 RECORD = {"order_id": 1, "customer": "ada", "amount": 1.5, "ts": 1000}

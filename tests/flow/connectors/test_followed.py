@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from hybrid.config.connectors import ChangeFeed, Connector, DeltaInput, DeltaMode
+from hybrid.config.table_config import Half, MessageFormat, Partial, UpsertConfig
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.connectors.delta_changes import actions_of
 from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of, stored_names
@@ -21,8 +23,6 @@ from hybrid.flow.connectors.history import HistoryProgress, _load_chunk
 from hybrid.flow.connectors.source import Piece
 from hybrid.lake.cleanup import expired_log, remove_expired
 from hybrid.lake.log import open_half
-from hybrid.spec.connectors import ChangeFeed, Connector, DeltaInput, DeltaMode
-from hybrid.spec.table_config import Half, MessageFormat, Partial, UpsertConfig
 from tests.lake.aged import age
 from tests.query.halves import Halves, Row, orders_spec
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybrid.config.connectors import CsvFormat, FileInput, Format, JsonFormat, ParquetFormat, UpdateFormat
 from hybrid.errors import DataError, NotFoundError
 from hybrid.files import grown
 from hybrid.files.reading import read_slice
@@ -23,10 +24,9 @@ from hybrid.files.renamed import by_new_names
 from hybrid.flow.connectors import followed_files
 from hybrid.flow.connectors.file_source import open_files, open_files_after
 from hybrid.flow.connectors.followed_files import Reading, first_round, next_round
-from hybrid.spec.connectors import CsvFormat, FileInput, Format, JsonFormat, ParquetFormat, UpdateFormat
-from hybrid.spec.csvcells import Dialect
-from hybrid.spec.csvformat import CsvFormat as Cells
-from hybrid.spec.problem import Problem
+from hybrid.formats.csv_cells import Dialect
+from hybrid.formats.csv_format import CsvFormat as Cells
+from hybrid.schema.problem import Problem
 from tests.query.halves import orders_spec
 
 RAW = JsonFormat(UpdateFormat.RAW)

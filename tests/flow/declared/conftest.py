@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
+from hybrid.config.settings import load_settings
+from hybrid.config.table_config import Half
 from hybrid.flow.declared.runner import FlowReport
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
-from hybrid.spec.settings import load_settings
-from hybrid.spec.table_config import Half
 
 
 class FlowHome:

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError
 from hybrid.flow.declared import once, runner
 from hybrid.lake.workbench import Workbench
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import Half
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from hybrid.api import _Source
+from hybrid.api.hybrid import _Source
 from hybrid.cli import main
+from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.flow.declared.refresh import begin_refresh
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
-from hybrid.spec.table_config import Half
 from hybrid.table.columns import files_segment
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -362,7 +362,7 @@ def test_a_definition_that_is_lost_comes_back_with_its_new_columns(spark_home, s
 
 
 def replace_rows(home, segment, rows):
-    from hybrid.spec.job_spec import JobSpec
+    from hybrid.config.job_spec import JobSpec
 
     folder = home.folder / f"corrected-{rows[0]['id']}"
     folder.mkdir()

@@ -15,16 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Field, Schema
 
+from hybrid.config.schema_json import default_null
+from hybrid.config.table_config import ARRIVED, BoundaryMode, Half, Partial, Strategy, UpsertConfig
 from hybrid.errors import QueryError, UsageError
 from hybrid.lake.log import read_commit
 from hybrid.lake.workbench import Workbench
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.query.views.view import ENGINES, table_view
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.schema_json import default_null
-from hybrid.spec.table_config import ARRIVED, BoundaryMode, Half, Partial, Strategy, UpsertConfig
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import INFINITE, Boundary
 from tests.query.conftest import NOW_MS
 from tests.query.halves import KEY, Halves, ListTail, orders_spec

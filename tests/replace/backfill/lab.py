@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hybrid.config.table_config import BoundaryMode, Half, MoveConfig, TableSpec
 from hybrid.ingest.replay import ReplayReport, replay_rejected
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.operations.rejected_rows import read_rejected
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
-from hybrid.rejected import read_rejected
 from hybrid.replace.backfill.claims import settle
 from hybrid.replace.backfill.inputs import inspect_input
 from hybrid.replace.backfill.planning import plan_backfill
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.replace.backfill.running import How, RunReport, run_plan
-from hybrid.spec.table_config import BoundaryMode, Half, MoveConfig, TableSpec
 from hybrid.sql.row_sql import row_assignments, row_condition
 from hybrid.table.boundary import Boundary
 from hybrid.table.plans import Plan

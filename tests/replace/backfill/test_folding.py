@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Partial, Strategy, UpsertConfig
 from hybrid.errors import ConflictError, UsageError
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.backfill.request import refuse_deciding
-from hybrid.spec.schema import FieldKind, FieldSpec
-from hybrid.spec.table_config import Partial, Strategy, UpsertConfig
-from hybrid.spec.types import DataType
+from hybrid.schema.schema import FieldKind, FieldSpec
+from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary
 from tests.query.halves import KEY
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.table_config import Aggregation, BoundaryMode, Half, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import SpecError
 from hybrid.lake.held import HeldRows
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.backfill.request import ChangeKind, Request, require_correctable, window_of
-from hybrid.spec.table_config import Aggregation, BoundaryMode, Half, MergeLevel, MergeType, MoveConfig
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.plans import Plan
 from hybrid.table.state import Act, OfflineState

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.backfill_status import status_of
 from hybrid.errors import ConflictError
 from hybrid.lake.workbench import Workbench
+from hybrid.operations.backfill_status import status_of
 from hybrid.replace.backfill.claims import brought_back, claim, units_of
 from hybrid.replace.lineage import entries_of
 from hybrid.replace.revert import revert, revert_backfill

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hybrid.api import Hybrid
-from hybrid.backfills import Change
+from hybrid.api.hybrid import Hybrid
+from hybrid.config.settings import load_settings
 from hybrid.lake.workbench import Workbench
+from hybrid.operations.backfills import Change
 from hybrid.replace.backfill.running import How
-from hybrid.spec.settings import load_settings
 from tests.query.halves import Halves
 from tests.replace.backfill.lab import row
 from tests.test_change import given

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import ARRIVED, UpsertConfig
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.revert import revert_backfill
-from hybrid.spec.table_config import ARRIVED, UpsertConfig
 from hybrid.table.plans import total
 from tests.query.halves import Row
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row

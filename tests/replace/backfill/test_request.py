@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from hybrid.config.table_config import MergeLevel
 from hybrid.errors import UsageError
 from hybrid.replace.backfill.request import window_of
-from hybrid.spec.table_config import MergeLevel
 from hybrid.table.boundary import Boundary
 from hybrid.table.window import Window
 from tests.replace.backfill.lab import BUCKET, lab_spec

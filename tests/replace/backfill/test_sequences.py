@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from hybrid.config.job_spec import JobSpec
+from hybrid.config.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.errors import ConflictError, DataError, QueryError
 from hybrid.lake import plans
 from hybrid.lake.log import read_commit
@@ -25,8 +27,6 @@ from hybrid.replace.job import run_job
 from hybrid.replace.lineage import EntryState, entries_of
 from hybrid.replace.opening import open_replacement
 from hybrid.replace.revert import revert, revert_backfill
-from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import SEGMENT
 from hybrid.table.plans import Plan

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from hybrid.config.table_config import Aggregation, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import SpecError
 from hybrid.replace.purge.asked import require_purgeable
-from hybrid.spec.table_config import Aggregation, MergeLevel, MergeType, MoveConfig
 from hybrid.table.state import Act, OfflineState
 from tests.query.halves import orders_spec
 

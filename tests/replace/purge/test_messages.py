@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from hybrid.config.table_config import Half, StreamConfig
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.records.messages import Message, pack
 from hybrid.replace.purge.rejected import MessageReader, _read_batch
-from hybrid.spec.csvformat import CsvFormat
-from hybrid.spec.ingestion import ComplexTypes, IngestionConfig
-from hybrid.spec.table_config import Half, StreamConfig
-from hybrid.table.messages import Message, pack
+from hybrid.schema.ingestion import ComplexTypes, IngestionConfig
 from tests.table.test_decode import table
 
 COLUMNS = {"__key": "STRING", "name": "STRING", "head.name": "STRING"}

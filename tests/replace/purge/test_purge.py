@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.table_config import BoundaryMode, Half, MessageFormat
 from hybrid.doctor.halves import contradictions_of_realtime
 from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.log import open_half
@@ -22,7 +23,6 @@ from hybrid.replace.lineage import entries_of
 from hybrid.replace.purge.places import clear_ended
 from hybrid.replace.purge.report import kept
 from hybrid.replace.revert import revert
-from hybrid.spec.table_config import BoundaryMode, Half, MessageFormat
 from hybrid.table.state import Consuming
 from tests.query.halves import KEY, Row
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row

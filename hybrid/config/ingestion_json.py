@@ -1,0 +1,157 @@
+"""Reads the transforms and the filter of Pinot's ingestionConfig.
+
+After Pinot's TableConfigUtils.validateIngestionConfig: a column has one transform, which does not read the column
+itself; a column outside of the schema is allowed where another transform, or the filter, reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+
+from hybrid.config.table_config import Half
+from hybrid.errors import suggestion
+from hybrid.schema.document import Section
+from hybrid.schema.ingestion import ComplexTypes, IngestionConfig, ListsToJson, Transform
+from hybrid.schema.schema import Schema
+
+_FUNCTION = "transformFunction"
+_FILTER = "filterFunction"
+_COMPLEX = "complexTypeConfig"
+_COMPLEX_KEYS = {"fieldsToUnnest", "delimiter", "collectionNotUnnestedToJson", "prefixesToRename"}
+
+
+def parse_ingestion(top: Section, schema: Schema, half: Half) -> IngestionConfig:
+    """What the table config `top` of a half says of records on their way in; a schema's own transforms come second."""
+    section = top.section("ingestionConfig")
+    places: dict[str, Section] = {}
+    given: dict[str, str] = {}
+    for one in section.sections("transformConfigs"):
+        column = one.text("columnName")
+        if column in given:
+            one.fail("columnName", f"'{column}' has a transform already, at {places[column].path}. Keep one.")
+        places[column], given[column] = one, one.text(_FUNCTION)
+    reads = {column: expression_fields(places[column], _FUNCTION, given[column], column) for column in given}
+    for transform in schema.transforms:
+        if transform.column not in given:
+            given[transform.column] = transform.function
+            reads[transform.column] = _fields(transform.function)
+    filter_function, filtered_by = _filter(section.section("filterConfig"))
+    for column, place in places.items():
+        _check_destination(place, column, schema, [*_others(reads, column), *filtered_by])
+    order = _in_order(section, reads)
+    transforms = tuple(Transform(column, given[column]) for column in order)
+    complex_types = _complex_types(section, half)
+    return IngestionConfig(transforms, filter_function, section.boolean("continueOnError"), complex_types)
+
+
+def _complex_types(top: Section, half: Half) -> ComplexTypes | None:
+    """How nested records become flat, as Pinot's ComplexTypeConfig has it."""
+    if top.doc.get(_COMPLEX) is None:
+        return None
+    if half is Half.OFFLINE:
+        top.fail(_COMPLEX, "cannot be honoured for files of jobs yet. Give it in the REALTIME config only.")
+    section = top.section(_COMPLEX)
+    renames = section.section("prefixesToRename")
+    for prefix, other in renames.doc.items():
+        if not prefix or not isinstance(other, str):
+            renames.fail(str(prefix), f"'{other}' is no other prefix: write a text for a text.")
+    delimiter = section.doc.get("delimiter", ".")
+    if not isinstance(delimiter, str) or not delimiter:
+        section.fail("delimiter", "is not a text of at least one character.")
+    lists = ListsToJson(section.choice("collectionNotUnnestedToJson", tuple(ListsToJson), ListsToJson.NON_PRIMITIVE))
+    return ComplexTypes(
+        section.texts("fieldsToUnnest"),
+        delimiter,
+        lists,
+        {str(prefix): str(other) for prefix, other in renames.doc.items()},
+    )
+
+
+def expression_fields(section: Section, key: str, function: str, column: str | None = None) -> tuple[str, ...]:
+    """The fields that the expression at `key` reads. SpecError when it cannot be read, or reads its own `column`."""
+    try:
+        found = _fields(function)
+    except ValueError as error:
+        section.fail(key, f"'{_short(function)}': {error}.")
+    if column in found:
+        message = f"'{_short(function)}' reads '{column}', the column that it fills. Give one of them another name."
+        section.fail(key, message)
+    return found
+
+
+_TIME_CHECKS = {
+    "rowTimeValueCheck": "Pinot would put the time of ingestion in the place of times outside of 1971 to 2071.",
+    "segmentTimeValueCheck": "Pinot would refuse a segment with times outside of 1971 to 2071.",
+}
+
+
+def ingestion_warnings(section: Section) -> Iterator[str]:
+    """One warning for each key of `ingestionConfig` below its own that has no effect."""
+    for key, otherwise in _TIME_CHECKS.items():
+        if section.boolean(key):
+            yield (
+                f"{section.source}: {section.at(key)}: true has no effect: rows of the years 1 to 9999 are kept with "
+                f"their times. {otherwise}"
+            )
+    for one in section.sections("transformConfigs"):
+        yield from one.unknown({"columnName", _FUNCTION})
+    yield from section.section("filterConfig").unknown({_FILTER})
+    yield from section.section(_COMPLEX).unknown(_COMPLEX_KEYS)
+
+
+def _fields(function: str) -> tuple[str, ...]:
+    # A table without transforms does not pay for the parser.
+    from hybrid.expression.parse import parse_expression
+
+    return parse_expression(function).fields
+
+
+def _filter(section: Section) -> tuple[str | None, tuple[str, ...]]:
+    if not section.has(_FILTER):
+        return None, ()
+    function = section.text(_FILTER)
+    return function, expression_fields(section, _FILTER, function)
+
+
+def _others(reads: Mapping[str, Iterable[str]], column: str) -> Iterator[str]:
+    for other, fields in reads.items():
+        if other != column:
+            yield from fields
+
+
+def _check_destination(section: Section, column: str, schema: Schema, read: Iterable[str]) -> None:
+    if schema.find(column) is None and not any(_is_of(name, column) for name in read):
+        near = suggestion(column, schema.column_names)
+        names = ", ".join(schema.column_names)
+        message = f"'{column}' is neither a column of the schema '{schema.name}' nor read by another transform."
+        section.fail("columnName", f"{message}{near} Columns are: {names}.")
+
+
+def _in_order(section: Section, reads: Mapping[str, Iterable[str]]) -> list[str]:
+    """The columns so that each comes after those that its transform reads."""
+    order: list[str] = []
+
+    def visit(column: str, path: tuple[str, ...]) -> None:
+        if column in path:
+            round_trip = [*path[path.index(column) :], column]
+            told = ", ".join(f"'{one}' reads '{other}'" for one, other in pairwise(round_trip))
+            section.fail("transformConfigs", f"these transforms wait for each other: {told}.")
+        for other in reads:
+            if other != column and other not in order and any(_is_of(name, other) for name in reads[column]):
+                visit(other, (*path, column))
+        if column not in order:
+            order.append(column)
+
+    for column in reads:
+        visit(column, ())
+    return order
+
+
+def _is_of(name: str, column: str) -> bool:
+    """Whether a field that is read is the column, or lies in the object that the column holds."""
+    return name == column or name.startswith(f"{column}.")
+
+
+def _short(function: str) -> str:
+    return function if len(function) <= 100 else function[:97] + "..."

@@ -1,0 +1,368 @@
+"""Reads Pinot's ingestion job spec (YAML): which files become which segment of which table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from hybrid.config.expectations import EXPECTATIONS
+from hybrid.config.input_files import check_each, files_below
+from hybrid.config.input_rules import InputRules
+from hybrid.config.job_names import NameParts, name_parts, name_type, name_warnings
+from hybrid.config.job_reader import data_format, reader_configs, reader_warnings
+from hybrid.config.job_store import ObjectStore, is_on_store, parse_store, store_warnings
+from hybrid.config.templates import built_in_dates, fill, names_in
+from hybrid.errors import NotFoundError, SpecError
+from hybrid.expression.path_patterns import PatternError, compile_path_pattern
+from hybrid.expression.user_patterns import UserPattern
+from hybrid.schema.document import Section, shown
+from hybrid.schema.secrets import without_secrets
+
+JOB_TYPES = (
+    "SegmentCreation", "SegmentTarPush", "SegmentUriPush", "SegmentMetadataPush",
+    "SegmentCreationAndTarPush", "SegmentCreationAndUriPush", "SegmentCreationAndMetadataPush",
+)  # fmt: skip
+# What a job may cover beside FROM/TO: the day of its rows, and all that OFFLINE holds.
+COVERS_DAY, COVERS_ALL = "day", "all"
+_COVERS = "hybrid.covers"
+_NODES_MAX = 100_000
+_EVENTS_MAX = 2 * _NODES_MAX  # a mapping or list begins and ends
+_SPEC_MAX = 1024 * 1024
+
+_QUIET_TOP = {
+    "executionFrameworkSpec", "outputDirURI", "overwriteOutput", "segmentCreationJobParallelism", "pinotFSSpecs",
+    "pinotClusterSpecs", "cleanUpOutputDir", "authToken", "tlsSpec", "createMetadataTarGz",
+    "failOnEmptySegment",
+}  # fmt: skip
+# By path of the section: the keys that are read, or are deployment. Only what is used is filled with variables.
+_USED = {
+    "": {
+        "jobType", "inputDirURI", "includeFileNamePattern", "excludeFileNamePattern", "searchRecursively",
+        "recordReaderSpec", "tableSpec", "segmentNameGeneratorSpec", "pushJobSpec",
+    },
+    "recordReaderSpec": {"dataFormat", "configs"},
+    "tableSpec": {"tableName"},
+    "segmentNameGeneratorSpec": {"type", "configs"},
+    "pushJobSpec": {"pushAttempts"},
+}  # fmt: skip
+_QUIET = {
+    "": _QUIET_TOP,
+    "recordReaderSpec": {"className", "configClassName"},
+    "tableSpec": {"schemaURI", "tableConfigURI"},
+    "segmentNameGeneratorSpec": set(),
+    "pushJobSpec": {
+        "pushRetryIntervalMillis", "pushParallelism", "copyToDeepStoreForMetadataPush", "segmentUriPrefix",
+        "segmentUriSuffix", "batchSegmentUpload", "segmentMetadataGenerationParallelism", "preferMetadataTarGz",
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AnsweredStatement:
+    """A statement whose rows are a job's input. `revision` says what they were read from.
+
+    `offline_version` is the version of the job's own OFFLINE half that they were read from and that has to be the
+    newest at the swap; None for other tables, and for a revision that was asked for. Then `seen_version` is the newest
+    one when it was answered: what is purged after it must not come back.
+    """
+
+    sql: str
+    revision: str
+    offline_version: int | None
+    seen_version: int | None = None
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """One ingestion job. `source` is the spec's file, `input_dir` an absolute folder (or one file).
+
+    `segment_name` is set for the name type `fixed`; `name_parts` belongs to the others. `covers` is the stretch of
+    time that it answers for: FROM/TO, COVERS_DAY, COVERS_ALL or nothing. `statement` gave the rows in its one file.
+    `store` holds the files, and `input_dir` is nothing, until they are fetched: then `fetched_from` is their address.
+    `expectations` is the section that may hold them: they are read when the table is known. `rules` say which files
+    may be read; None: all.
+    """
+
+    source: str
+    job_type: str
+    input_dir: Path
+    table_name: str
+    data_format: str
+    include: str | None = None
+    exclude: str | None = None
+    search_recursively: bool = True
+    reader_configs: Mapping[str, str] = field(default_factory=dict)
+    segment_name_type: str = "simple"
+    segment_name: str | None = None
+    name_parts: NameParts = field(default_factory=NameParts)
+    push_attempts: int = 1
+    expectations: Section | None = None
+    covers: str = ""
+    statement: AnsweredStatement | None = None
+    store: ObjectStore | None = None
+    fetched_from: str = ""
+    rules: InputRules | None = None
+    warnings: tuple[str, ...] = ()
+
+    def matches(self, relative_path: str, absolute_path: str) -> bool:
+        """Whether the job reads the file. Patterns see the whole path, as in Pinot, or the part below `input_dir`."""
+        include, exclude = self._patterns
+        if not self.search_recursively and "/" in relative_path:
+            return False
+        paths = (absolute_path, relative_path)
+        if include and not any(include.fullmatch(path) for path in paths):
+            return False
+        return not (exclude and any(exclude.fullmatch(path) for path in paths))
+
+    def check_rules(self, rules: InputRules) -> None:
+        """RightError when the job's input is a place that may not be read."""
+        if self.store is not None:
+            rules.check_store(self.store)
+        else:
+            rules.check(self.input_dir)
+
+    def files_there(self) -> list[Path]:
+        """Every file at or below the input that may be read, in the order of their paths."""
+        return files_below(self.input_dir, self.rules)
+
+    def input_files(self) -> list[Path]:
+        """The files that the job reads, in the order of their paths.
+
+        NotFoundError when the input does not exist, RightError when one may not be read.
+        """
+        if self.store is not None:
+            message = f"the files at {self.store.address} were not fetched. Run the job with run_job()."
+            raise SpecError.at(self.source, "inputDirURI", message)
+        if self.rules is not None:
+            self.rules.check(self.input_dir)
+        if self.input_dir.is_file():
+            return [self.input_dir] if self.matches(self.input_dir.name, self.input_dir.as_posix()) else []
+        if not self.input_dir.is_dir():
+            message = f"Input folder '{self.input_dir}' of {self.source} does not exist."
+            raise NotFoundError(message, hint="Give another with --input DIR.")
+        below, top = self.files_there(), self.input_dir
+        files = [path for path in below if self.matches(path.relative_to(top).as_posix(), path.as_posix())]
+        if self.rules is not None:
+            check_each(self.rules, files)
+        return files
+
+    @cached_property
+    def _patterns(self) -> tuple[UserPattern | None, UserPattern | None]:
+        include = compile_path_pattern(self.include) if self.include else None
+        return include, compile_path_pattern(self.exclude) if self.exclude else None
+
+
+def load_job_spec(
+    path: str | Path, variables: Mapping[str, str], input_dir: str | None = None, now_ms: int | None = None
+) -> JobSpec:
+    """The job in the YAML file `path`, its `${name}`s filled from `variables`; `now_ms` is what `today` goes by.
+
+    `input_dir` stands in for inputDirURI; relative paths start at the spec's folder (that one, if there is none, where
+    the process stands). SpecError names place and value of
+    what is wrong, NotFoundError a missing file.
+    """
+    file = Path(path)
+    doc = job_document(read_job_file(file), str(path))
+    return parse_job_spec(doc, str(path), file.absolute().parent, variables, input_dir, now_ms)
+
+
+def parse_job_spec(
+    doc: dict[str, object],
+    source: str,
+    folder: Path,
+    variables: Mapping[str, str],
+    input_dir: str | None = None,
+    now_ms: int | None = None,
+) -> JobSpec:
+    """The job in `doc`; see `load_job_spec`. `folder` is where relative paths start."""
+    used = _used_part(doc, source, input_dir is not None)
+    known = {**(built_in_dates(now_ms) if now_ms is not None else {}), **variables}
+    top = Section(_filled(used, known, source), source)
+    names = top.section("segmentNameGeneratorSpec")
+    generator = name_type(names)
+    uri = input_dir if input_dir is not None else top.text("inputDirURI")
+    stores = {"pinotFSSpecs": doc.get("pinotFSSpecs")} if is_on_store(uri) else None
+    filesystems = Section(_filled(stores, known, source), source) if stores else None
+    reader = top.section("recordReaderSpec")
+    return JobSpec(
+        source=source,
+        job_type=top.choice("jobType", JOB_TYPES),
+        input_dir=Path("/") if filesystems else _input_dir(top, folder, input_dir),
+        store=parse_store(filesystems, uri) if filesystems else None,
+        table_name=top.section("tableSpec").text("tableName"),
+        data_format=data_format(reader),
+        include=_pattern(top, "includeFileNamePattern"),
+        exclude=_pattern(top, "excludeFileNamePattern"),
+        search_recursively=top.boolean("searchRecursively", default=True),
+        reader_configs=reader_configs(reader),
+        segment_name_type=generator,
+        segment_name=names.section("configs").text("segment.name") if generator == "fixed" else None,
+        name_parts=name_parts(names),
+        covers=_extra(top).text(_COVERS) if _extra(top).has(_COVERS) else "",
+        push_attempts=top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
+        expectations=_expectations(doc, variables, source),
+        warnings=(
+            *_key_warnings(doc, source),
+            *name_warnings(names),
+            *reader_warnings(reader),
+            *(store_warnings(filesystems, uri) if filesystems else ()),
+            *_variable_warnings(doc, variables, source),
+        ),
+    )
+
+
+def job_document(text: str, source: str) -> dict[str, object]:
+    """The YAML mapping in `text`, which came from `source`. SpecError names the line of what is wrong."""
+    import yaml
+
+    if len(text) > _SPEC_MAX:
+        raise SpecError(f"{source}: a job spec is at most {_SPEC_MAX} characters, and this one has {len(text)}.")
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        _refuse_many(yaml.parse(text, Loader=loader), source)
+        node = yaml.compose(text, Loader=loader)
+        _refuse_twins(node, source, count())
+        doc = _constructed(loader, node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
+        raise SpecError(f"{source}:{place} this is not YAML: {error.problem or error.context}.") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise SpecError(f"{source}: this is not YAML: {' '.join(str(error).split())}.") from error
+    if not isinstance(doc, dict):
+        raise SpecError(f"{source}: the file holds {shown(without_secrets(doc))}; a job spec is expected.")
+    return doc
+
+
+def _refuse_many(events: Iterable[object], source: str) -> None:
+    """Counts values while they are parsed, before any is built."""
+    for number, _ in enumerate(events):
+        if number > _EVENTS_MAX:
+            raise SpecError(f"{source}: the document holds more than {_NODES_MAX} values.")
+
+
+def _constructed(loader: Any, node: Any) -> object:
+    """The value of a document that was parsed already."""
+    return None if node is None else loader("").construct_document(node)
+
+
+def read_job_file(path: Path) -> str:
+    """The text of a job spec file. NotFoundError, or SpecError when it cannot be read as text."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise NotFoundError(f"File '{path}' does not exist.") from error
+    except OSError as error:
+        raise SpecError(f"{path}: the file cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path}: byte {error.start} is not UTF-8.") from error
+
+
+def _refuse_twins(node: Any, source: str, nodes: Iterator[int]) -> None:
+    """YAML itself lets the last of two equal keys win; what the first says would be lost without a word.
+
+    It also lets aliases nest, so that a few lines stand for more than memory holds: `nodes` counts what they stand for.
+    """
+    if next(nodes) > _NODES_MAX:
+        raise SpecError(f"{source}: its aliases stand for more than {_NODES_MAX} values.")
+    seen: set[str] = set()
+    for item in getattr(node, "value", ()) if getattr(node, "id", "") in {"mapping", "sequence"} else ():
+        key, value = item if isinstance(item, tuple) else (None, item)
+        name = str(key.value) if key is not None else None
+        if name is not None and name in seen:
+            raise SpecError.at(source, name, f"stands twice, again on line {key.start_mark.line + 1}.")
+        seen.update([name] if name is not None else [])
+        _refuse_twins(value, source, nodes)
+
+
+def _used_part(doc: dict[str, object], source: str, has_input: bool) -> dict[str, object]:
+    """Only the keys that count: a variable in another one need not be set."""
+    top = Section(doc, source)
+    used = {key: doc[key] for key in _USED[""] if key in doc}
+    for path in filter(None, _USED):
+        section = top.section(path).doc
+        used[path] = {key: section[key] for key in _USED[path] if key in section}
+    if has_input:
+        used.pop("inputDirURI", None)
+    if _extra(top).has(_COVERS):
+        used["executionFrameworkSpec"] = {"extraConfigs": {_COVERS: _extra(top).doc[_COVERS]}}
+    return used
+
+
+def _extra(top: Section) -> Section:
+    """Where a job says what is ours alone: Pinot lets any key stand here."""
+    return top.section("executionFrameworkSpec").section("extraConfigs")
+
+
+def _filled(used: dict[str, object], variables: Mapping[str, str], source: str) -> dict[str, object]:
+    filled = fill(used, variables, source, "")
+    assert isinstance(filled, dict)
+    return filled
+
+
+def _expectations(doc: dict[str, object], variables: Mapping[str, str], source: str) -> Section | None:
+    """The free keys for whatever runs the job, of which this one is ours."""
+    extra = Section(doc, source).section("executionFrameworkSpec").section("extraConfigs")
+    if not extra.has(EXPECTATIONS):
+        return None
+    filled = fill(extra.doc[EXPECTATIONS], variables, source, extra.at(EXPECTATIONS))
+    return Section({EXPECTATIONS: filled}, source, extra.path)
+
+
+def _input_dir(top: Section, folder: Path, input_dir: str | None) -> Path:
+    text = input_dir if input_dir is not None else top.text("inputDirURI")
+    try:
+        return _local(top, folder, text, typed=input_dir is not None)
+    except (ValueError, RuntimeError, OSError) as error:  # a null byte, `~nobody`, a host in half brackets
+        top.fail("inputDirURI", f"{shown(text)} is not a path: {error}.")
+
+
+def _local(top: Section, folder: Path, text: str, typed: bool) -> Path:
+    uri = urlsplit(text)
+    if uri.scheme == "file":
+        if uri.netloc not in {"", "localhost"}:
+            top.fail("inputDirURI", f"'{text}' names another host. Write file:///folder.")
+        text = unquote(uri.path)
+    elif "://" in text:
+        hint = "Copy the files to this machine and give --input DIR."
+        top.fail(
+            "inputDirURI",
+            f"'{text}' cannot be read: only local folders are, with file:// or without, and s3://.",
+            hint=hint,
+        )
+    path = Path(text).expanduser()
+    beside_spec = (folder / path).resolve()
+    # What stands in the file is meant from the file; what a user types is also looked for where the user stands.
+    return path.resolve() if typed and not beside_spec.exists() and path.exists() else beside_spec
+
+
+def _pattern(top: Section, key: str) -> str | None:
+    text = top.text(key, "")
+    if not text:
+        return None
+    try:
+        compile_path_pattern(text)
+    except PatternError as error:
+        top.fail(key, f"'{text}' is not a pattern: {error}. Write it like 'glob:**/*.json' or 'regex:.*\\.json'.")
+    return text
+
+
+def _key_warnings(doc: dict[str, object], source: str) -> Iterator[str]:
+    top = Section(doc, source)
+    for path, used in _USED.items():
+        section = top.section(path) if path else top
+        yield from section.unknown(used | _QUIET[path])
+    own = {key: value for key, value in _extra(top).doc.items() if str(key).startswith("hybrid.")}
+    yield from Section(own, source, _extra(top).path).unknown({_COVERS})
+
+
+def _variable_warnings(doc: dict[str, object], variables: Mapping[str, str], source: str) -> Iterator[str]:
+    used = set(names_in(doc))
+    for name in variables:
+        if name not in used:
+            yield f"{source}: --var {name}: the file has no ${{{name}}}."

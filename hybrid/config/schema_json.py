@@ -1,0 +1,228 @@
+"""Reads Pinot's schema JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import cast
+
+from hybrid.config.ingestion_json import expression_fields
+from hybrid.errors import SpecError, suggestion
+from hybrid.schema.document import Section, shown
+from hybrid.schema.ingestion import Transform
+from hybrid.schema.schema import FieldKind, FieldSpec, Schema
+from hybrid.schema.sqlvalues import sql_column
+from hybrid.schema.time_field import old_time_field
+from hybrid.schema.timeformat import TimeFormat
+from hybrid.schema.types import DataType
+from hybrid.schema.values import CONVERTERS, EPOCH, EXPECTED, INT_MIN, LONG_MIN
+
+_LISTS = {
+    "dimensionFieldSpecs": FieldKind.DIMENSION,
+    "metricFieldSpecs": FieldKind.METRIC,
+    "dateTimeFieldSpecs": FieldKind.DATE_TIME,
+}
+# Read and not used: they describe, or say the same again.
+_QUIET = {"description", "tags", "fieldType", "granularity", "sampleValue", "delimiter", "allowTrailingZeros"}
+# What a DDL says of a column, and Pinot has no word for.
+_SQL_TYPE, _MISSING = "hybrid.sqlType", "hybrid.default"
+_FIELD_KEYS = {
+    "name", "dataType", "singleValueField", "defaultNullValue", "format", "notNull", "transformFunction", _SQL_TYPE,
+    _MISSING, *_QUIET,
+}  # fmt: skip
+_SCHEMA_KEYS = {
+    "schemaName", "primaryKeyColumns", "enableColumnBasedNullHandling", "timeFieldSpec", "complexFieldSpecs",
+    "updatedByUser", "description", "tags", *_LISTS,
+}  # fmt: skip
+# They would change what is stored: to ignore them would store something else than the file says.
+_REFUSED = {"virtualColumnProvider": "the column would have no data"}
+_NO_METRIC = {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.JSON}
+COLUMNS_MAX = 10_000
+# Delta and Parquet refuse these in names of columns.
+_BAD_CHARACTERS = re.compile(r"[ ,;{}()`\n\t=\x00-\x1f]")
+
+
+def parse_schema(doc: dict[str, object], source: str) -> Schema:
+    """The schema in `doc`, which came from the file `source`. SpecError names the place of what is wrong."""
+    top = Section(doc, source)
+    _refuse_complex_fields(top)
+    warnings = [*top.unknown(_SCHEMA_KEYS)]
+    null_handling = top.boolean("enableColumnBasedNullHandling")
+    fields: list[FieldSpec] = []
+    names: dict[str, str] = {}
+    transforms: list[Transform] = []
+    for section, kind in _field_sections(top):
+        field = _field(section, kind, null_handling)
+        _check_new(field, names, section)
+        fields.append(field)
+        transforms += _transform(section, field)
+        warnings += _field_warnings(section, null_handling)
+    old = old_time_field(top)
+    if old is not None:
+        section, converted, told = old
+        field = _field(section, FieldKind.DATE_TIME, null_handling)
+        _check_new(field, names, section)
+        fields.append(field)
+        transforms += [converted] if converted else []
+        warnings += told
+    if not fields:
+        top.fail("dimensionFieldSpecs", "the schema has no column.")
+    name = top.text("schemaName")
+    key = _primary_key(top, fields)
+    return Schema(name, tuple(fields), key, null_handling, tuple(transforms), tuple(warnings))
+
+
+def default_null(data_type: DataType, kind: FieldKind) -> object:
+    """The stored value that Pinot puts in place of a missing one."""
+    if kind is FieldKind.METRIC and data_type in _METRIC_NULLS:
+        return _METRIC_NULLS[data_type]
+    return _NULLS[data_type]
+
+
+_NULLS: dict[DataType, object] = {
+    DataType.INT: INT_MIN,
+    DataType.LONG: LONG_MIN,
+    DataType.FLOAT: float("-inf"),
+    DataType.DOUBLE: float("-inf"),
+    DataType.BIG_DECIMAL: CONVERTERS[DataType.BIG_DECIMAL](0),
+    DataType.BOOLEAN: False,
+    DataType.TIMESTAMP: EPOCH,
+    DataType.STRING: "null",
+    DataType.JSON: "null",
+    DataType.BYTES: b"",
+}
+_METRIC_NULLS: dict[DataType, object] = {
+    DataType.INT: 0,
+    DataType.LONG: 0,
+    DataType.FLOAT: 0.0,
+    DataType.DOUBLE: 0.0,
+}
+
+
+def _field_sections(top: Section) -> Iterator[tuple[Section, FieldKind]]:
+    for key, kind in _LISTS.items():
+        for section in top.sections(key):
+            yield section, kind
+
+
+def _field(section: Section, kind: FieldKind, null_handling: bool) -> FieldSpec:
+    name = _name(section)
+    data_type = DataType(section.choice("dataType", tuple(DataType), any_case=False))
+    single_value = section.boolean("singleValueField", default=True)
+    _check_kind(section, kind, data_type, single_value)
+    sql_type = section.text(_SQL_TYPE) if section.has(_SQL_TYPE) else None
+    return FieldSpec(
+        name=name,
+        data_type=data_type,
+        kind=kind,
+        single_value=single_value,
+        default_null=_default(section, kind, data_type),
+        time_format=_time_format(section, data_type) if kind is FieldKind.DATE_TIME else None,
+        not_null=section.boolean("notNull") and null_handling,
+        sql_type=sql_type,
+        missing=_missing(section, sql_type, data_type, single_value),
+    )
+
+
+def _missing(section: Section, sql_type: str | None, data_type: DataType, single_value: bool) -> tuple[object, ...]:
+    """The DEFAULT of a DDL's column, stored."""
+    if _MISSING not in section.doc:
+        return ()
+    value = section.doc[_MISSING]
+    if value is None:
+        return (None,)
+    convert, expected = sql_column(sql_type, data_type) if sql_type else (CONVERTERS[data_type], EXPECTED[data_type])
+    try:
+        return (convert(value),) if single_value else ([convert(one) for one in cast("list[object]", value)],)
+    except (ValueError, ArithmeticError, TypeError, LookupError):
+        section.fail(_MISSING, f"{shown(value)} is not {expected}.")
+
+
+def _transform(section: Section, field: FieldSpec) -> Iterator[Transform]:
+    """A field's own transform, Pinot's old place for it."""
+    key = "transformFunction"
+    if section.has(key):
+        function = section.text(key)
+        expression_fields(section, key, function, field.name)
+        yield Transform(field.name, function)
+
+
+def _name(section: Section) -> str:
+    name = section.text("name")
+    if name.lower().startswith("_hy_") or name.startswith("$"):
+        section.fail("name", f"'{name}' is refused: names beginning with '_hy_' or '$' are the system's own.")
+    if _BAD_CHARACTERS.search(name) or len(name) > 200:
+        section.fail(
+            "name", f"{shown(name)} is refused: a name holds no space, none of ',;{{}}()=`', and 200 characters."
+        )
+    return name
+
+
+def _check_kind(section: Section, kind: FieldKind, data_type: DataType, single_value: bool) -> None:
+    if kind is not FieldKind.DIMENSION and not single_value:
+        section.fail("singleValueField", "false is refused: only a dimension can hold several values.")
+    if kind is FieldKind.METRIC and data_type in _NO_METRIC:
+        section.fail("dataType", f"'{data_type}' is no type of a metric. List the field under dimensionFieldSpecs.")
+    for key, reason in _REFUSED.items():
+        if section.has(key):
+            section.fail(key, f"{shown(section.doc[key])} cannot be honoured: {reason}. Remove the key.")
+
+
+def _default(section: Section, kind: FieldKind, data_type: DataType) -> object:
+    value = section.doc.get("defaultNullValue")
+    if value is None:
+        return default_null(data_type, kind)
+    try:
+        return CONVERTERS[data_type](value)
+    except (ValueError, ArithmeticError, TypeError, LookupError):
+        section.fail("defaultNullValue", f"{shown(value)} is not {EXPECTED[data_type]}.")
+
+
+def _time_format(section: Section, data_type: DataType) -> TimeFormat:
+    if section.doc.get("format") is None and data_type is DataType.TIMESTAMP:
+        return TimeFormat.parse("TIMESTAMP", section.source, section.at("format"), data_type)
+    return TimeFormat.parse(section.text("format"), section.source, section.at("format"), data_type)
+
+
+def _check_new(field: FieldSpec, names: dict[str, str], section: Section) -> None:
+    """Adds the column to `names`, which has them by their lower-case forms."""
+    twin = names.get(field.name.lower())
+    names[field.name.lower()] = field.name
+    if len(names) > COLUMNS_MAX:
+        section.fail("name", f"a table has at most {COLUMNS_MAX} columns.")
+    if twin is not None:
+        # Spark and DuckDB do not tell columns apart by case.
+        other = "" if twin == field.name else f" (as '{twin}': case does not count)"
+        section.fail("name", f"column '{field.name}' stands twice in the schema{other}. Remove one.")
+
+
+def _field_warnings(section: Section, null_handling: bool) -> Iterator[str]:
+    yield from section.unknown(_FIELD_KEYS | _REFUSED.keys())
+    if section.boolean("allowTrailingZeros"):
+        place = f"{section.source}: {section.at('allowTrailingZeros')}"
+        yield f"{place}: true has no effect: zeros at the end of a number are not kept, 1.50 is 1.5."
+    if section.has("notNull") and not null_handling:
+        yield f"{section.source}: {section.at('notNull')}: has no effect without enableColumnBasedNullHandling."
+
+
+def _primary_key(top: Section, fields: list[FieldSpec]) -> tuple[str, ...]:
+    names = top.texts("primaryKeyColumns")
+    if len(names) > len(fields):  # one of them stands twice or is none; a long list is not searched for which
+        names = names[: len(fields) + 1]
+    known = {field.name: field for field in fields}
+    for position, name in enumerate(names):
+        place = f"primaryKeyColumns[{position}]"
+        if name not in known:
+            near = suggestion(name, known)
+            top.fail(place, f"'{name}' is not a column of the schema.{near} Columns are: {', '.join(known)}.")
+        if not known[name].single_value:
+            top.fail(place, f"'{name}' holds several values and cannot be part of a primary key.")
+        if names.index(name) != position:
+            top.fail(place, f"'{name}' stands twice in the primary key.")
+    return names
+
+
+def _refuse_complex_fields(top: Section) -> None:
+    if top.has("complexFieldSpecs"):
+        message = "complex fields are not built yet. Use a JSON dimension."
+        raise SpecError.at(top.source, "complexFieldSpecs", message)

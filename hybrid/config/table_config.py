@@ -1,0 +1,372 @@
+"""A logical table as its users configured it: schema plus the REALTIME and OFFLINE table configs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hybrid.config.batch_ingestion import BatchIngestion
+from hybrid.config.connectors import Connector, JsonFlavor
+from hybrid.config.cron import Cron
+from hybrid.config.expectations import Expectation
+from hybrid.config.kafka_security import PLAINTEXT, KafkaSecurity
+from hybrid.formats.avro_messages import AvroMessages
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.formats.registry_messages import RegistryMessages
+from hybrid.schema.ingestion import IngestionConfig
+from hybrid.schema.schema import FieldSpec, Schema
+
+
+class Half(StrEnum):
+    """The two halves of a logical table; also the table types of Pinot's configs."""
+
+    REALTIME = "REALTIME"
+    OFFLINE = "OFFLINE"
+
+
+class BoundaryMode(StrEnum):
+    """What says which half shows a row: the moves' own boundary, or Pinot's rule over the offline half's last time."""
+
+    EXACT = "exact"
+    PINOT = "pinot"
+
+
+class MergeType(StrEnum):
+    """How the move merges the rows of one bucket. LATEST keeps the winning row of each primary key.
+
+    ROLLUP makes one row of those that are equal but for their metrics.
+    """
+
+    CONCAT = "concat"
+    DEDUP = "dedup"
+    LATEST = "latest"
+    ROLLUP = "rollup"
+
+
+class Aggregation(StrEnum):
+    """What a rollup makes of the values of a metric. AVG divides two other metrics, which keep its sum and count."""
+
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    COUNT = "count"
+    AVG = "avg"
+
+
+def kept_for_average(metric: str) -> tuple[str, str]:
+    """The metrics that hold the sum and the count of one that is averaged."""
+    return f"{metric}_sum", f"{metric}_count"
+
+
+# The comparison column of a table whose rows are newer when they arrive later: Kafka's timestamp, which every row has.
+ARRIVED = "_hy_timestamp"
+# The connector of a stream that a table config's streamConfigs name; connectors of a DDL have names of their own.
+CONFIGURED = "kafka"
+
+
+class MessageFormat(StrEnum):
+    """What a message is: a record, or what happens to one: `{"insert": record}` or `{"delete": record}`, or an
+    envelope of Debezium.
+    """
+
+    RECORD = "raw"
+    CHANGE = "insert_delete"
+    DEBEZIUM = "debezium"
+
+
+class Records(StrEnum):
+    """How many records a message holds: ONE object, any number as LINES of their own, or all in one ARRAY."""
+
+    ONE = "one"
+    LINES = "lines"
+    ARRAY = "array"
+
+
+# Between the numbers that names of segments give to the partitions of two topics of one table, as in Pinot.
+GROUPS_PER_TOPIC = 10_000
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """Where live rows come from and when a consuming segment is sealed.
+
+    `topics` are in a fixed order; of each the `partitions` are read (empty: all). `brokers` is a bootstrap list;
+    `offset_reset` is `smallest`, `largest` (Pinot's default), a time in ISO 8601 or a period before the table's
+    creation; thresholds are in rows, bytes (of the message values) and milliseconds since the segment's first commit.
+    `connector` is who reads it. `codec` says how messages are written, None: as JSON. With `metadata` the key, headers
+    and coordinates of a message are fields of its record (see `hybrid.records.messages`). `security` is that of all
+    connections.
+    """
+
+    topics: tuple[str, ...]
+    brokers: str
+    offset_reset: str = "largest"
+    flush_rows: int = 5_000_000
+    flush_bytes: int = 200 * 1024 * 1024
+    flush_ms: int = 6 * 3_600_000
+    connector: str = CONFIGURED
+    message: MessageFormat = MessageFormat.RECORD
+    records: Records = Records.ONE
+    flavor: JsonFlavor = JsonFlavor.DEFAULT
+    codec: CsvFormat | AvroMessages | RegistryMessages | None = None
+    metadata: bool = False
+    security: KafkaSecurity = PLAINTEXT
+    partitions: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Its topics in a sentence."""
+        names = [f"'{topic}'" for topic in self.topics]
+        return f"topic {names[0]}" if len(names) == 1 else f"topics {', '.join(names[:-1])} and {names[-1]}"
+
+    def group(self, topic: str, partition: int) -> int:
+        """The number of a topic's partition among all of the table's, as names of segments have it."""
+        return partition if len(self.topics) == 1 else self.topics.index(topic) * GROUPS_PER_TOPIC + partition
+
+
+class PartitionFunction(StrEnum):
+    """Pinot's functions that say which partition a value belongs to."""
+
+    MURMUR = "Murmur"
+    MODULO = "Modulo"
+    HASH_CODE = "HashCode"
+    BYTE_ARRAY = "ByteArray"
+
+
+@dataclass(frozen=True)
+class PartitionedColumn:
+    """A column by whose values rows are divided into `count` partitions; a null goes where the text `null` does."""
+
+    name: str
+    function: PartitionFunction
+    count: int
+    null: str
+
+
+@dataclass(frozen=True)
+class BucketConfig:
+    """How the rows of closed buckets of time are merged into segments of OFFLINE; times in milliseconds.
+
+    Times are rounded down to multiples of `round_ms`, of which a bucket has a whole number (None: they stay as they
+    are). `aggregations` names every metric of a rollup. Names of segments begin with `name_prefix` (None: the table's
+    name), and have `name_postfix` before their number.
+    """
+
+    bucket_ms: int = 86_400_000
+    buffer_ms: int = 172_800_000
+    merge_type: MergeType = MergeType.CONCAT
+    max_records_per_segment: int = 5_000_000
+    max_records_per_task: int = 50_000_000
+    round_ms: int | None = None
+    aggregations: tuple[tuple[str, Aggregation], ...] = ()
+    name_prefix: str | None = None
+    name_postfix: str | None = None
+
+    @property
+    def step_ms(self) -> int:
+        """Times in OFFLINE are multiples of it."""
+        return self.round_ms or 1
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether every row comes out as it went in."""
+        return self.merge_type is MergeType.CONCAT and self.round_ms is None
+
+
+@dataclass(frozen=True)
+class MoveConfig(BucketConfig):
+    """The RealtimeToOfflineSegmentsTask's settings. Without `schedule` it runs when asked to."""
+
+    schedule: Cron | None = None
+
+
+@dataclass(frozen=True)
+class MergeLevel(BucketConfig):
+    """A level of the MergeRollupTask: segments that lie inside one of its buckets are merged."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class CompactionConfig:
+    """The UpsertCompactionTask's settings: a segment that was last written `buffer_ms` ago or before is written anew
+    when at least `rows_min` of its rows, and `percent_min` in a hundred, are superseded.
+    """
+
+    buffer_ms: int
+    percent_min: int
+    rows_min: int
+    schedule: Cron | None = None
+
+
+class Strategy(StrEnum):
+    """How PARTIAL upsert brings a column's values of one key together, in order of arrival; see docs/reference.md."""
+
+    OVERWRITE = "OVERWRITE"
+    FORCE_OVERWRITE = "FORCE_OVERWRITE"
+    IGNORE = "IGNORE"
+    INCREMENT = "INCREMENT"
+    MAX = "MAX"
+    MIN = "MIN"
+    APPEND = "APPEND"
+    UNION = "UNION"
+
+
+@dataclass(frozen=True)
+class Partial:
+    """PARTIAL upsert: the strategies of columns by name, and that of all others."""
+
+    strategies: Mapping[str, Strategy] = field(default_factory=dict)
+    default: Strategy = Strategy.OVERWRITE
+
+
+@dataclass(frozen=True)
+class UpsertConfig:
+    """FULL upsert: one row per primary key, the one with the highest comparison value; or PARTIAL, with `partial`.
+
+    `delete_column` names a BOOLEAN column whose true value marks a delete marker. With `further_comparison_columns`
+    each row has a value in one of them or in `comparison_column`, and is compared with that column's alone.
+    `first_wins`: dedup, where the row that arrived first is seen; rows are compared by their arrival alone then.
+    `deleted_keys_ttl` is how far behind the highest comparison value, in its unit, a delete marker may go that hides
+    nothing; 0: it stays.
+    """
+
+    comparison_column: str
+    delete_column: str | None = None
+    further_comparison_columns: tuple[str, ...] = ()
+    partial: Partial | None = None
+    first_wins: bool = False
+    deleted_keys_ttl: float = 0
+
+    @property
+    def comparison_columns(self) -> tuple[str, ...]:
+        """All of them; mostly one."""
+        return (self.comparison_column, *self.further_comparison_columns)
+
+    @property
+    def folds(self) -> bool:
+        """Whether what a key shows is made of several of its rows, so that all of them are kept: docs/adr/0021."""
+        return self.partial is not None or bool(self.further_comparison_columns)
+
+    def strategy_of(self, name: str) -> Strategy:
+        """How the values of a column are brought together where rows are folded. Not asked of the primary key."""
+        if self.partial is None:
+            return Strategy.FORCE_OVERWRITE
+        if name in self.comparison_columns:
+            return Strategy.OVERWRITE
+        return self.partial.strategies.get(name, self.partial.default)
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A logical table. `realtime_doc`, `offline_doc`, `schema_doc` are the documents as given (after --set).
+
+    `index_columns` are Pinot's inverted indexes: columns that queries look rows up by.
+    `ingestion` says what happens to records on their way in: REALTIME's to messages, OFFLINE's to the files of jobs.
+    `boundary_mode` is what the configs ask for (None: nothing; what the table has stands in its OFFLINE half);
+    `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time; `batch` is how jobs push to OFFLINE.
+    `by_flows`: flows bring its rows, so that REALTIME has no stream of its own. `connectors` bring its rows: the one of
+    Kafka is its stream.
+    `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
+    `expectations` must hold of the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed when
+    a half is laid. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is not in it.
+    `merge_levels` say how segments of OFFLINE are merged, shortest buckets first. A segment that a move or a merge
+    writes holds one partition of each of `partitions`.
+    Schedules are of tasks that no config names; None: they run when they are asked to.
+    """
+
+    name: str
+    schema: Schema
+    halves: frozenset[Half]
+    time_column: str | None
+    stream: StreamConfig | None
+    move: MoveConfig | None
+    upsert: UpsertConfig | None
+    sort_columns: tuple[str, ...] = ()
+    index_columns: tuple[str, ...] = ()
+    null_handling: bool = False
+    ingestion: Mapping[Half, IngestionConfig] = field(default_factory=dict)
+    boundary_mode: BoundaryMode | None = None
+    boundary_lag_ms: int = 86_400_000
+    revert_window_ms: int = 30 * 86_400_000
+    retention: Mapping[Half, int] = field(default_factory=dict)
+    retention_schedule: Cron | None = None
+    merge_levels: tuple[MergeLevel, ...] = ()
+    merge_schedule: Cron | None = None
+    partitions: tuple[PartitionedColumn, ...] = ()
+    compaction: CompactionConfig | None = None
+    vacuum_schedule: Cron | None = None
+    optimize_schedule: Cron | None = None
+    batch: BatchIngestion = field(default_factory=BatchIngestion)
+    by_flows: bool = False
+    connectors: tuple[Connector, ...] = ()
+    ignores_case: bool = False
+    ddl_columns: tuple[str, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    schema_doc: dict[str, object] | None = field(default=None, repr=False)
+    realtime_doc: dict[str, object] | None = field(default=None, repr=False)
+    offline_doc: dict[str, object] | None = field(default=None, repr=False)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def time_field(self) -> FieldSpec | None:
+        """The field of the time column, or None on a table without one."""
+        return self.schema.find(self.time_column) if self.time_column else None
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The primary key by which rows are upserted; empty on an append table."""
+        return self.schema.primary_key if self.upsert else ()
+
+    @property
+    def folds(self) -> bool:
+        """Whether all rows of a key are kept and folded when they are asked for."""
+        return self.upsert is not None and self.upsert.folds
+
+    @property
+    def picks_winners(self) -> bool:
+        """Whether one stored row of each key is what queries show, so that the others may go."""
+        return self.upsert is not None and not self.upsert.folds
+
+    def group(self, topic: str, partition: int) -> int:
+        """As of its stream; without one, as of flows, the partition's own number."""
+        return self.stream.group(topic, partition) if self.stream is not None else partition
+
+    def holds_several(self, half: Half) -> bool:
+        """Whether one message of the stream, or one record of the OFFLINE half's input, may become several rows."""
+        config, stream = self.ingestion.get(half), self.stream if half is Half.REALTIME else None
+        is_unnested = config is not None and config.complex_types is not None and bool(config.complex_types.unnest)
+        of_stream = stream is not None and (stream.records is not Records.ONE or isinstance(stream.codec, CsvFormat))
+        return is_unnested or of_stream
+
+    @property
+    def column_order(self) -> tuple[str, ...]:
+        """The columns in the order in which a DDL names them; a schema keeps the time column in a list of its own."""
+        return self.ddl_columns or self.schema.column_names
+
+    @property
+    def nets_deletes(self) -> bool:
+        """Whether each delete takes one equal row away: rows without a key, from a source of inserts and deletes."""
+        by_stream = self.stream is not None and self.stream.message is not MessageFormat.RECORD
+        return not self.primary_key and (by_stream or any(one.says_deletes for one in self.connectors))
+
+    @property
+    def step_ms(self) -> int:
+        """The longest stretch of time that a task makes one time of."""
+        return max((one.step_ms for one in (self.move, *self.merge_levels) if one is not None), default=1)
+
+    @property
+    def first_boundary_mode(self) -> BoundaryMode:
+        """The mode that a table of this definition is created with.
+
+        `exact` where rows move here by a task of the table; `pinot` where outside jobs push to the OFFLINE half.
+        """
+        if self.boundary_mode is not None:
+            return self.boundary_mode
+        return BoundaryMode.PINOT if self.is_pushed and len(self.halves) == len(Half) else BoundaryMode.EXACT
+
+    @property
+    def is_pushed(self) -> bool:
+        """Whether outside jobs alone bring offline rows: nothing here names a frontier."""
+        return self.move is None and not (self.by_flows or self.connectors)

@@ -1,0 +1,92 @@
+"""The documents that describe a table, as users give them: files, DDL, or JSON that crosses a wire. Part of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from hybrid.config.overrides import Document
+
+_ANY_BROKERS = "127.0.0.1:9092"
+
+
+@dataclass(frozen=True)
+class TableDocuments:
+    """What describes a table: schema and configs, each with where it came from; brokers instead of theirs; changes.
+
+    `overrides` are `POINTER=VALUE` texts, as `--set` takes them. `default_kafka` is for a new table only.
+    """
+
+    schema: Document
+    configs: Sequence[Document] = field(repr=False)
+    kafka: str | None = None
+    overrides: Sequence[str] = field(default=(), repr=False)
+    default_kafka: str | None = None
+
+    @classmethod
+    def read(
+        cls,
+        schema: Path,
+        configs: Sequence[Path],
+        kafka: str | None = None,
+        overrides: Sequence[str] = (),
+        default_kafka: str | None = None,
+    ) -> TableDocuments:
+        """The documents in a user's files."""
+        from hybrid.config.overrides import load_json
+        from hybrid.schema.document import configs_in
+
+        documents = [(one, str(path)) for path in configs for one in configs_in(load_json(path))]
+        return cls((load_json(schema), str(schema)), documents, kafka, overrides, default_kafka)
+
+    @classmethod
+    def from_ddl(
+        cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = (), default_kafka: str | None = None
+    ) -> list[DdlDocuments]:
+        """The documents of every table in a file of CREATE TABLE statements, changed by `overrides`, with warnings."""
+        from hybrid.config.ddl import parse_ddl
+        from hybrid.config.overrides import apply_sets, read_text
+
+        # A table that exists has brokers already: whether any are missing is decided where the table is known.
+        tables = parse_ddl(read_text(path), str(path), kafka or default_kafka or _ANY_BROKERS)
+        documents = [(config, f"{path}: {table.name}") for table in tables for config in table.configs]
+        changed = iter(apply_sets(documents, list(overrides)))
+        return [
+            DdlDocuments(
+                cls(
+                    (table.schema_doc, f"{path}: {table.name}"),
+                    [next(changed) for _ in table.configs],
+                    kafka,
+                    default_kafka=default_kafka,
+                ),
+                table.warnings,
+            )
+            for table in tables
+        ]
+
+    @classmethod
+    def from_json(cls, doc: Mapping[str, Any]) -> TableDocuments:
+        """The inverse of `to_json`."""
+        schema, configs = doc["schema"], [(one, source) for one, source in doc["configs"]]
+        kafka, default = doc.get("kafka"), doc.get("default_kafka")
+        return cls((schema[0], schema[1]), configs, kafka, doc.get("overrides", ()), default)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a server is told."""
+        return {
+            "schema": list(self.schema),
+            "configs": [list(config) for config in self.configs],
+            "kafka": self.kafka,
+            "overrides": list(self.overrides),
+            "default_kafka": self.default_kafka,
+        }
+
+
+class DdlDocuments(NamedTuple):
+    """A table of a DDL file, and what the file says without effect."""
+
+    documents: TableDocuments
+    warnings: Sequence[str]

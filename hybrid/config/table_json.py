@@ -1,0 +1,418 @@
+"""Reads Pinot's schema and table configs (REALTIME, OFFLINE or both) as one logical table.
+
+A key that is not implemented gives one warning; what would store other data than the file says is an error; hosts,
+tenants, replicas and indexes are read and not used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from hybrid.config.batch_ingestion import BatchIngestion, parse_batch_ingestion
+from hybrid.config.bucket_json import ROUNDING, TableRows, move_warnings, parse_move
+from hybrid.config.compaction_json import COMPACTION_TASK, compaction_warnings, parse_compaction
+from hybrid.config.connector_datagen import check_datagen
+from hybrid.config.connector_stream import stream_of
+from hybrid.config.connectors import Connector, Datagen
+from hybrid.config.connectors_json import connector_warnings, parse_connectors
+from hybrid.config.dedup_json import DEDUP, dedup_warnings, parse_dedup, refuse_not_first
+from hybrid.config.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
+from hybrid.config.ingestion_json import ingestion_warnings, parse_ingestion
+from hybrid.config.merge_json import MERGE_TASK, merge_warnings, parse_merge_schedule, parse_merges
+from hybrid.config.partition_json import parse_partitions, partition_warnings
+from hybrid.config.retention_json import (
+    RETENTION_SCHEDULE,
+    parse_retention,
+    parse_retention_schedule,
+    retention_warnings,
+)
+from hybrid.config.schema_json import parse_schema
+from hybrid.config.stream_json import find_streams, parse_stream, stream_warnings
+from hybrid.config.table_config import (
+    BoundaryMode,
+    BucketConfig,
+    Half,
+    MergeType,
+    StreamConfig,
+    TableSpec,
+    UpsertConfig,
+)
+from hybrid.config.table_keys import KEYS, TASKS, must_be_empty
+from hybrid.config.task_schedules import (
+    OPTIMIZE_DEFAULT,
+    OPTIMIZE_SCHEDULE,
+    VACUUM_DEFAULT,
+    VACUUM_SCHEDULE,
+    parse_upkeep_schedule,
+)
+from hybrid.config.upsert_json import MOVE_TASK, parse_upsert, tasks_of, upsert_warnings
+from hybrid.errors import SpecError
+from hybrid.schema.document import Section, configs_in, shown
+from hybrid.schema.named_column import column
+from hybrid.schema.period import parse_period
+from hybrid.schema.schema import FieldKind, Schema
+from hybrid.schema.secrets import hidden_place
+from hybrid.schema.types import DataType
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
+_TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
+_BOUNDARY, _FLOWS, _DDL = "hybrid.boundary", "hybrid.flows", "hybrid.ddl"
+_COLUMNS, _REVERT_WINDOW = "hybrid.columns", "hybrid.revertWindow"
+_SCHEDULES = (RETENTION_SCHEDULE, VACUUM_SCHEDULE, OPTIMIZE_SCHEDULE)
+_REVERT_WINDOW_MS, _HOUR_MS = 30 * 86_400_000, 3_600_000
+_LAG_HOURLY_MS, _LAG_DAILY_MS = 3_600_000, 86_400_000  # of mode `pinot`, by ingestion frequency
+
+Halves = Mapping[Half, Section]
+
+
+def parse_table(
+    schema_doc: dict[str, object],
+    schema_source: str,
+    configs: list[tuple[dict[str, object], str]],
+    brokers: str | None = None,
+) -> TableSpec:
+    """The table that a schema and its configs (document, source file) describe; `brokers` replaces the broker list.
+
+    SpecError names file, place and value of what is wrong; `warnings` of the result name the keys without effect.
+    """
+    _refuse_hidden(configs)
+    schema = parse_schema(schema_doc, schema_source)
+    halves = _by_half(configs)
+    _check_honoured(halves)
+    time_column = _time_column(halves, schema)
+    null_handling = _null_handling(halves, schema)
+    upsert = _upsert(halves, schema, time_column, null_handling)
+    realtime, offline = halves.get(Half.REALTIME), halves.get(Half.OFFLINE)
+    connectors = parse_connectors(realtime, brokers=brokers) if realtime else ()
+    if offline and offline.has("connectors"):
+        offline.fail("connectors", "stand in the REALTIME config, those that bring history too.")
+    task = tasks_of(realtime) if realtime else None
+    rows = TableRows(schema, time_column, upsert is not None and not upsert.folds)
+    move = parse_move(task.section(MOVE_TASK), rows) if task and MOVE_TASK in task.doc else None
+    stream = _stream(realtime, schema, connectors, halves, brokers) if realtime else None
+    batch = parse_batch_ingestion(offline) if offline else BatchIngestion()
+    retention = parse_retention(halves, time_column)
+    spec = TableSpec(
+        name=_table_name(halves),
+        schema=schema,
+        halves=frozenset(halves),
+        time_column=time_column,
+        stream=stream,
+        move=move,
+        upsert=upsert,
+        sort_columns=_sort_columns(halves, schema),
+        index_columns=_index_columns(halves, schema),
+        null_handling=null_handling,
+        ingestion={half: parse_ingestion(top, schema, half) for half, top in halves.items()},
+        boundary_mode=_boundary_mode(halves),
+        revert_window_ms=_revert_window_ms(halves),
+        retention=retention,
+        retention_schedule=parse_retention_schedule(halves, retention),
+        merge_levels=parse_merges(offline, rows, move),
+        merge_schedule=parse_merge_schedule(offline),
+        partitions=parse_partitions(offline, schema),
+        compaction=parse_compaction({half: tasks_of(top) for half, top in halves.items()}, upsert is not None),
+        vacuum_schedule=parse_upkeep_schedule(halves, VACUUM_SCHEDULE, VACUUM_DEFAULT),
+        optimize_schedule=parse_upkeep_schedule(halves, OPTIMIZE_SCHEDULE, OPTIMIZE_DEFAULT) if realtime else None,
+        boundary_lag_ms=_LAG_HOURLY_MS if batch.hourly else _LAG_DAILY_MS,
+        batch=batch,
+        by_flows=realtime is not None and _by_flows(realtime),
+        connectors=connectors,
+        ignores_case=realtime is not None and _custom(realtime).boolean(_DDL),
+        ddl_columns=_ddl_columns(realtime) if realtime else (),
+        expectations=_expectations(halves, schema),
+        schema_doc=schema_doc,
+        realtime_doc=realtime.doc if realtime else None,
+        offline_doc=offline.doc if offline else None,
+        warnings=(*schema.warnings, *_warnings(halves, time_column), *partition_warnings(offline, schema)),
+    )
+    _check_all_kept(spec, halves)
+    _check_arrivals_kept(spec, halves)
+    if upsert is not None and upsert.first_wins:
+        top = next(top for top in halves.values() if top.has(DEDUP))
+        refuse_not_first(top.section(DEDUP), stream, connectors, by_flows=spec.by_flows)
+    if realtime:
+        _check_datagens(realtime, spec)
+    return spec
+
+
+def _check_all_kept(spec: TableSpec, halves: Halves) -> None:
+    """SpecError where rows would be merged or changed that all count."""
+    why = "would change what deletes leave: of equal rows they take away one each" if spec.nets_deletes else None
+    if spec.folds:
+        why = "would leave out or change rows that upsert folds when they are asked for, all rows of a key"
+    if why is None:
+        return
+    if spec.move is not None:
+        _check_keeps_rows(tasks_of(halves[Half.REALTIME]).section(MOVE_TASK), "", spec.move, why)
+    for level in spec.merge_levels:
+        _check_keeps_rows(tasks_of(halves[Half.OFFLINE]).section(MERGE_TASK), f"{level.name}.", level, why)
+    if spec.folds and spec.compaction is not None:
+        section = next(tasks_of(top) for top in halves.values() if COMPACTION_TASK in tasks_of(top).doc)
+        message = "cannot run here: no row is superseded where all rows of a key are folded. Remove the task."
+        section.fail(COMPACTION_TASK, message)
+
+
+def _check_arrivals_kept(spec: TableSpec, halves: Halves) -> None:
+    """SpecError where rows that are folded by their arrival would give way to others that arrive at their push."""
+    if not spec.folds or len(halves) < len(Half) or spec.first_boundary_mode is not BoundaryMode.PINOT:
+        return
+    why = (
+        f"cannot be {BoundaryMode.PINOT} where rows of a key are folded: pushed rows would come in the place of those "
+        "of the stream, and arrive at the push. Below what their key has reached by then they would be ignored."
+    )
+    customs = [top.section("metadata").section("customConfigs") for top in halves.values()]
+    custom = next((one for one in customs if one.has(_BOUNDARY)), customs[0])
+    hint = (
+        f'Write "{_BOUNDARY}": "{BoundaryMode.EXACT}", give the table a {MOVE_TASK}, or upsert FULL by one comparison '
+        "column."
+    )
+    custom.fail(_BOUNDARY, why, hint=hint)
+
+
+def _check_keeps_rows(task: Section, prefix: str, config: BucketConfig, why: str) -> None:
+    if config.merge_type is not MergeType.CONCAT:
+        task.fail(f"{prefix}mergeType", f"'{config.merge_type}' {why}. Use concat.")
+    if config.round_ms is not None:
+        task.fail(f"{prefix}{ROUNDING}", f"{shown(task.doc[prefix + ROUNDING])} {why}. Remove the key.")
+
+
+def raw_table_name(name: str) -> str:
+    """A table's name without the suffix of a half: `orders_REALTIME` is `orders`."""
+    return name.removesuffix(f"_{Half.REALTIME}").removesuffix(f"_{Half.OFFLINE}")
+
+
+def _refuse_hidden(configs: list[tuple[dict[str, object], str]]) -> None:
+    """A config that was shown lacks its secrets: stored again, it would lose them."""
+    for doc, source in configs:
+        place = hidden_place(doc)
+        if place is not None:
+            raise SpecError.at(source, place, "is hidden where it was shown: give the secret itself.")
+
+
+def _by_half(configs: list[tuple[dict[str, object], str]]) -> dict[Half, Section]:
+    halves: dict[Half, Section] = {}
+    for top in [Section(one, source) for doc, source in configs for one in configs_in(doc)]:
+        half = Half(top.choice("tableType", tuple(Half)))
+        if half in halves:
+            top.fail("tableType", f"{half} is already configured by {halves[half].source}. Give each half once.")
+        halves[half] = top
+    if not halves:
+        raise SpecError("A table needs a config: REALTIME, OFFLINE or both.", hint="Add --config FILE.")
+    return halves
+
+
+def _table_name(halves: Halves) -> str:
+    names = {}
+    for half, top in halves.items():
+        name = top.text("tableName")
+        raw = raw_table_name(name)
+        if name != raw and name != f"{raw}_{half}":
+            top.fail("tableName", f"'{name}' does not fit the tableType {half}. Write '{raw}'.")
+        if not _NAME.fullmatch(raw):
+            top.fail("tableName", f"{shown(raw)} is refused: a name has letters, digits and _, at most 100.")
+        names[raw] = top
+    first, *others = names
+    if others:
+        names[others[0]].fail("tableName", f"'{others[0]}' is not '{first}', as in {names[first].source}.")
+    return first
+
+
+def _time_column(halves: Halves, schema: Schema) -> str | None:
+    found: dict[str | None, Section] = {}
+    for top in halves.values():
+        section = top.section("segmentsConfig")
+        _check_schema_name(section, schema)
+        found[_time_column_of(section, schema)] = section
+    first, *others = found
+    if others:
+        other = found[others[0]]
+        other.fail("timeColumnName", f"{others[0]!r} is not {first!r}, as in {found[first].source}: both halves agree.")
+    return first
+
+
+def _time_column_of(section: Section, schema: Schema) -> str | None:
+    key = "timeColumnName"
+    if not section.has(key):
+        return None
+    field = column(section, key, section.text(key), schema)
+    if field.kind is not FieldKind.DATE_TIME:
+        times = ", ".join(f.name for f in schema.fields if f.kind is FieldKind.DATE_TIME) or "none"
+        message = f"'{field.name}' is a {field.kind} field; the time column is one of dateTimeFieldSpecs ({times})."
+        section.fail(key, message)
+    if field.data_type not in _TIME_TYPES:
+        section.fail(key, f"'{field.name}' is {field.data_type}; a time column is INT, LONG, STRING or TIMESTAMP.")
+    return field.name
+
+
+def _check_schema_name(section: Section, schema: Schema) -> None:
+    name = section.text("schemaName", schema.name)
+    if name != schema.name:
+        section.fail("schemaName", f"'{name}' is not the schema that was given, '{schema.name}'.")
+
+
+def _upsert(halves: Halves, schema: Schema, time_column: str | None, null_handling: bool) -> UpsertConfig | None:
+    found: list[tuple[Section, UpsertConfig | None]] = []
+    for half in (Half.REALTIME, Half.OFFLINE):
+        if half in halves and halves[half].has("upsertConfig"):
+            section = halves[half].section("upsertConfig")
+            found.append((section, parse_upsert(section, schema, time_column, null_handling)))
+    if len(found) == 2 and found[0][1] != found[1][1]:
+        found[1][0].fail("mode", f"differs from {found[0][0].source}: upsert holds over both halves alike.")
+    dedup = _dedup(halves, schema)
+    if dedup is None:
+        return found[0][1] if found else None
+    for section, upsert in found:
+        if upsert is not None:
+            section.fail("mode", f"{DEDUP} is enabled too, and of a key either the first row is seen or the newest.")
+    return dedup
+
+
+def _dedup(halves: Halves, schema: Schema) -> UpsertConfig | None:
+    sections = [halves[half].section(DEDUP) for half in Half if half in halves and halves[half].has(DEDUP)]
+    found = [parse_dedup(section, schema) for section in sections]
+    if len(found) == 2 and found[0] != found[1]:
+        sections[1].fail("dedupEnabled", f"differs from {sections[0].source}: dedup holds over both halves alike.")
+    return found[0] if found else None
+
+
+def _sort_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
+    """The offline half's where it has some, for only the move sorts; else the realtime half's."""
+    for half in (Half.OFFLINE, Half.REALTIME):
+        if half in halves and halves[half].section("tableIndexConfig").has("sortedColumn"):
+            section = halves[half].section("tableIndexConfig")
+            fields = [column(section, "sortedColumn", name, schema) for name in section.texts("sortedColumn")]
+            for field in fields:
+                if not field.single_value:
+                    section.fail("sortedColumn", f"'{field.name}' holds several values and cannot be sorted by.")
+            return tuple(dict.fromkeys(field.name for field in fields))
+    return ()
+
+
+def _index_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
+    """What `invertedIndexColumns` of either half names; only speed hangs on it, so other names are passed over."""
+    sections = [top.section("tableIndexConfig") for top in halves.values()]
+    key = "invertedIndexColumns"
+    names = [name for section in sections if section.has(key) for name in section.texts(key)]
+    single = {field.name for field in schema.fields if field.single_value}
+    return tuple(name for name in dict.fromkeys(names) if name in single)
+
+
+def _null_handling(halves: Halves, schema: Schema) -> bool:
+    key = "nullHandlingEnabled"
+    sections = [top.section("tableIndexConfig") for top in halves.values()]
+    given = {section.boolean(key): section for section in sections if section.doc.get(key) is not None}
+    if len(given) == 2:
+        given[False].fail(key, f"false is not true, as in {given[True].source}: both halves agree.")
+    return schema.null_handling or True in given
+
+
+def _stream(
+    realtime: Section, schema: Schema, connectors: tuple[Connector, ...], halves: Halves, brokers: str | None
+) -> StreamConfig | None:
+    """A table by DDL need not have one, nor one that flows fill."""
+    if connectors:
+        return stream_of(realtime, schema, _ddl_columns(realtime) or schema.column_names, connectors, halves.keys())
+    if _by_flows(realtime) or _custom(realtime).boolean(_DDL):
+        return None
+    return parse_stream(find_streams(realtime), schema, brokers)
+
+
+def _check_datagens(realtime: Section, spec: TableSpec) -> None:
+    for section, one in zip(realtime.sections("connectors"), spec.connectors, strict=True):
+        if isinstance(one.transport, Datagen):
+            check_datagen(section.section("transport").section("config"), one.transport, spec)
+
+
+def _ddl_columns(realtime: Section) -> tuple[str, ...]:
+    custom = _custom(realtime)
+    return tuple(map(str, json.loads(custom.text(_COLUMNS)))) if custom.has(_COLUMNS) else ()
+
+
+def _expectations(halves: Halves, schema: Schema) -> tuple[Expectation, ...]:
+    """Those of both configs: they are of the table."""
+    return named_apart(one for top in halves.values() for one in parse_expectations(_custom(top), schema))
+
+
+def _custom(top: Section) -> Section:
+    return top.section("metadata").section("customConfigs")
+
+
+def _by_flows(realtime: Section) -> bool:
+    return _custom(realtime).boolean(_FLOWS)
+
+
+def _has_stream_configs(realtime: Section) -> bool:
+    return not (realtime.has("connectors") or _by_flows(realtime) or _custom(realtime).boolean(_DDL))
+
+
+def _boundary_mode(halves: Halves) -> BoundaryMode | None:
+    found: dict[BoundaryMode, Section] = {}
+    for top in halves.values():
+        custom = top.section("metadata").section("customConfigs")
+        if custom.has(_BOUNDARY):
+            found[BoundaryMode(custom.choice(_BOUNDARY, tuple(BoundaryMode)))] = custom
+    if len(found) > 1:
+        first, other = found
+        message = f"'{other}' is not '{first}', as in {found[first].source}: a table has one boundary."
+        found[other].fail(_BOUNDARY, message)
+    return next(iter(found), None)
+
+
+def _revert_window_ms(halves: Halves) -> int:
+    """How long replaced data is kept: what the OFFLINE config says; the halves of a table are kept alike."""
+    top = halves.get(Half.OFFLINE)
+    custom = top.section("metadata").section("customConfigs") if top is not None else None
+    if custom is None or not custom.has(_REVERT_WINDOW):
+        return _REVERT_WINDOW_MS
+    found = parse_period(custom.text(_REVERT_WINDOW), custom.source, f"{custom.path}.{_REVERT_WINDOW}")
+    if found < _HOUR_MS or found % _HOUR_MS:
+        custom.fail(_REVERT_WINDOW, "is given in whole hours or days, at least one hour. Write it like '30d' or '12h'.")
+    return found
+
+
+def _check_honoured(halves: Halves) -> None:
+    for top in halves.values():
+        must_be_empty(top)
+
+
+def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
+    for half, top in halves.items():
+        for path, known in KEYS.items():
+            section = top
+            for part in filter(None, path.split(".")):
+                section = section.section(part)
+            yield from section.unknown(known)
+        yield from ingestion_warnings(top.section("ingestionConfig"))
+        yield from retention_warnings(halves, half, time_column)
+        yield from _custom_warnings(top.section("metadata").section("customConfigs"))
+        yield from upsert_warnings(top.section("upsertConfig"))
+        yield from dedup_warnings(top.section(DEDUP))
+        yield from _task_warnings(tasks_of(top), half)
+        yield from connector_warnings(top)
+        if half is Half.REALTIME and _has_stream_configs(top):
+            for section in find_streams(top):
+                yield from stream_warnings(section)
+
+
+def _custom_warnings(section: Section) -> Iterator[str]:
+    own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
+    yield from Section(own, section.source, section.path).unknown(
+        {_BOUNDARY, _FLOWS, _DDL, _COLUMNS, _REVERT_WINDOW, EXPECTATIONS, *_SCHEDULES}
+    )
+
+
+def _task_warnings(section: Section, half: Half) -> Iterator[str]:
+    yield from section.unknown({MOVE_TASK, MERGE_TASK, COMPACTION_TASK, *TASKS})
+    for name, other in ((MOVE_TASK, Half.OFFLINE), (MERGE_TASK, Half.REALTIME)):
+        if half is other and name in section.doc:
+            where = next(one for one in Half if one is not other)
+            yield f"{section.source}: {section.at(name)}: it has no effect here; write it in the {where} config."
+    for name in TASKS:
+        if name in section.doc:
+            yield f"{section.source}: {section.at(name)}: this task is not built yet and does not run."
+    yield from move_warnings(section.section(MOVE_TASK))
+    yield from merge_warnings(section.section(MERGE_TASK))
+    yield from compaction_warnings(section.section(COMPACTION_TASK))

@@ -1,0 +1,113 @@
+"""Reads Pinot's upsertConfig; and what every task of a table config has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hybrid.config.cron import Cron
+from hybrid.config.partial_json import (
+    COMPARABLE,
+    DEFAULT_STRATEGY,
+    STRATEGIES,
+    check_several,
+    parse_partial,
+)
+from hybrid.config.table_config import ARRIVED, UpsertConfig
+from hybrid.config.ttl import METADATA_TTL, metadata_warning, read_ttl
+from hybrid.schema.document import Section
+from hybrid.schema.named_column import column
+from hybrid.schema.schema import Schema
+from hybrid.schema.types import DataType
+
+DELETED_TTL = "deletedKeysTTL"
+MOVE_TASK = "RealtimeToOfflineSegmentsTask"
+
+_UPSERT_KEYS = {
+    "mode", "comparisonColumn", "comparisonColumns", "deleteRecordColumn", DELETED_TTL, METADATA_TTL,
+    # How Pinot's servers keep their key maps; the answer is the same without.
+    "hashFunction", "enableSnapshot", "snapshot", "enablePreload", "preload", "consistencyMode",
+    "upsertViewRefreshIntervalMs", "newSegmentTrackingTimeMs",
+    "enableDeletedKeysCompactionConsistency", STRATEGIES, DEFAULT_STRATEGY,
+}  # fmt: skip
+
+# The difference of two values of these is a span.
+_MEASURABLE = COMPARABLE - {DataType.STRING}
+
+
+def parse_upsert(section: Section, schema: Schema, time_column: str | None, null_handling: bool) -> UpsertConfig | None:
+    """FULL or PARTIAL upsert, or None for an append table."""
+    if not section.doc:
+        return None
+    mode = section.choice("mode", ("FULL", "PARTIAL", "NONE"))
+    if mode == "NONE":
+        return None
+    if not schema.primary_key:
+        hint = f'Add "primaryKeyColumns": [...] to the schema {schema.name}.'
+        section.fail("mode", "upsert needs a primary key, and the schema has none.", hint=hint)
+    first, *others = _comparison_columns(section, schema, time_column)
+    if others:
+        check_several(section, schema, (first, *others), time_column, null_handling)
+    partial = None
+    if mode == "PARTIAL":
+        partial = parse_partial(section, schema, (first, *others), null_handling)
+    ttl = _deleted_ttl(section, schema, (first, *others))
+    return UpsertConfig(first, _delete_column(section, schema), tuple(others), partial, deleted_keys_ttl=ttl)
+
+
+def upsert_warnings(section: Section) -> Iterator[str]:
+    """One warning for each key that has no effect. What is off says nothing."""
+    yield from (warning for key in section.doc if section.has(key) for warning in _one(section, key, _UPSERT_KEYS))
+    if section.has("mode") and section.doc["mode"] != "NONE" and read_ttl(section, METADATA_TTL):
+        yield metadata_warning(section, "one row of a key is seen")
+    if section.doc.get("mode") == "PARTIAL" and read_ttl(section, DELETED_TTL):
+        yield f"{section.source}: {section.at(DELETED_TTL)}: has no effect: with PARTIAL all rows of a key stay."
+
+
+def _one(section: Section, key: str, known: set[str]) -> Iterator[str]:
+    return Section({key: section.doc[key]}, section.source, section.path).unknown(known)
+
+
+def _comparison_columns(section: Section, schema: Schema, time_column: str | None) -> tuple[str, ...]:
+    key = "comparisonColumns" if section.has("comparisonColumns") else "comparisonColumn"
+    names = section.texts(key) or ((time_column,) if time_column else ())
+    if not names:
+        section.fail(key, "is missing: without a time column, upsert needs to know which row is newer.")
+    if names == (ARRIVED,):
+        return names
+    for field in [column(section, key, name, schema) for name in names]:
+        if field.data_type not in COMPARABLE or not field.single_value:
+            message = f"'{field.name}' is {field.data_type} and has no order. Name a number, TIMESTAMP or STRING."
+            section.fail(key, message)
+    return tuple(dict.fromkeys(names))
+
+
+def _delete_column(section: Section, schema: Schema) -> str | None:
+    key = "deleteRecordColumn"
+    if not section.has(key):
+        return None
+    field = column(section, key, section.text(key), schema)
+    if field.data_type is not DataType.BOOLEAN or not field.single_value:
+        section.fail(key, f"'{field.name}' is {field.data_type}; a delete marker is a BOOLEAN column with one value.")
+    return field.name
+
+
+def _deleted_ttl(section: Section, schema: Schema, compared: Sequence[str]) -> float:
+    """How far behind the highest comparison value a delete marker may go; 0: never."""
+    ttl, comparison = read_ttl(section, DELETED_TTL), compared[0]
+    if ttl and len(compared) > 1:
+        section.fail(DELETED_TTL, f"is measured by one comparison column, and there are {len(compared)}. Remove it.")
+    field = schema.find(comparison)
+    if ttl and field is not None and field.data_type not in _MEASURABLE:
+        section.fail(DELETED_TTL, f"is measured by '{comparison}', which is {field.data_type}. Name a number.")
+    return ttl
+
+
+def tasks_of(top: Section) -> Section:
+    """The tasks of a table config, by type."""
+    return top.section("task").section("taskTypeConfigsMap")
+
+
+def parse_schedule(section: Section) -> Cron | None:
+    """When a task runs by itself."""
+    key = "schedule"
+    return Cron.parse(section.doc[key], section.source, section.at(key)) if section.has(key) else None

@@ -1,0 +1,117 @@
+"""Constants of an expression, prepared once: patterns, zones, units, formats, paths. ValueError says what is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo
+
+from hybrid.errors import SpecError, suggestion
+from hybrid.schema.datepattern import DatePattern, UnsupportedPattern, compile_pattern, parse_offset
+from hybrid.schema.period import duration_ms
+from hybrid.schema.timeformat import UNITS_NS, TimeFormat, TimeKind
+from hybrid.schema.types import DataType
+
+TRUNC_UNITS = ("millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
+# How types are written in CAST and in jsonExtractScalar.
+_TYPES = {
+    **{str(one): one for one in DataType}, "INTEGER": DataType.INT, "BIGINT": DataType.LONG,
+    "VARCHAR": DataType.STRING, "TEXT": DataType.STRING, "VARBINARY": DataType.BYTES, "DECIMAL": DataType.BIG_DECIMAL,
+}  # fmt: skip
+
+
+def words(value: object) -> str:
+    """A constant that must be text."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a quoted text")
+    return value
+
+
+def count(value: object) -> int:
+    """A constant that must be a whole number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def step(value: object) -> int:
+    """A whole number from 1 on: what is divided by."""
+    if count(value) < 1:
+        raise ValueError(f"{value!r} is not a whole number from 1 on")
+    return count(value)
+
+
+def date_pattern(value: object) -> DatePattern:
+    """A date pattern of Java's."""
+    try:
+        return compile_pattern(words(value))
+    except UnsupportedPattern as error:
+        raise ValueError(f"the date pattern {value!r} cannot be read: {error}") from error
+
+
+def zone(value: object) -> tzinfo:
+    """A time zone by name, or as an offset."""
+    name = words(value)
+    if name.upper() in {"UTC", "GMT", "Z"}:
+        return UTC
+    if re.fullmatch(r"[+-][0-9]{2}:?[0-9]{2}", name):
+        return parse_offset(name)
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError) as error:
+        raise ValueError(f"'{name}' is not a time zone. Write it like 'Europe/Berlin'") from error
+
+
+def unit_ns(value: object) -> int:
+    """A unit of time, in nanoseconds."""
+    name = words(value).upper()
+    if name not in UNITS_NS:
+        near = suggestion(name, UNITS_NS)
+        raise ValueError(f"'{value}' is not a time unit.{near} Known are {', '.join(UNITS_NS)}")
+    return UNITS_NS[name]
+
+
+def trunc_unit(value: object) -> str:
+    """What a time is cut to, or what is added to it."""
+    name = words(value).lower()
+    singular = name.removesuffix("s")
+    if singular not in TRUNC_UNITS:
+        near = suggestion(singular, TRUNC_UNITS)
+        raise ValueError(f"'{value}' is not a unit.{near} Known are {', '.join(TRUNC_UNITS)}")
+    return singular
+
+
+def duration(value: object) -> int:
+    """A duration of ISO 8601, in milliseconds."""
+    return duration_ms(words(value))
+
+
+def time_format(value: object) -> TimeFormat:
+    """A time format of Pinot's, whose values are texts for a pattern and whole numbers for an epoch."""
+    try:
+        form = TimeFormat.parse(words(value), "", "", DataType.STRING)
+    except SpecError as error:
+        raise ValueError(str(error).removeprefix(": : ").rstrip(".")) from error
+    types = {TimeKind.EPOCH: DataType.LONG, TimeKind.PATTERN: DataType.STRING, TimeKind.TIMESTAMP: DataType.TIMESTAMP}
+    return replace(form, data_type=types[form.kind])
+
+
+def granularity(value: object) -> tuple[int, str]:
+    """`15:MINUTES` or `MINUTES|15`: size and unit."""
+    name = words(value)
+    match = re.fullmatch(r"([0-9]{1,9}):([A-Za-z]+)", name) or re.fullmatch(r"([A-Za-z]+)(?:\|([0-9]{1,9}))?", name)
+    if match is None:
+        raise ValueError(f"'{name}' is not a granularity. Write it like '1:HOURS'")
+    size, unit = match.groups() if ":" in name else (match[2] or "1", match[1])
+    unit_ns(unit)
+    return step(int(size)), unit.upper()
+
+
+def data_type(value: object) -> DataType:
+    """A type by Pinot's name, or by SQL's."""
+    name = words(value).upper()
+    if name not in _TYPES:
+        near = suggestion(name, _TYPES)
+        raise ValueError(f"'{value}' is not a type.{near} Known are {', '.join(DataType)}")
+    return _TYPES[name]

@@ -1,0 +1,55 @@
+"""Groovy scripts are refused; where a script is a plain expression, the error says how to write it."""
+
+from __future__ import annotations
+
+import re
+
+_SCRIPT = re.compile(r"\s*groovy\s*\(\s*\{(.*)\}\s*(?:,[^{}]*)?\)\s*", re.IGNORECASE | re.DOTALL)
+_JOINED = re.compile(r"(\w+)\s*\+\s*['\"]([^'\"]*)['\"]\s*\+\s*(\w+)")
+# Groovy's words for what SQL has, in the order in which they are put in.
+_REWRITES = (
+    (r"(\w+)\s*==\s*null\b", r"\1 IS NULL"),
+    (r"(\w+)\s*!=\s*null\b", r"\1 IS NOT NULL"),
+    (r"==", "="),
+    (r"!=", "<>"),
+    (r"&&", "AND"),
+    (r"\|\|", "OR"),
+    (r"\"([^\"']*)\"", r"'\1'"),
+    (r"(\w+)\.toUpperCase\(\)", r"upper(\1)"),
+    (r"(\w+)\.toLowerCase\(\)", r"lower(\1)"),
+    (r"(\w+)\.trim\(\)", r"trim(\1)"),
+    (r"(\w+)\.(?:length|size)\(\)", r"length(\1)"),
+    (r"(\w+)\.reverse\(\)", r"reverse(\1)"),
+    (r"(\w+)\.(startsWith|endsWith|contains)\(([^()]*)\)", r"\2(\1, \3)"),
+    (r"(\w+)\.substring\(([^()]*)\)", r"substr(\1, \2)"),
+    (r"^([^?]+)\?([^?:]+):([^?:]+)$", r"CASE WHEN \1 THEN \2 ELSE \3 END"),
+)
+
+
+def check_no_script(text: str) -> None:
+    """ValueError when `text` is a Groovy script, with the SQL that says the same where that is plain to see."""
+    match = _SCRIPT.fullmatch(text)
+    if match is not None:
+        found = _as_sql(match[1].strip().removeprefix("return ").rstrip("; "))
+        instead = f'; write "{found}"' if found else "; write it with Pinot's built-in functions"
+        raise ValueError(f"Groovy scripts are not run{instead}")
+
+
+def _as_sql(script: str) -> str | None:
+    from hybrid.expression.parse import parse_expression
+
+    joined = _JOINED.fullmatch(script)
+    if joined is not None:
+        return f"concat({joined[1]}, {joined[3]}, '{joined[2]}')"
+    found = script
+    for pattern, replacement in _REWRITES:
+        found = re.sub(pattern, replacement, found)
+    found = re.sub(r"\s+", " ", found).strip()
+    # What Groovy joins with a plus may be texts, and those SQL's plus does not join.
+    if "'" in found and "+" in found:
+        return None
+    try:
+        parse_expression(found)
+    except ValueError:
+        return None
+    return found

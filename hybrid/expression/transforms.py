@@ -1,0 +1,96 @@
+"""Transforms and the filter of one half at work, on records as messages and files bring them.
+
+After Pinot's ExpressionTransformer and FilterTransformer (RecordTransformerUtils has their order): transforms first, in
+the order of what they read, then the filter, then the conversion to the schema's types. A transform fills a column only
+where the record has nothing; an object or a list there is replaced when the transform gives another kind of value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hybrid.errors import DataError
+from hybrid.expression.parse import parse_expression
+from hybrid.expression.rules import Node
+from hybrid.schema.ingestion import IngestionConfig
+from hybrid.schema.jsontext import JsonFloat
+from hybrid.schema.schema import Schema
+from hybrid.schema.types import DataType
+
+_FAILS = (DataError, ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
+_WHOLE = {DataType.INT, DataType.LONG}
+_TEXT_SHOWN_MAX = 200
+
+
+class _Step(NamedTuple):
+    """`cut`: the column holds whole numbers, so a fraction is cut, as Java does."""
+
+    column: str
+    evaluate: Node
+    text: str
+    cut: bool
+
+
+class Transforms:
+    """The transforms and the filter of a table's half, compiled."""
+
+    def __init__(self, config: IngestionConfig, schema: Schema) -> None:
+        whole = {field.name for field in schema.fields if field.data_type in _WHOLE and field.single_value}
+        parsed = {one.column: parse_expression(one.function) for one in config.transforms}
+        self._steps = tuple(_Step(name, one.evaluate, one.text, name in whole) for name, one in parsed.items())
+        self._filter = parse_expression(config.filter_function) if config.filter_function is not None else None
+        self._lenient = config.continue_on_error
+        expressions = [*parsed.values(), *([self._filter] if self._filter else [])]
+        self.reads = frozenset(
+            part for one in expressions for name in one.fields for part in (name, name.split(".", 1)[0])
+        )
+
+    def apply(self, record: Mapping[str, object], now_ms: int | None) -> dict[str, object] | None:
+        """The record with its transforms' columns, None when the filter drops it. DataError says what failed."""
+        shaped = dict(record)
+        for step in self._steps:
+            self._transform(step, shaped, now_ms)
+        return None if self._is_dropped(shaped, now_ms) else shaped
+
+    def _transform(self, step: _Step, shaped: dict[str, object], now_ms: int | None) -> None:
+        before = shaped.get(step.column)
+        if before is not None and not isinstance(before, (dict, list, tuple)):
+            return
+        try:
+            value = step.evaluate(shaped, now_ms)
+        except _FAILS as error:
+            if before is not None or self._lenient:
+                return
+            raise DataError(f"Column '{step.column}': {_failed('the transform', step.text, error)}") from error
+        if value is None:
+            shaped.pop(step.column, None)
+        elif before is None or isinstance(before, dict) != isinstance(value, dict) or _is_single(value):
+            shaped[step.column] = _cut(value) if step.cut else value
+
+    def _is_dropped(self, shaped: Mapping[str, object], now_ms: int | None) -> bool:
+        if self._filter is None:
+            return False
+        try:
+            return self._filter.evaluate(shaped, now_ms) is True
+        except _FAILS as error:
+            if self._lenient:
+                return False
+            raise DataError(_failed("The filter", self._filter.text, error)) from error
+
+
+def _is_single(value: object) -> bool:
+    return not isinstance(value, (dict, list, tuple))
+
+
+def _cut(value: object) -> object:
+    if isinstance(value, JsonFloat):
+        value = float(value)
+    return math.trunc(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+def _failed(what: str, text: str, error: Exception) -> str:
+    short = text if len(text) <= _TEXT_SHOWN_MAX else text[: _TEXT_SHOWN_MAX - 3] + "..."
+    words = str(error).rstrip(".").encode("utf-8", "backslashreplace").decode()
+    return f"{what} '{short}' failed: {words}{'' if words.endswith('?') else '.'}"

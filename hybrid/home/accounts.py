@@ -1,0 +1,164 @@
+"""The accounts of a home: who may use its server, and what each may do. `<home>/access.json`, private.
+
+Secrets are made here, of 256 random bits, and only their SHA-256 is kept. A slow hash would protect secrets that people
+think of; nobody tries out 2**256.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from hybrid.clock import wall_clock_ms
+from hybrid.errors import AccessError, ConflictError, NotFoundError, RightError, SpecError, UsageError
+from hybrid.runtime import durable
+from hybrid.runtime.json_values import stamp
+
+ACCESS_FILE = "access.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # no colon: Basic writes NAME:SECRET
+_SECRET_BYTES = 32
+
+
+class Right(IntEnum):
+    """What an account may do; each right includes those before it."""
+
+    READ = 1
+    OPERATE = 2
+    ADMIN = 3
+
+    @property
+    def word(self) -> str:
+        """As users write it: `read`."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Account:
+    """A name with a right; `digest` is the SHA-256 of its secret, in hex."""
+
+    name: str
+    right: Right
+    digest: str
+    created_at: str
+
+    def has(self, digest: str) -> bool:
+        """Whether its secret has this digest; takes as long for a wrong one."""
+        return hmac.compare_digest(self.digest, digest)
+
+
+# The right of the account that the request under way came from; None for others.
+ASKING_RIGHT: ContextVar[Right | None] = ContextVar("hybrid_right", default=None)
+
+
+class Accounts:
+    """The accounts in a home's file. Servers on the home see a change within a second."""
+
+    def __init__(self, home: Path) -> None:
+        self._home, self.path = home, home / ACCESS_FILE
+
+    def list(self) -> tuple[Account, ...]:
+        """All of them, oldest first. SpecError when the file cannot be read."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))["accounts"]
+            return tuple(
+                Account(one["name"], Right[one["right"].upper()], str(one["sha256"]), one["created_at"])
+                for one in found
+            )  # fmt: skip
+        except FileNotFoundError:
+            return ()
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise SpecError(
+                f"The accounts in {self.path} cannot be read ({type(error).__name__}).",
+                hint="Mend the file, or remove it and add the accounts anew.",
+            ) from error
+
+    def add(self, name: str, right: Right) -> tuple[Account, str]:
+        """A new account and its secret, which cannot be had again."""
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"'{name}' is no name for an account: at most 64 letters, digits and . _ @ -, a letter or digit first."
+            )
+        secret = new_secret()
+        added = Account(name, right, digest_of(secret), stamp(wall_clock_ms()))
+        with self._alone():
+            there = self.list()
+            if any(one.name == name for one in there):
+                raise ConflictError(f"Account '{name}' exists already.", hint=f"hybrid access remove {name}")
+            self._write([*there, added])
+        return added, secret
+
+    def remove(self, name: str) -> Account:
+        """Takes an account away; what it was."""
+        with self._alone():
+            there = self.list()
+            found = next((one for one in there if one.name == name), None)
+            if found is None:
+                raise NotFoundError.named("Account", name, [one.name for one in there])
+            self._write([one for one in there if one is not found])
+        return found
+
+    def check(self, secret: str, right: Right, what: str) -> None:
+        """AccessError when no account has this secret, RightError when the right of its account is less than `right`.
+
+        Nothing is checked in a home without accounts, as a server on loopback does not either.
+        """
+        accounts, digest = self.list(), digest_of(secret)
+        if not accounts:
+            return
+        account = next((one for one in accounts if one.has(digest)), None)
+        if account is None:
+            raise AccessError(f"No account of {self._home} has this secret.", hint="Leave --token (HYBRID_TOKEN) out.")
+        if account.right < right:
+            raise RightError(
+                f"Account '{account.name}' has the right {account.right.word}; {what} takes {right.word}.",
+                hint=f"hybrid access add NAME --right {right.word}",
+            )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else changes the file meanwhile."""
+        durable.make_private(self._home)
+        folder = os.open(self._home, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def _write(self, accounts: Sequence[Account]) -> None:
+        rows = [
+            {"name": one.name, "right": one.right.word, "sha256": one.digest, "created_at": one.created_at}
+            for one in accounts
+        ]
+        part = self.path.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(json.dumps({"accounts": rows}, indent=2) + "\n")
+        durable.sync(part)
+        durable.rename(part, self.path)
+
+
+def reads_only() -> bool:
+    """Whether what is done now is done for an account that may only read."""
+    return ASKING_RIGHT.get() is Right.READ
+
+
+def new_secret() -> str:
+    """A secret of 256 random bits, in letters that need no quoting anywhere."""
+    return secrets.token_hex(_SECRET_BYTES)
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,465 @@
+"""Backfills as the API has them: plan, look, run, pause, cancel, revert. Part of the API's layer.
+
+It owns the order of acts: what Kafka holds is committed, what the window reaches is moved, and then it is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.config.table_config import BoundaryMode, Half, TableSpec
+from hybrid.errors import ConflictError, HybridError, NotFoundError, SpecError, UsageError
+from hybrid.lake import plans
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.plans import Wanted, Wish
+from hybrid.lake.workbench import new_act_id
+from hybrid.operations.backfill_status import CANCELLED, DONE, REVERTED, BackfillStatus, status_of
+from hybrid.progress import counted
+from hybrid.replace.backfill.request import ChangeKind, Request, refuse_deciding, require_correctable, window_of
+from hybrid.replace.lineage import ReplacementEntry, entries_of
+from hybrid.replace.swap import require_offline
+from hybrid.runtime.json_values import without_samples
+from hybrid.schema.moment import parse_moment
+from hybrid.table.boundary import Boundary
+from hybrid.table.plans import Plan
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+    from hybrid.api.table import Table
+    from hybrid.lake.held import HeldRows
+    from hybrid.replace.backfill.running import How, RunReport
+    from hybrid.replace.report import JobReport
+    from hybrid.table.window import Window
+
+_MOVES_MAX = 3
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is asked for: exactly one of `update`, `delete`, `input`, `sql`, `from_rejected` and `from_kafka`.
+
+    `start` and `end` in ISO 8601 or as the time column writes times; `update` as `a = expr, b = expr` and `where` as a
+    condition, in Pinot's SQL; `input` a file or a folder of files, `sql` a statement whose rows come; `from_rejected`
+    brings the rejected rows that convert now, `from_kafka` what Kafka still holds; `expect` more expectations than the
+    table has.
+    """
+
+    start: str | None = None
+    end: str | None = None
+    update: str | None = None
+    delete: bool = False
+    where: str | None = None
+    input: str | None = None
+    sql: str | None = None
+    expect: tuple[str, ...] = ()
+    reason: str | None = None
+    user: str | None = None
+    from_rejected: bool = False
+    from_kafka: bool = False
+
+    @property
+    def words(self) -> str:
+        """The change as a sentence says it."""
+        if self.from_rejected:
+            return "rejected rows that convert now"
+        if self.from_kafka:
+            return "what Kafka still holds"
+        matching = f" where {self.where}" if self.where else ""
+        if self.update is not None:
+            return f"update {self.update}{matching}"
+        return f"delete{matching}" if self.delete else f"rows of {self.input or self.sql}"
+
+
+class Backfills:
+    """The backfills of a home."""
+
+    def __init__(self, home: Hybrid) -> None:
+        self._home = home
+
+    def plan(self, table: str, change: Change) -> Plan:
+        """Plans a correction and stages its rows; nothing of it is visible yet. See `hybrid.replace.backfill`.
+
+        UsageError for a change that is none, DataError for rows that cannot be computed or converted.
+        """
+        from hybrid.replace.backfill.planning import plan_backfill
+
+        found = self._home.table(table)
+        require_offline(found.spec)
+        offline = found.half(Half.OFFLINE).offline
+        window = _window(found.spec, offline.boundary, change, self._home.bench.now_ms())
+        request = self._request(found.spec, change, window)
+        require_correctable(found.spec, offline, request.kind)
+        with self._home.recorded(found.name, "backfill-plan") as run:
+            warnings = found.catch_up()
+            halves, late = self._move_first(found, window)
+            spec = self._home.spec(found.name)  # after the halves: columns of their rows are in it by then
+            plan = _blank(change, spec, halves, (*warnings, *late))
+            if change.from_kafka:
+                request = replace(request, held=self._held(spec, halves[1]))
+            with self._with_rows(found, change, request, halves[0]) as (ready, inputs):
+                plan = replace(plan, created_at=self._home.bench.now_iso(), inputs=inputs)
+                made = plan_backfill(self._home.bench, spec, found.layout, halves, ready, plan)
+            run.ended(made.sentence, did_something=bool(made.units))
+        return made
+
+    def _held(self, spec: TableSpec, realtime: HalfSnapshot | None) -> HeldRows:
+        """What Kafka holds of the offsets that are committed in that version."""
+        from hybrid.ingest.again import held_rows
+
+        assert realtime is not None, "a table with a stream has a REALTIME half"
+        return held_rows(self._home.bench, spec, realtime.realtime)
+
+    @contextmanager
+    def _with_rows(
+        self, table: Table, change: Change, request: Request, offline: HalfSnapshot
+    ) -> Iterator[tuple[Request, tuple[Mapping[str, object], ...]]]:
+        """The request with the rows of its statement, if it has one; and what lineage keeps of its input.
+
+        The statement sees committed rows only, and none of the window that no move has taken over: such a row would
+        stand beside itself.
+        """
+        from hybrid.operations.job_input import answered
+        from hybrid.query.tail import NoTail
+        from hybrid.replace.backfill.base import unmoved
+        from hybrid.replace.backfill.inputs import inspect_input
+
+        if change.sql is None:
+            yield request, tuple(file.to_json() for file in request.files)
+            return
+        with answered(self._home, table.name, change.sql, NoTail()) as (path, statement):
+            reads_table = statement.offline_version is not None
+            moves = reads_table and table.spec.move is not None
+            late = moves and unmoved(self._home.bench, table.spec, _pinned(table), request.window)
+            if late or (reads_table and statement.offline_version != offline.version):
+                raise ConflictError(
+                    f"Rows of '{table.name}' were committed or moved while the statement was answered. "
+                    "Nothing was changed.",
+                    hint="Plan it again.",
+                )
+            files, csv_format = inspect_input(table.spec, path)
+            told = {"statement": statement.sql, "revision": statement.revision}
+            yield replace(request, files=files, csv_format=csv_format), (told,)
+
+    def run(self, plan_id: str, how: How, document: Mapping[str, Any] | None = None) -> RunReport:
+        """Swaps in what is left of a plan. ConflictError (exit 4) when what it was planned on has changed.
+
+        `document` is the plan as its author looked at it; it must still say the same.
+        """
+        from hybrid.replace.backfill.running import run_plan
+        from hybrid.rpc.json_views import plan_view
+
+        table, plan = self._find(plan_id)
+        # A purge may have taken the samples out.
+        if document is not None and without_samples(dict(document)) != without_samples(plan_view(plan)):
+            raise ConflictError(
+                f"The file does not say what '{plan_id}' was planned to do: it was changed by hand. "
+                "Nothing was changed.",
+                hint=f"hybrid backfill run {plan_id}",
+            )
+        with self._home.recorded(table.name, "backfill") as outcome, plans.runner(table.layout, plan.id):
+            self._refuse_unrunnable(table, plan)
+            if not self._was_paused_since(table, plan):
+                self._wish(table, plan, Wish.RUN)
+            try:
+                report = run_plan(self._home.bench, table.spec, table.layout, plan, how)
+            except KeyboardInterrupt:
+                self._home.progress.say(self._interrupted_words(table, plan))
+                raise
+            except HybridError as error:
+                wish = plans.wanted_of(table.layout, plan.id).wish  # what was asked for meanwhile stands
+                self._wish(table, plan, wish, error=str(error))
+                if wish is Wish.CANCEL:
+                    self._settle(table, plan, ended=True)
+                    plans.discard_rows(table.layout, plan.id)
+                raise
+            if report.stopped is Wish.CANCEL:
+                self._settle(table, plan, ended=True)
+            if report.buckets_done == report.buckets_total:
+                self._wish(table, plan, Wish.ENDED)
+            if report.stopped is not Wish.PAUSE:
+                plans.discard_rows(table.layout, plan.id)
+            outcome.ended(report.sentence, did_something=report.committed)
+        return report
+
+    def _interrupted_words(self, table: Table, plan: Plan) -> str:
+        """What stands after a run that was interrupted, and how it goes on."""
+        status = status_of(table.layout, plan, self._entries(table))
+        done, all_ = status.buckets_done, counted(status.buckets_total, "bucket")
+        return f"{done} of {all_} of '{plan.table}' are corrected and visible. Go on: hybrid backfill resume {plan.id}"
+
+    def statuses(self, table: str | None = None) -> list[BackfillStatus]:
+        """Every backfill, of one table or of all, newest first."""
+        names = [table] if table is not None else self._home.table_names()
+        found = [status for name in names for status in self._of_table(self._home.table(name))]
+        return sorted(found, key=lambda status: status.created_at, reverse=True)
+
+    def status(self, plan_id: str) -> BackfillStatus:
+        """One of them; NotFoundError, with a suggestion, when there is none of that id."""
+        table, plan = self._find(plan_id)
+        return status_of(table.layout, plan, self._entries(table))
+
+    def show(self, plan_id: str) -> Plan:
+        """The plan of that id."""
+        return self._find(plan_id)[1]
+
+    def pause(self, plan_id: str) -> BackfillStatus:
+        """Has a run stop after the commit under way."""
+        return self._stop(plan_id, Wish.PAUSE)
+
+    def cancel(self, plan_id: str) -> BackfillStatus:
+        """Has a run stop for good. What it has corrected stays; its staged rows go.
+
+        Where its status says that rejected rows are `taken`, `release` gives them back.
+        """
+        return self._stop(plan_id, Wish.CANCEL)
+
+    def release(self, plan_id: str) -> str:
+        """Gives the rejected rows back that a backfill has taken, after its end, and that are not in the table.
+
+        A sentence. ConflictError while the backfill may go on.
+        """
+        table, plan = self._find(plan_id)
+        with plans.runner(table.layout, plan.id), self._home.recorded(table.name, "backfill") as run:
+            state = status_of(table.layout, plan, self._entries(table)).state
+            if plans.wanted_of(table.layout, plan.id).wish is not Wish.CANCEL and state != REVERTED:
+                raise ConflictError(
+                    f"Backfill '{plan.id}' may go on: what it has taken stays taken.",
+                    hint=f"hybrid backfill cancel {plan.id}",
+                )
+            rows = self._settle(table, plan, ended=True)
+            sentence = f"{counted(rows, 'rejected row')} of '{table.name}' that '{plan.id}' had taken rejected again."
+            run.ended(sentence, did_something=bool(rows))
+        return sentence
+
+    @contextmanager
+    def reverting(self, table: Table, entry_id: str) -> Iterator[None]:
+        """Around a revert of one entry: what it takes out of the table is rejected again, as it was before.
+
+        What it brings back is taken first. ConflictError when something else has brought it since.
+        """
+        from hybrid.replace.backfill.claims import brought_back, claim, units_of
+
+        entries = self._entries(table)
+        entry = next((one for one in entries if one.id == entry_id), None)
+        found = brought_back(plans.plan_ids(table.layout), entries, entry) if entry is not None else None
+        plan = plans.find_plan(table.layout, found[0]) if found is not None else None
+        if found is None or plan is None or plans.claims_folder(table.layout, plan.id) is None:
+            yield
+            return
+        claim(self._home.bench, table.spec, table.layout, plan, units_of(plan, found[1]))
+        try:
+            yield
+        finally:
+            self._settle(table, plan, ended=plans.wanted_of(table.layout, plan.id).wish is Wish.CANCEL)
+
+    def revert(self, plan_id: str, *, reason: str | None = None, user: str | None = None) -> JobReport:
+        """Takes back all that a backfill has corrected, in one commit."""
+        from hybrid.replace.revert import revert_backfill
+
+        table, plan = self._find(plan_id)
+        with plans.runner(table.layout, plan.id), self._home.recorded(table.name, "revert") as run:
+            act_id = self._home.act_id("revert")
+            report = revert_backfill(
+                self._home.bench, table.spec, table.layout, plan.id, reason=reason, user=user, act_id=act_id
+            )
+            self._settle(table, plan, ended=True)
+            run.ended(report.sentence, did_something=report.committed)
+        return report
+
+    # What comes before a plan
+
+    def _request(self, spec: TableSpec, change: Change, window: Window | None) -> Request:
+        from hybrid.ingest.batch import stream_of
+        from hybrid.replace.backfill.inputs import inspect_input
+        from hybrid.replace.job_checks import with_asked
+        from hybrid.sql.row_sql import row_assignments, row_condition
+
+        rows = (change.input is not None, change.sql is not None, change.from_rejected, change.from_kafka)
+        if (change.update is not None, change.delete, *rows).count(True) != 1:
+            raise UsageError(
+                "What is to be corrected? Give one of --update, --delete, --input, --sql, --from-rejected and "
+                "--from-kafka."
+            )
+        if any(rows) and change.where is not None:
+            raise UsageError("--where goes with --update and --delete; the others bring the rows themselves.")
+        if change.from_rejected and Half.REALTIME not in spec.halves:
+            raise SpecError(f"Table '{spec.name}' has no REALTIME half, which alone rejects rows.")
+        now_ms = self._home.bench.now_ms()
+        expected = with_asked(spec, (), change.expect)
+        where = row_condition(change.where, spec, "--where", now_ms=now_ms) if change.where is not None else None
+        if change.input is not None:
+            files, csv_format = inspect_input(spec, Path(change.input), self._home.input_rules)
+            return Request(ChangeKind.ROWS, window, files=files, csv_format=csv_format, expectations=expected)
+        if change.sql is not None:
+            return Request(ChangeKind.ROWS, window, expectations=expected)
+        if change.from_rejected:
+            return Request(ChangeKind.REJECTED, window, expectations=expected)
+        if change.from_kafka:
+            stream_of(spec)
+            return Request(ChangeKind.KAFKA, window, expectations=expected)
+        if change.delete:
+            return Request(ChangeKind.DELETE, window, where, expectations=expected)
+        assert change.update is not None
+        assignments = row_assignments(change.update, spec, "--update", now_ms=now_ms)
+        refuse_deciding(spec, assignments)
+        return Request(ChangeKind.UPDATE, window, where, assignments, expectations=expected)
+
+    def _move_first(
+        self, table: Table, window: Window | None
+    ) -> tuple[tuple[HalfSnapshot, HalfSnapshot | None], list[str]]:
+        """Moves the rows of the window that the REALTIME half still shows; the halves, then, and what stayed.
+
+        ConflictError when rows stay that would not be corrected.
+        """
+        from hybrid.move.move import run_move
+        from hybrid.move.plan import Reach
+        from hybrid.replace.backfill.base import unmoved
+
+        spec, bench = table.spec, self._home.bench
+        reach = Reach(None, window.end if window is not None else None)
+        for turn in range(_MOVES_MAX + 1):
+            halves = _pinned(table)
+            left = unmoved(bench, spec, halves, window)
+            if not left:
+                return halves, []
+            if spec.move is None and halves[0].offline.boundary.mode is BoundaryMode.PINOT:
+                return halves, [f"{left} rows of the window are in REALTIME, which outside jobs push past: they stay."]
+            _refuse_beyond_limit(spec, halves[0], left)
+            if spec.move is None or turn == _MOVES_MAX:
+                break
+            report = run_move(bench, spec, table.layout, reach=reach, newest=lambda: self._home.spec(table.name))
+            bench.progress.say(f"Before it is planned: {report.sentence}")
+        raise ConflictError(
+            f"{left} rows of the window are in REALTIME of '{spec.name}' and cannot be moved, so a backfill would not "
+            "correct them. Nothing was changed.",
+            hint="Give the table a RealtimeToOfflineSegmentsTask, or plan again.",
+        )
+
+    # What is wanted, and how it stands
+
+    def _refuse_unrunnable(self, table: Table, plan: Plan) -> None:
+        if plan.failed_checks:
+            names = ", ".join(plan.failed_checks)
+            raise ConflictError(
+                f"Backfill '{plan.id}' cannot run: its rows failed {names}. Nothing was changed.",
+                hint=f"hybrid backfill status {plan.id}",
+            )
+        state = status_of(table.layout, plan, self._entries(table)).state
+        wish = plans.wanted_of(table.layout, plan.id).wish
+        if wish is Wish.CANCEL or state == REVERTED:
+            how = "cancelled" if wish is Wish.CANCEL else "reverted"
+            raise ConflictError(f"Backfill '{plan.id}' was {how}.", hint="Plan it anew: hybrid backfill plan ...")
+
+    def _was_paused_since(self, table: Table, plan: Plan) -> bool:
+        """Whether somebody has paused the plan after the run was asked for that a server carries out only now."""
+        wanted, asked_at = plans.wanted_of(table.layout, plan.id), self._home.asked_at
+        if wanted.wish is not Wish.PAUSE or asked_at is None or wanted.since is None:
+            return False
+        return datetime.fromisoformat(wanted.since) > datetime.fromisoformat(asked_at)
+
+    def _stop(self, plan_id: str, wish: Wish) -> BackfillStatus:
+        table, plan = self._find(plan_id)
+        status = status_of(table.layout, plan, self._entries(table))
+        gives_back = wish is Wish.CANCEL and status.state == CANCELLED and status.taken
+        if (status.state in {DONE, CANCELLED} and not gives_back) or (status.state == REVERTED and wish is Wish.PAUSE):
+            raise ConflictError(f"Backfill '{plan.id}' is {status.state}: there is nothing to {wish.value}.")
+        self._wish(table, plan, wish)
+        if wish is Wish.CANCEL and not plans.is_running(table.layout, plan.id):
+            plans.discard_rows(table.layout, plan.id)
+        return status_of(table.layout, plan, self._entries(table))
+
+    def _settle(self, table: Table, plan: Plan, *, ended: bool) -> int:
+        from hybrid.replace.backfill.claims import settle
+
+        return settle(self._home.bench, table.spec, table.layout, plan, ended=ended)
+
+    def _wish(self, table: Table, plan: Plan, wish: Wish, error: str | None = None) -> None:
+        plans.want(table.layout, plan.id, Wanted(wish, self._home.bench.now_iso(), error))
+
+    def _find(self, plan_id: str) -> tuple[Table, Plan]:
+        known: list[str] = []
+        for name in self._home.table_names():
+            layout = self._home.layout(name)
+            known += plans.plan_ids(layout)
+            if plan_id in known:
+                plan = plans.find_plan(layout, plan_id)
+                assert plan is not None
+                return self._home.table(name), plan
+        raise NotFoundError.named("Backfill", plan_id, known)
+
+    def _of_table(self, table: Table) -> Sequence[BackfillStatus]:
+        found = [plans.find_plan(table.layout, plan_id) for plan_id in plans.plan_ids(table.layout)]
+        entries = self._entries(table) if found else []
+        return [status_of(table.layout, plan, entries) for plan in found if plan is not None]
+
+    def _entries(self, table: Table) -> Sequence[ReplacementEntry]:
+        return entries_of(open_half(table.layout.half(Half.OFFLINE)))
+
+
+def _blank(
+    change: Change, spec: TableSpec, halves: tuple[HalfSnapshot, HalfSnapshot | None], warnings: tuple[str, ...]
+) -> Plan:
+    """A plan with nothing found yet."""
+    offline, realtime = halves
+    return Plan(
+        id=new_act_id("backfill"),
+        table=spec.name,
+        created_at="",
+        change=change.words,
+        request=asdict(change),
+        table_id=offline.table_id,
+        offline_version=offline.version,
+        realtime_version=realtime.version if realtime is not None else None,
+        base_revision=_revision(spec.name, halves),
+        fresh_topic="",
+        buckets=(),
+        units=(),
+        warnings=warnings,
+        reason=change.reason,
+        user=change.user,
+    )
+
+
+def _window(spec: TableSpec, boundary: Boundary, change: Change, now_ms: int) -> Window | None:
+    ends: list[int | None] = []
+    for text, option in ((change.start, "--from"), (change.end, "--to")):
+        if text is not None and spec.time_field is None:
+            window_of(spec, boundary, 0, 0)  # says that there is no time column
+        field = spec.time_field
+        ends.append(parse_moment(text, field, option, now_ms) if text is not None and field else None)
+    return window_of(spec, boundary, ends[0], ends[1])
+
+
+def _refuse_beyond_limit(spec: TableSpec, offline: HalfSnapshot, left: int) -> None:
+    """ConflictError where a limit shows rows from REALTIME that have moved: no move changes that."""
+    boundary = offline.offline.boundary
+    if boundary.override_ms is None and boundary.mode is not BoundaryMode.PINOT:
+        return
+    hint = "End the window before it"
+    if boundary.override_ms is not None:
+        hint += f", or: hybrid boundary clear {spec.name}"
+    raise ConflictError(
+        f"{left} rows of the window lie past the limit between the halves of '{spec.name}', where queries show them "
+        "from REALTIME. Nothing was changed.",
+        hint=f"{hint}.",
+    )
+
+
+def _pinned(table: Table) -> tuple[HalfSnapshot, HalfSnapshot | None]:
+    from hybrid.query.revision import pin_halves
+
+    halves = pin_halves(table.spec, table.layout)
+    assert halves.offline is not None
+    return halves.offline, halves.realtime
+
+
+def _revision(name: str, halves: tuple[HalfSnapshot, HalfSnapshot | None]) -> str:
+    from hybrid.query.revision import TableRevision
+
+    offline, realtime = halves
+    return str(TableRevision(name, offline.version, realtime.version if realtime else None, offline.offline.boundary))

@@ -1,0 +1,87 @@
+"""Nothing is dropped by a clock that has leapt: retention, vacuum and compaction ask here first. Part of the API.
+
+A clock that was handed to `Hybrid` is believed: only the machine's can leap.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from hybrid.clock import read_clock, wall_clock_ms
+from hybrid.config.table_config import Half
+from hybrid.errors import ConflictError, HybridError
+from hybrid.lake.log import open_half
+from hybrid.progress import counted
+from hybrid.runtime.json_values import utc
+from hybrid.table.clock_trust import STEADY_MS, ClockTrust, observe
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+
+_LOG = logging.getLogger(__name__)
+_WRITE_MS = 60_000
+_HINT = (
+    f"Set the clock right. If it is right: it is believed after {STEADY_MS // 3_600_000} hours of steady running, "
+    "as soon as messages with such timestamps are committed, or at once by `hybrid task run TABLE TYPE --yes`."
+)
+
+
+def observe_clock(home: Hybrid) -> ClockTrust | None:
+    """Looks at the clock and keeps what is believed of it. None for a clock that was handed in: it is believed."""
+    if home.now_ms is not wall_clock_ms:
+        return None
+    before = home.catalog.clock.read()
+    after = observe(before, read_clock(), lambda: _newest_message_ms(home))
+    passed_ms = after.believed.wall_ms - before.believed.wall_ms if before is not None else _WRITE_MS
+    if after.doubted is not None or (before is not None and before.doubted is not None) or abs(passed_ms) >= _WRITE_MS:
+        home.catalog.clock.write(after)
+    if after.leapt_ms and not (before is not None and before.leapt_ms):
+        _LOG.warning("%s Nothing is dropped by it. %s", clock_words(after), _HINT)
+    return after
+
+
+def require_clock(home: Hybrid, what: str) -> None:
+    """ConflictError when the clock has leapt ahead and `what` would go by it."""
+    trust = observe_clock(home)
+    if trust is not None and trust.leapt_ms:
+        raise ConflictError(f"{clock_words(trust)} {what} did nothing.", hint=_HINT)
+
+
+def accept_clock(home: Hybrid) -> None:
+    """Believes the clock as it is, as a person decided."""
+    if home.now_ms is wall_clock_ms:
+        home.catalog.clock.write(ClockTrust(read_clock()))
+
+
+def is_clock_believed(home: Hybrid) -> bool:
+    """Whether the clock can be gone by."""
+    trust = observe_clock(home)
+    return trust is None or not trust.leapt_ms
+
+
+def doubt_of(home: Hybrid) -> tuple[str, str] | None:
+    """What is wrong with the clock and what would do, by the last look; None when it is believed."""
+    trust = home.catalog.clock.read()
+    return None if trust is None or not trust.leapt_ms else (clock_words(trust), _HINT)
+
+
+def clock_words(trust: ClockTrust) -> str:
+    """The leap in a sentence."""
+    assert trust.doubted is not None
+    leap = counted(max(1, trust.leapt_ms // 86_400_000), "day")
+    seen = utc(trust.doubted.wall_ms - trust.leapt_ms)
+    return f"The machine's clock is {leap} ahead: it says {utc(trust.doubted.wall_ms)}, and {seen} was expected."
+
+
+def _newest_message_ms(home: Hybrid) -> int | None:
+    """Kafka's newest timestamp in the commits of all tables. What lies in the future of the clock tells nothing."""
+    now_ms, found = home.now_ms(), list[int]()
+    for name in home.definitions.names():
+        try:
+            newest = open_half(home.layout(name).half(Half.REALTIME)).realtime.timestamp_max
+        except HybridError:  # one that is not there, or cannot be read: the others are witnesses, too
+            continue
+        if newest is not None and newest <= now_ms:
+            found.append(newest)
+    return max(found, default=None)

@@ -1,0 +1,441 @@
+"""A table's connectors: what a user wants of each, and running what is due. Part of the API's layer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hybrid.config.connectors import (
+    Connector,
+    Datagen,
+    DeltaInput,
+    FileInput,
+    KafkaInput,
+    StartKind,
+    live_connector,
+    waits_for,
+)
+from hybrid.config.table_config import Half
+from hybrid.errors import ConflictError, HybridError, NotFoundError, SpecError, StreamError, UsageError
+from hybrid.operations.connectors.progress import ConnectorView, stop_at
+from hybrid.operations.connectors.status import KAFKA_TIMEOUT_MS, ConnectorStatus, Standing, configured_status
+from hybrid.table.boundary import TopicPartition, current_keys, place_text
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+    from hybrid.api.table import Table
+    from hybrid.config.table_config import StreamConfig, TableSpec
+    from hybrid.flow.connectors.source import Source
+    from hybrid.ingest.reset import ResetReport
+    from hybrid.kafka.streams import StreamView
+
+_LOG = logging.getLogger(__name__)
+
+
+class Done(NamedTuple):
+    """What a round did, in sentences, and the first error of a connector that failed in it."""
+
+    said: Sequence[str]
+    failed: HybridError | None
+
+
+class TableConnectors:
+    """The connectors of one table."""
+
+    def __init__(self, home: Hybrid, table: Table) -> None:
+        self._home, self._table, self._spec = home, table, table.spec
+        self._waits = waits_for(self._spec.connectors)
+        self._known = home.catalog.connectors
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table's definition."""
+        return self._spec
+
+    def now_ms(self) -> int:
+        """The home's clock: epoch milliseconds."""
+        return self._home.now_ms()
+
+    # What can be seen
+
+    def statuses(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
+        """All of them, as the definition names them. A change since somebody last looked is logged."""
+        if not self._spec.connectors and self._spec.stream is not None:
+            return [configured_status(self._home, self._table, self._spec.stream)]
+        found = self.look(ask_kafka=ask_kafka)
+        for one in found:
+            self._tell(one)
+        return found
+
+    def look(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
+        """The same, and writes nothing."""
+        if not self._spec.connectors:
+            return []
+        standing = self._standing()
+        return [standing.status(one, ask_kafka=ask_kafka) for one in self._spec.connectors]
+
+    def status(self, name: str) -> ConnectorStatus:
+        """How one stands, by its name or a label of its own."""
+        wanted = self.statuses()[0].name if self._is_configured(name) else self.find(name).name
+        return next(one for one in self.statuses() if one.name == wanted)
+
+    def find(self, name: str) -> Connector:
+        """A connector by its name or a label of its own; NotFoundError, with a suggestion."""
+        for one in self._spec.connectors:
+            if name == one.name or name in one.labels:
+                return one
+        raise NotFoundError.named("Connector", name, [one.name for one in self._spec.connectors])
+
+    # What a user wants
+
+    def pause(self, name: str | None) -> list[ConnectorStatus]:
+        """Pauses one, or all. What Kafka holds at this moment still comes, and nothing after it."""
+        if self._is_configured(name):
+            self._home.catalog.serving.pause(self._spec.name)
+            return self.statuses()
+        view = self._view()
+        for one in self._chosen(name):
+            if view.is_paused(one) and view.known(one.name).paused is not None:
+                continue  # it is held where the first pause holds it
+            ends = self._ends() if isinstance(one.transport, KafkaInput) else None
+            self._pause(one.name, ends)
+        return self.statuses()
+
+    def start(self, name: str | None) -> list[ConnectorStatus]:
+        """Lets one, or all, go on: at once, or when what it waits for has ended."""
+        self._home.catalog.serving.resume(self._spec.name)  # a pause of the whole table holds each connector
+        if self._is_configured(name):
+            return self.statuses()
+        for one in self._chosen(name):
+            self._known.start(self._spec.name, one.name)
+        return self.statuses()
+
+    def _is_configured(self, name: str | None) -> bool:
+        """Whether the stream of a table config is meant, which is no connector: it is paused with its table.
+
+        SpecError for a table to which nothing brings rows by itself, NotFoundError for another name.
+        """
+        stream = self._spec.stream
+        if self._spec.connectors:
+            return False
+        if stream is None:
+            raise SpecError(f"Table '{self._spec.name}' has no connector and no stream.")
+        known = (stream.connector, *stream.topics)
+        if name not in (None, *known):
+            raise NotFoundError.named("Connector", str(name), known)
+        return True
+
+    def _pause(self, name: str, ends: Mapping[TopicPartition, int] | None) -> None:
+        topics = self._spec.stream.topics if self._spec.stream is not None else ()
+        told = {place_text(topics, place): offset for place, offset in ends.items()} if ends is not None else None
+        self._known.pause(self._spec.name, name, told)
+
+    def _chosen(self, name: str | None) -> list[Connector]:
+        return [self.find(name)] if name is not None else list(self._spec.connectors)
+
+    def reset(
+        self, to: str, name: str | None = None, *, dry_run: bool = False, accept: bool | ResetReport = False
+    ) -> ResetReport:
+        """Has a topic of the stream read on from `to`, a place as `hybrid.config.offset_place` reads it.
+
+        `name` is the topic's; where the table reads one, also its connector's, or nothing. `accept` is what a dry run
+        has told, which is done then, or that whatever is told now is. ConflictError, with what would be lost, skipped
+        or read again, when nobody accepted it, or it would be more by now. NotFoundError for a name that is no
+        stream's, UsageError when it does not say which of several topics.
+        """
+        from hybrid.config.offset_place import parse_place
+        from hybrid.ingest.batch import stream_of
+        from hybrid.ingest.reset import reset_stream, resolve_reset
+
+        stream, table = stream_of(self._spec), self._table
+        topic = self._topic(stream, name)
+        place = parse_place(to, topic, self.now_ms(), "--to")
+        told = resolve_reset(self._spec, table.layout, topic, place) if dry_run or isinstance(accept, bool) else accept
+        if told.topic != topic:
+            raise UsageError(f"What was accepted is of topic '{told.topic}', and not of '{topic}'.")
+        if dry_run or not told.partitions:
+            return replace(told, dry_run=dry_run)
+        if accept is False:
+            raise ConflictError(
+                f"{told.sentence} That has to be accepted; nothing was changed.",
+                hint='--yes accepts it, over HTTP {"yes": true}',
+            )
+        with self._home.recorded(self._spec.name, "reset") as run:
+            how: dict[str, Any] = {"act_id": self._home.act_id("reset"), "holding": self._hold}
+            report = reset_stream(self._home.bench, self._spec, table.layout, told, **how)
+            if report.version is not None:
+                self._hold(report)
+            run.ended(report.sentence, did_something=report.version is not None)
+        self._known.worked(self._spec.name, stream.connector)
+        return report
+
+    def _topic(self, stream: StreamConfig, name: str | None) -> str:
+        """The topic that a name means."""
+        if name in stream.topics:
+            return str(name)
+        if name is not None and self._spec.connectors:
+            name = self.find(name).name
+        if name not in (None, stream.connector):
+            raise NotFoundError.named("Stream", str(name), [stream.connector, *stream.topics])
+        if len(stream.topics) > 1:
+            raise UsageError(
+                f"Table '{self._spec.name}' reads {stream.words}: say which one is reset.",
+                hint=f"hybrid connector reset {self._spec.name} {stream.topics[0]} --to PLACE",
+            )
+        return stream.topics[0]
+
+    def _hold(self, report: ResetReport) -> None:
+        """A pause that holds the stream holds it where it begins now; what it counted was of the epoch before.
+
+        Before the commit at the lower of both: whatever dies then, it lets nothing through.
+        """
+        held = self.stop_at()
+        if held is not None:
+            ends = {TopicPartition(report.topic, one.partition): one.to for one in report.partitions}
+            if report.version is None:
+                ends = {place: min(to, held.get(place, 0)) for place, to in ends.items()}
+            assert self._spec.stream is not None
+            self._pause(self._spec.stream.connector, {**held, **ends})
+
+    # Work
+
+    def stop_at(self) -> Mapping[TopicPartition, int] | None:
+        """The offsets, by partition, at which a pause holds the table's stream; None when nothing does."""
+        return stop_at(self._home, self._spec.name, self._spec.connectors)
+
+    def waits(self) -> str | None:
+        """Why the table's stream is not read yet, in words; None when it is, or when no connector brings it."""
+        one = live_connector(self._spec.connectors)
+        if one is None:
+            return None
+        if self._view().is_started(one):
+            return None
+        state, detail = self._standing().state(one)
+        return f"connector '{one.name}' is {state}: {detail}" if detail else f"connector '{one.name}' starts"
+
+    def run_due(self, stop: Callable[[], bool]) -> Done:
+        """Loads all history whose turn it is and starts the stream when it is its turn.
+
+        A connector that fails is noted as FAILED, with its error; the others go on.
+        """
+        said: list[str] = []
+        failed: HybridError | None = None
+        tried: set[str] = set()
+        while self._spec.connectors and not stop():
+            due = self._next_due(tried)
+            if due is None:
+                break
+            tried.add(due.name)
+            try:
+                done = self._run(due, stop)
+                said += [done] if done is not None else []
+                self._known.worked(self._spec.name, due.name)
+            except HybridError as error:
+                failed = failed or error
+                self._known.failed(self._spec.name, due.name, str(error))
+                _LOG.warning("Connector '%s' of '%s' is FAILED: %s", due.name, self._spec.name, error)
+            self.statuses(ask_kafka=False)
+        return Done(said, failed)
+
+    def _next_due(self, tried: set[str]) -> Connector | None:
+        view = self._view()
+        for one in self._spec.connectors:
+            if one.name in tried or view.is_done(one) or view.is_started(one):
+                continue
+            if not view.is_paused(one) and not view.open_before(self._waits[one.name]):
+                return one
+        return None
+
+    def _run(self, one: Connector, stop: Callable[[], bool]) -> str | None:
+        return self._start_live(one) if isinstance(one.transport, KafkaInput) else self._load(one, stop)
+
+    def _load(self, one: Connector, stop: Callable[[], bool]) -> str | None:
+        from hybrid.flow.connectors.history import load_history
+
+        home, table, opener = self._home, self._table, _Opener(self, one)
+        progress = self._view().progress(one.name)
+        if progress is not None and progress.is_complete and opener.after(progress.source) is None:
+            return None  # what is followed has brought nothing new: no run is recorded
+
+        def is_over() -> bool:
+            return stop() or self._view().is_paused(one)
+
+        with home.recorded(self._spec.name, "connector") as run:
+            report = load_history(
+                home.bench,
+                self._spec,
+                table.layout,
+                one.name,
+                opener,
+                is_over,
+                opener.rows_max,
+            )
+            run.ended(report.sentence, did_something=report.commits > 0)
+        return report.sentence
+
+    def check_handover(self, one: Connector, source: Source) -> None:
+        """Before anything is loaded: whether what follows can start where it says."""
+        from hybrid.flow.connectors.handover import tells_all_of
+        from hybrid.flow.connectors.source import raise_to
+        from hybrid.kafka.streams import view_stream
+
+        stream = self._spec.stream
+        after = live_connector(self._spec.connectors)
+        if stream is None or after is None or one.name not in self._before(after):
+            return
+        assert isinstance(after.transport, KafkaInput)
+        kind, now = after.transport.start.kind, self._view()
+        others = [name for name in now.open_before(self._before(after)) if name != one.name]
+        if kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
+            return
+        view = view_stream(stream, KAFKA_TIMEOUT_MS)
+        if view.topic_ids.keys() == set(stream.topics):
+            found, told = dict(self._loaded_offsets(after) or {}), source.highest_offsets(self._home.bench.spark)
+            raise_to(found, told or {})
+            if found or not others or kind is StartKind.OFFSETS:
+                has_rows = any(piece.rows != 0 for piece in source.pieces)
+                tells_all = self._tells_all(after) and (not has_rows or tells_all_of(stream.topics, told))
+                self._starts(after, view, found or None, is_whole=not others, tells_all=tells_all or bool(others))
+
+    def _start_live(self, one: Connector) -> str:
+        from hybrid.ingest.start import start_stream
+        from hybrid.kafka.streams import require_topics
+
+        stream, table = self._spec.stream, self._table
+        assert stream is not None
+        view = require_topics(stream, needed=stream.topics)  # of one that comes later nobody could say where it starts
+        starts = self._starts(one, view, self._loaded_offsets(one), tells_all=self._tells_all(one))
+        start_stream(self._home.bench, self._spec, table.layout, view, starts)
+        told = ", ".join(f"{place_text(stream.topics, place)}: {offset}" for place, offset in sorted(starts.items()))
+        return f"Connector '{one.name}' reads {stream.words} from offset (by partition) {told}."
+
+    def _starts(
+        self,
+        one: Connector,
+        view: StreamView,
+        loaded: Mapping[str, int] | None,
+        *,
+        is_whole: bool = True,
+        tells_all: bool,
+    ) -> dict[TopicPartition, int]:
+        from hybrid.flow.connectors.handover import Held, start_offsets
+        from hybrid.ingest.plan import check_partitions
+        from hybrid.kafka.streams import offsets_at
+
+        stream = self._spec.stream
+        assert isinstance(one.transport, KafkaInput) and stream is not None
+        check_partitions(self._spec.name, stream, view)
+        start, at_time = one.transport.start, None
+        if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
+            at_time = offsets_at(stream, view.ends, start.timestamp_ms)
+        return start_offsets(one.name, start, Held(view.starts, view.ends), loaded, at_time, is_whole, tells_all)
+
+    def _loaded_offsets(self, one: Connector) -> Mapping[str, int] | None:
+        """Kafka's highest offsets in the history that came before a connector; None when it tells none."""
+        from hybrid.flow.connectors.source import raise_to
+
+        view, found = self._view(), dict[str, int]()
+        for name in self._before(one):
+            progress = view.progress(name)
+            raise_to(found, (progress.offsets if progress is not None else None) or {})
+        return found or None
+
+    def _tells_all(self, one: Connector) -> bool:
+        """Whether all rows of the history that came before a connector are known to be of its topics."""
+        from hybrid.flow.connectors.handover import tells_all_of
+
+        view = self._view()
+        loads = [load for load in map(view.progress, self._before(one)) if load is not None and load.rows]
+        return self._spec.stream is not None and all(tells_all_of(self._spec.stream.topics, it.offsets) for it in loads)
+
+    def _before(self, one: Connector) -> frozenset[str]:
+        """All that has to end before a connector starts, what those wait for among them."""
+        found: set[str] = set()
+        waiting = set(self._waits[one.name])
+        while waiting:
+            name = waiting.pop()
+            found.add(name)
+            waiting |= self._waits[name] - found
+        return frozenset(found)
+
+    # How they stand
+
+    def _view(self) -> ConnectorView:
+        return ConnectorView(self._table, self._known.of(self._spec.name))
+
+    def _standing(self) -> Standing:
+        return Standing(self._home, self._table, self._view())
+
+    def _ends(self) -> Mapping[TopicPartition, int] | None:
+        """Where Kafka ends now, by partition; what is committed where a topic is gone or Kafka does not answer."""
+        from hybrid.kafka.streams import view_stream
+
+        stream = self._spec.stream
+        assert stream is not None
+        state = self._table.half(Half.REALTIME).realtime
+        keys = current_keys(stream, {key.place for key in state.offsets}, state.offsets)  # and no replay's
+        committed = {place: state.offsets[key] for place, key in keys.items() if key in state.offsets}
+        if not state.reads(stream):
+            return None
+        try:
+            return {**committed, **view_stream(stream, KAFKA_TIMEOUT_MS).ends}
+        except StreamError:
+            return committed
+
+    def _tell(self, one: ConnectorStatus) -> None:
+        """A line in the log for every change of state."""
+        if self._known.note(self._spec.name, one.name, one.state):
+            _LOG.info("Connector '%s' of '%s' is %s: %s", one.name, self._spec.name, one.state, one.detail or "")
+
+
+class _Opener:
+    """Opens what a connector of a table reads; what follows it is looked at before anything is loaded."""
+
+    def __init__(self, connectors: TableConnectors, one: Connector) -> None:
+        self._connectors, self._one = connectors, one
+        # A round brings what was due when it began: what becomes due meanwhile would never let it end.
+        self._now_ms = connectors.now_ms()
+
+    @property
+    def rows_max(self) -> int:
+        """How many rows one commit brings, about."""
+        from hybrid.flow.connectors.history import CHUNK_ROWS_MAX
+
+        return min(CHUNK_ROWS_MAX, self._one.max_batch_size or CHUNK_ROWS_MAX)
+
+    def begin(self) -> Source:
+        source = self._open(None)
+        self._connectors.check_handover(self._one, source)
+        return source
+
+    def resume(self, pinned: Mapping[str, Any]) -> Source:
+        return self._open(pinned)
+
+    def after(self, pinned: Mapping[str, Any]) -> Source | None:
+        from hybrid.flow.connectors.datagen_source import open_datagen_after
+        from hybrid.flow.connectors.delta_source import open_delta_after
+        from hybrid.flow.connectors.file_source import open_files_after
+
+        transport, spec = self._one.transport, self._connectors.spec
+        if isinstance(transport, FileInput):
+            return open_files_after(transport, self._one.format, spec, pinned, self.rows_max)
+        if isinstance(transport, Datagen):
+            return open_datagen_after(transport, spec, pinned, self._now_ms)
+        if isinstance(transport, DeltaInput):
+            return open_delta_after(transport, pinned, self._one.says_deletes and not spec.primary_key)
+        return None
+
+    def _open(self, pinned: Mapping[str, Any] | None) -> Source:
+        from hybrid.flow.connectors.datagen_source import open_datagen
+        from hybrid.flow.connectors.delta_source import open_delta
+        from hybrid.flow.connectors.file_source import open_files
+
+        transport, spec = self._one.transport, self._connectors.spec
+        if isinstance(transport, FileInput):
+            return open_files(transport, self._one.format, spec, pinned, self.rows_max)
+        if isinstance(transport, Datagen):
+            return open_datagen(transport, spec, pinned, self._now_ms, self._one.max_batch_size)
+        assert isinstance(transport, DeltaInput)
+        return open_delta(transport, pinned)

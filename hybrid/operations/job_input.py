@@ -1,0 +1,148 @@
+"""What a job is given beside its spec, and how its input comes here: the rows of a statement, a store's files.
+
+A statement is answered as `hybrid query` answers it, but whole: Pinot's default LIMIT does not hold. Its rows are
+staged as a Parquet file for as long as the job runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from hybrid.config.job_spec import AnsweredStatement, JobSpec
+from hybrid.config.table_config import Half
+from hybrid.errors import DataError, UsageError
+from hybrid.expression.path_patterns import is_hidden
+from hybrid.lake.workbench import new_act_id
+from hybrid.operations.job_rows import ParquetSpool
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+    from hybrid.query.tail import TailSource
+    from hybrid.replace.report import JobReport
+
+
+@dataclass(frozen=True)
+class GivenToJob:
+    """`covers` as in `JobSpec`, `sql` a statement; None: what the spec says."""
+
+    covers: str | None = None
+    sql: str | None = None
+
+    def input_dir(self, given: str | None) -> str | None:
+        """What stands in for inputDirURI; with a statement any folder does. UsageError when both are given."""
+        if self.sql is None:
+            return given
+        if given is not None:
+            raise UsageError("--sql and --input both say what the job reads. Give one of them.")
+        return "."
+
+
+def run_given(home: Hybrid, job: JobSpec, given: GivenToJob, options: Mapping[str, Any]) -> JobReport:
+    """Runs a job on the table that it names; `options` as `Table.replace` takes them."""
+    if given.covers is not None:
+        job = replace(job, covers=given.covers)
+    table = home.table(job.table_name)
+    with _answered(home, job, given.sql) if given.sql is not None else _fetched(home, job) as ready:
+        return table.replace(ready, **options)
+
+
+@contextmanager
+def _answered(home: Hybrid, job: JobSpec, sql: str) -> Iterator[JobSpec]:
+    """The job with the rows of a statement for its input."""
+    if job.segment_name_type == "inputFile":
+        raise UsageError(f"{job.source}: 'inputFile' names segments by files, and --sql has none. Write another type.")
+    with answered(home, home.spec(job.table_name).name, sql) as (path, statement):
+        fields: dict[str, Any] = {"include": None, "exclude": None, "data_format": "parquet", "reader_configs": {}}
+        yield replace(job, input_dir=path, statement=statement, **fields)
+
+
+@contextmanager
+def answered(
+    home: Hybrid, table: str, sql: str, tail: TailSource | None = None
+) -> Iterator[tuple[Path, AnsweredStatement]]:
+    """The rows of a statement in a Parquet file, staged beside the halves of `table`, and what they were read from.
+
+    `tail` is where rows beyond the last commit come from (None: Kafka).
+    """
+    from hybrid.query.asof import AS_OF_OPTION
+    from hybrid.query.engine import QueryOptions
+    from hybrid.sql.statement import parse_statement
+
+    home.bench.progress.say("Answering the statement.")
+    options = QueryOptions(whole=True)
+    # Of an old revision what comes after it does not matter, for that is what was asked for; but a purge does.
+    is_past = AS_OF_OPTION in parse_statement(sql).options
+    into = home.table(table)
+    if into.spec.folds:
+        _refuse_folded(table, sql, home.table_names())
+    seen = into.half(Half.OFFLINE).version if is_past and Half.OFFLINE in into.spec.halves else None
+    if home.input_rules is not None:  # in a server's process, which does other work too
+        settings = home.settings
+        options = replace(
+            options,
+            timeout_ms=settings.job_sql_timeout_s * 1000,
+            rows_max=settings.job_sql_rows_max,
+            memory_bytes=settings.query_memory_bytes or None,
+        )
+    with home.bench.staging(home.layout(table), new_act_id("query")) as folder:
+        folder.mkdir()
+        path = folder / "query.parquet"
+        spool = ParquetSpool(path)
+        if home.input_rules is not None:
+            # Beside its result: the server's folder for such files is cleared whenever its query process starts.
+            options = replace(options, spill=folder / "spill")
+        options = replace(options, sink=spool)
+        result = home.query(sql, options if tail is None else replace(options, tail=tail))
+        if result.rows:  # of an EXPLAIN, which gives its rows by itself
+            spool.begin(result.column_names, result.column_types)
+            spool.take(result.rows)
+        spool.close()
+        read = [one.offline for one in result.revision.tables if one.table == table and not is_past]
+        yield path, AnsweredStatement(sql, str(result.revision), read[0] if read else None, seen)
+
+
+@contextmanager
+def _fetched(home: Hybrid, job: JobSpec) -> Iterator[JobSpec]:
+    """The job with the files of its object store on this machine; as it is, where they are already."""
+    rules = home.input_rules
+    if rules is not None:
+        job.check_rules(rules)
+    if job.store is None:
+        yield replace(job, rules=rules)
+        return
+    from hybrid.files.objectstore import fetch
+
+    home.bench.progress.say(f"Fetching files from {job.store.address}.")
+    with home.bench.staging(home.layout(job.table_name), new_act_id("fetch")) as folder:
+        folder.mkdir()
+        if not fetch(job.store, partial(_is_wanted, job), folder):
+            wanted = job.include or "any file"
+            raise DataError(f"{job.source}: no object at {job.store.address} matches '{wanted}'.")
+        # What does not match was not fetched, and the patterns are of the addresses there.
+        fields: dict[str, Any] = {"include": "glob:**", "exclude": None, "search_recursively": True, "store": None}
+        yield replace(job, input_dir=folder, fetched_from=job.store.address, **fields)
+
+
+def _is_wanted(job: JobSpec, below: str, address: str) -> bool:
+    """Markers that writers leave beside their data count only when a pattern names them."""
+    return job.matches(below, address) and bool(job.include or not is_hidden(PurePosixPath(below).name))
+
+
+def _refuse_folded(table: str, sql: str, names: list[str]) -> None:
+    """UsageError for folded rows, which would be put among those that they were made of, and count twice."""
+    from hybrid.sql.statement import parse_statement
+    from hybrid.sql.tables import resolve_tables
+
+    refs = resolve_tables(parse_statement(sql).tree, names)
+    if any(ref.table == table and ref.half is not Half.OFFLINE for ref in refs):
+        raise UsageError(
+            f"--sql: FROM {table} gives one row for each key, folded of all its rows: put in their place it would be "
+            "folded once more.",
+            hint=f"FROM {table}_OFFLINE gives the rows as they are stored. To correct them in their place: hybrid "
+            "backfill plan ... --update or --delete",
+        )

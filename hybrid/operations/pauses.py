@@ -1,0 +1,119 @@
+"""A table's consumption of Kafka: paused or not, and how far each consuming segment has come. API's layer, no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid.config.table_config import Half
+from hybrid.errors import HybridError
+from hybrid.kafka.streams import require_topics
+from hybrid.table.boundary import TopicPartition
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+    from hybrid.api.table import Table
+
+_KAFKA_TIMEOUT_MS = 1500
+
+
+@dataclass(frozen=True)
+class PauseStatus:
+    """Whether a table is paused, since when and why; `state` and `detail` are what the server's ingestion last said.
+
+    `sentence` says it all; `state` is None where no server has ingested the table yet.
+    """
+
+    table: str
+    paused: bool
+    at_ms: int | None
+    comment: str | None
+    consuming: tuple[str, ...]
+    state: str | None
+    detail: str | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ConsumingInfo:
+    """A consuming segment: `offset` is the next one to commit, `latest` Kafka's end (None: Kafka does not answer).
+
+    `partition` is its number in the segment's name. `looked_ms` is when ingestion last looked at Kafka (None: no server
+    has yet).
+    """
+
+    segment: str
+    partition: int
+    offset: int
+    latest: int | None
+    looked_ms: int | None
+    state: str
+
+
+def is_paused(home: Hybrid, table: str) -> bool:
+    """Whether a user has paused a table's ingestion."""
+    return table in home.catalog.serving.pauses()
+
+
+def pause(home: Hybrid, table: Table, comment: str | None) -> PauseStatus:
+    """Pauses a table: a server reads nothing more for it until it is resumed."""
+    table.half(Half.REALTIME)
+    home.catalog.serving.pause(table.name, comment)
+    return pause_status(home, table)
+
+
+def resume(home: Hybrid, table: Table) -> PauseStatus:
+    """Takes a pause back; the sentence says so when there was none."""
+    table.half(Half.REALTIME)
+    was_paused = home.catalog.serving.resume(table.name)
+    return pause_status(home, table, "is resumed" if was_paused else "was not paused; nothing to resume")
+
+
+def pause_status(home: Hybrid, table: Table, resumed: str = "is not paused") -> PauseStatus:
+    """Whether a table is paused; `resumed` is what the sentence says when it is not."""
+    consuming = tuple(sorted(table.half(Half.REALTIME).realtime.consuming_names()))
+    found = home.catalog.serving.pauses().get(table.name)
+    ingestion = home.catalog.serving.ingestions().get(table.name)
+    why = f" ({found.comment})" if found and found.comment else ""
+    return PauseStatus(
+        table=table.name,
+        paused=found is not None,
+        at_ms=found.at_ms if found else None,
+        comment=found.comment if found else None,
+        consuming=consuming,
+        state=ingestion.state if ingestion else None,
+        detail=ingestion.detail if ingestion else None,
+        sentence=f"Table '{table.name}' {'is paused' + why if found else resumed}.",
+    )
+
+
+def consuming_info(home: Hybrid, table: Table) -> list[ConsumingInfo]:
+    """Every consuming segment of a table, by name."""
+    state = table.half(Half.REALTIME).realtime
+    ends = _ends(table)
+    ingestion = home.catalog.serving.ingestions().get(table.name)
+    consuming = ingestion is not None and ingestion.state == "INGESTING"
+    found = [
+        ConsumingInfo(
+            segment=segment.name,
+            partition=table.spec.group(key.topic, key.partition),
+            offset=state.offsets.get(key, segment.start),
+            latest=ends.get(key.place),
+            looked_ms=ingestion.at_ms if ingestion else None,
+            state="CONSUMING" if consuming else "NOT_CONSUMING",
+        )
+        for key, segment in state.consuming.items()
+    ]
+    return sorted(found, key=lambda one: one.segment)
+
+
+def _ends(table: Table) -> Mapping[TopicPartition, int]:
+    """Kafka's ends by partition; empty when it does not answer."""
+    stream = table.spec.stream
+    if stream is None:
+        return {}
+    try:
+        return require_topics(stream, timeout_ms=_KAFKA_TIMEOUT_MS).ends
+    except HybridError:
+        return {}

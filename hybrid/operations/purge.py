@@ -1,0 +1,113 @@
+"""Purges as the API has them: what Kafka holds is committed first; each is a run. Part of the API's layer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.catalog.definitions import Definition
+from hybrid.errors import HybridError
+from hybrid.lake.layout import TableLayout
+from hybrid.operations.tables.drop import dropped_copies
+from hybrid.progress import counted
+from hybrid.replace.purge.asked import Asked
+from hybrid.replace.purge.report import PurgeReport
+from hybrid.sql.row_sql import condition_words, row_condition
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+    from hybrid.api.table import Table
+
+_WHERE = "--where"
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What is to be purged: the deleted rows that match `where`, in Pinot's SQL.
+
+    `undecided`: rejected messages go, too, of which cannot be told whether they match.
+    """
+
+    where: str
+    undecided: bool = False
+    dry_run: bool = False
+    reason: str | None = None
+    user: str | None = None
+
+
+def purge_table(home: Hybrid, table: Table, erasure: Erasure) -> PurgeReport:
+    """Purges a table; see `hybrid.api.table.Table.purge`. UsageError for a condition that is none.
+
+    A condition cannot use the clock: what is purged must be said exactly.
+    """
+    from hybrid.replace.purge.purge import purge
+
+    spec = table.spec
+    sql = row_condition(erasure.where, spec, _WHERE)
+    reads, values = condition_words(erasure.where, spec, _WHERE)
+    asked = Asked(
+        id=home.act_id("purge"),
+        text=erasure.where,
+        where=sql,
+        reads=reads,
+        values=values,
+        undecided=erasure.undecided,
+        reason=erasure.reason,
+        user=erasure.user,
+        dry_run=erasure.dry_run,
+    )
+    outside = _outside(home, table, asked)
+    if erasure.dry_run:
+        return purge(home.bench, spec, table.layout, asked, outside)
+    with home.recorded(table.name, "purge") as run:
+        warnings = table.catch_up()
+        asked = replace(asked, takes_markers=spec.stream is None or not (warnings or _is_held(home, table)))
+        report = purge(home.bench, spec, table.layout, asked, (*outside, *warnings))
+        home.catalog.runs.forget_samples(table.name)
+        run.ended(report.sentence, did_something=report.committed)
+    if not home.catalog.forget_journal():
+        home.progress.say("The catalog's journal could not be emptied while others read it: it is at the next purge.")
+    return report
+
+
+def _copy_words(home: Hybrid, name: str, path: Path, asked: Asked) -> str | None:
+    """What a dropped copy of the table still has of the rows that are to go; None when it has none of them."""
+    from hybrid.replace.purge.purge import purge
+
+    go = f"`hybrid table undrop {path.name}` brings it back, `hybrid table drop {name} --purge` removes it"
+    try:
+        spec = home.spec_of(Definition(**json.loads((path / "definition.json").read_text(encoding="utf-8"))))
+        sql = row_condition(asked.text, spec, _WHERE)
+        reads, values = condition_words(asked.text, spec, _WHERE)
+        look = replace(asked, where=sql, reads=reads, values=values, dry_run=True)
+        report = purge(home.bench, spec, TableLayout(path), look)
+    except (HybridError, OSError, ValueError, TypeError) as error:
+        return f"the dropped copy {path.name}, which cannot be looked at ({error}); {go}"
+    rows = sum(reading.matching for reading in report.before)
+    return f"the dropped copy {path.name}, which has {counted(rows, 'such row')}: {go}" if rows else None
+
+
+def _is_held(home: Hybrid, table: Table) -> bool:
+    """Whether a pause, or a connector that waits, keeps messages in Kafka that were sent."""
+    is_paused = table.name in home.catalog.serving.pauses()
+    return is_paused or table.connectors.waits() is not None or table.connectors.stop_at() is not None
+
+
+def _outside(home: Hybrid, table: Table, asked: Asked) -> list[str]:
+    """What a purge does not reach, in words."""
+    copies = dropped_copies(home, table.name)
+    found = [words for path in copies if (words := _copy_words(home, table.name, path, asked)) is not None]
+    if table.spec.stream is not None:
+        found.append(f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to")
+    found.append("files that jobs, connectors and flows have read, and plans that were written with -o")
+    leftovers = {
+        home.settings.spill: "what statements wrote out of memory: it goes when the server starts again",
+        home.home / "uploads": "uploaded files: they go with their job, or a day later",
+    }
+    found += [
+        f"{folder.name}: {what}" for folder, what in leftovers.items() if folder.is_dir() and any(folder.iterdir())
+    ]
+    found.append("statements and errors in the run records, the lineage and the logs")
+    return found

@@ -1,0 +1,132 @@
+"""Reads the rejected rows of a table: what could not be converted, with its coordinates. Part of the API's layer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hybrid.errors import QueryError
+from hybrid.query.failures import TIMEOUT
+from hybrid.records.messages import unpack
+from hybrid.table import columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+REJECTED = "rejected"
+# Messages that are read at once, to keep those that are asked for: each may have a megabyte.
+_BATCH_ROWS = 100
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What an answer may take: characters of a message, and the moment (monotonic clock, s) at which it must end."""
+
+    value_max: int | None = None
+    until: float | None = None
+
+    def check(self) -> None:
+        """QueryError when the time is over."""
+        if self.until is not None and time.monotonic() > self.until:
+            raise QueryError(
+                "The rejected rows took longer to read than a statement may.",
+                pinot_code=TIMEOUT,
+                hint="Ask for fewer of them: limit and offset.",
+            )
+
+    def cut(self, text: str | None) -> str | None:
+        """The text, or its beginning and how long it is."""
+        if text is None or self.value_max is None or len(text) <= self.value_max:
+            return text
+        return f"{text[: self.value_max]}... ({len(text)} characters)"
+
+
+class RejectedPage(NamedTuple):
+    """Some of the rejected rows of a version of a table, and how many there are in all."""
+
+    total: int
+    rows: list[dict[str, Any]]
+
+
+def read_rejected(
+    files: Sequence[str], limit: int, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
+) -> list[dict[str, Any]]:
+    """Rejected rows of these Parquet files by topic, partition, offset: at most `limit`, after the first `offset`.
+
+    Those that are still rejected; with `everything` also those that were brought since, each with its `state`.
+    QueryError when that takes longer than `bounds` say.
+    """
+    wanted = [columns.TOPIC, columns.PARTITION, columns.OFFSET, columns.REASON, columns.RAW, columns.OP]
+    if not files:
+        return []
+    bounds = bounds or Bounds()
+    places = _places(files, wanted, limit, offset, everything, bounds)
+    chosen: dict[int, set[int]] = {}
+    for number, row in zip(places["file"].to_pylist(), places["row"].to_pylist(), strict=True):
+        chosen.setdefault(number, set()).add(row)
+    found = [
+        {
+            "topic": row[columns.TOPIC],
+            "partition": row[columns.PARTITION],
+            "offset": row[columns.OFFSET],
+            "reason": row[columns.REASON],
+            "value": bounds.cut(_text(unpack(row[columns.RAW]).value)),
+            **({"state": _state(row[columns.OP])} if everything else {}),
+        }
+        for number, rows in chosen.items()
+        for row in _taken(files[number], wanted, rows, bounds)
+    ]
+    return sorted(found, key=lambda row: (row["topic"], row["partition"], row["offset"]))
+
+
+def _places(
+    files: Sequence[str], wanted: Sequence[str], limit: int, offset: int, everything: bool, bounds: Bounds
+) -> pa.Table:
+    """In which `file` and at which `row` of it those are that are asked for: messages may be any number of bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    places = [name for name in wanted if name not in (columns.RAW, columns.REASON)]
+    keys = []
+    for number, path in enumerate(files):
+        bounds.check()
+        found = pq.read_table(path, columns=places, partitioning=None)
+        rows = pa.array(range(found.num_rows), pa.int64())
+        keys.append(found.append_column("row", rows).append_column("file", pa.array([number] * len(rows), pa.int64())))
+    table = pa.concat_tables(keys)
+    if not everything:
+        table = table.filter(pc.field(columns.OP) == columns.OP_ROW)
+    return table.sort_by([(name, "ascending") for name in wanted[:3]]).slice(offset, limit)
+
+
+def _taken(path: str, wanted: Sequence[str], rows: set[int], bounds: Bounds) -> Iterator[dict[str, Any]]:
+    """These rows of one file, by their places in it; no more than a batch of them is in memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    start, last = 0, max(rows)
+    for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS, columns=list(wanted)):
+        bounds.check()
+        within = [row - start for row in range(start, start + batch.num_rows) if row in rows]
+        if within:
+            yield from batch.take(pa.array(within, pa.int64())).to_pylist()
+        start += batch.num_rows
+        if start > last:
+            return
+
+
+def _state(mark: str) -> str:
+    return REJECTED if mark == columns.OP_ROW else mark
+
+
+def _text(raw: bytes | None) -> str | None:
+    """The message as text; as `hex:` and its bytes where it is not UTF-8."""
+    if raw is None:
+        return None
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return "hex:" + raw.hex()

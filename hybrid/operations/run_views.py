@@ -1,0 +1,38 @@
+"""Runs as they are shown to whoever asks: to an account that may only read, without values of a job's input.
+
+A failed job names the cell that does not fit. The input is no table, so those who may query tables may not see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hybrid.home.accounts import reads_only
+from hybrid.runtime.json_values import json_value, without_samples
+
+if TYPE_CHECKING:
+    from hybrid.catalog.runs import RunRecord
+
+HIDDEN_ERROR = "It failed; why is shown to accounts that may operate, for it may quote the input."
+
+
+def visible_run(run: RunRecord) -> RunRecord:
+    """The run as the account that asks may see it."""
+    if not reads_only():
+        return run
+    error = None if run.error is None else {**run.error, "error": HIDDEN_ERROR, "hint": None}
+    result = HIDDEN_ERROR if run.state == "FAILED" else run.result
+    return replace(run, result=result, report=without_samples(run.report), error=error)
+
+
+def visible_error(text: str | None) -> str | None:
+    """The text of an error as the account that asks may see it."""
+    return HIDDEN_ERROR if text is not None and reads_only() else text
+
+
+def run_details(run: RunRecord) -> dict[str, Any]:
+    """What is shown of a run beside its summary: `progress`, `report`, `error` and `source`."""
+    seen = visible_run(run)
+    details = {"progress": seen.progress, "report": seen.report, "error": seen.error, "source": seen.source}
+    return {name: json_value(value) for name, value in details.items()}

@@ -1,0 +1,49 @@
+"""Scheduled tasks: when each runs next, how its last run ended, why one waits. Part of the API's layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid.config.cron import Cron
+from hybrid.config.table_config import TableSpec
+from hybrid.operations.run_views import visible_run
+from hybrid.operations.tasks import crons_of
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+
+SCHEDULE = "schedule"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A task's schedule (`cron` as written). `next_ms` is None when it never comes again.
+
+    `state` is WAITING, QUEUED or RUNNING; `result` says how the last run ended, or what the incomplete one does.
+    """
+
+    table: str
+    type: str
+    cron: str
+    next_ms: int | None
+    state: str
+    result: str
+
+
+def schedules_of(home: Hybrid, spec: TableSpec) -> list[Schedule]:
+    """The schedules of one table."""
+    return [_schedule(home, spec, kind, cron) for kind, cron in crons_of(spec).items()]
+
+
+def _schedule(home: Hybrid, spec: TableSpec, kind: str, cron: Cron) -> Schedule:
+    newest = home.catalog.runs.list(spec.name, 1, kind=kind)
+    last = visible_run(newest[0]) if newest else None
+    if last is None:
+        state, result = "WAITING", "It has not run yet."
+    elif last.incomplete:
+        state, result = last.state, last.progress or f"{last.id} goes on."
+    else:
+        state, result = "WAITING", f"{last.id} {last.state}: {last.result or ''}".rstrip(": ")
+    # The scheduler runs what was due since the last run that it had asked for; a time that has passed is due now.
+    return Schedule(spec.name, kind, cron.text, cron.next_after(home.now_ms()), state, result)

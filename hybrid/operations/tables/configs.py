@@ -1,0 +1,76 @@
+"""Table configs one at a time, as Pinot's clients give them: each half on its own. Part of the API's layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hybrid.config.table_config import Half
+from hybrid.config.table_json import raw_table_name
+from hybrid.errors import ConflictError, NotFoundError, SpecError
+from hybrid.operations.tables.schemas import find_schema
+from hybrid.schema.document import Section, configs_in
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Creation, Hybrid, TableDocuments
+
+Json = dict[str, object]
+
+
+def add_config(home: Hybrid, document: Json, source: str, kafka: str | None = None) -> Creation:
+    """Creates a table of this half, or of both, or adds the half to the table that is there.
+
+    The schema is the table's, or the stored one that the config names (else of the table's name): NotFoundError when
+    there is none. ConflictError when the table has this half.
+    """
+    name, halves = halves_of(document, source)
+    for half in halves:
+        if name in home.definitions.names() and half in home.spec(name).halves:
+            raise ConflictError(
+                f"Table '{name}_{half}' exists already. Nothing was changed.", hint=f"PUT /tables/{name}"
+            )
+    return home.apply_table(documents_of(home, document, source, kafka))
+
+
+def update_config(home: Hybrid, table: str, document: Json, source: str) -> Creation:
+    """Puts other configs in place of a half's, or of both. NotFoundError when the table has no such half."""
+    name, halves = halves_of(document, source)
+    if name != table:
+        raise SpecError.at(source, "tableName", f"'{name}' is not the table of the path, '{table}'.")
+    for half in halves:
+        if half not in home.spec(table).halves:
+            raise NotFoundError(f"Table '{table}' has no {half} half.", hint="POST /tables adds one.")
+    return home.apply_table(documents_of(home, document, source, None))
+
+
+def halves_of(document: Json, source: str) -> tuple[str, dict[Half, Json]]:
+    """The table's name without suffix, and its configs by half: one, or both as `GET /tables/{table}` answers them."""
+    halves: dict[Half, Json] = {}
+    names: dict[str, None] = {}
+    for config in configs_in(document):
+        top = Section(config, source)
+        half = Half(top.choice("tableType", tuple(Half)))
+        names[raw_table_name(top.text("tableName"))] = None
+        if half in halves:
+            top.fail("tableType", f"{half} stands twice. Give each half once.")
+        halves[half] = config
+    first, *others = names
+    if others:
+        raise SpecError.at(source, "tableName", f"'{others[0]}' is not '{first}': both halves are of one table.")
+    return first, halves
+
+
+def documents_of(home: Hybrid, document: Json, source: str, kafka: str | None) -> TableDocuments:
+    """The configs with the schema that they use: the table's, else the stored one that they name."""
+    from hybrid.api.hybrid import TableDocuments
+
+    name, halves = halves_of(document, source)
+    configs = [(dict(one), source) for one in halves.values()]
+    known = home.definitions.find(name)
+    if known is not None:
+        return TableDocuments((dict(known.schema_doc), name), configs, kafka)
+    wanted = Section(configs[0][0], source).section("segmentsConfig").text("schemaName", name)
+    try:
+        schema = find_schema(home, wanted)
+    except NotFoundError as error:
+        raise NotFoundError(f"{error} A table needs its schema first.", hint="POST /schemas") from error
+    return TableDocuments((schema, f"schema {wanted}"), configs, kafka)

@@ -1,0 +1,184 @@
+"""Creates a table: its halves with their first state, then its record. Part of the API's layer.
+
+The order, and what a death in between leaves: start offsets are resolved (nothing done); REALTIME, then OFFLINE is laid
+as an empty Delta table whose act 0 holds the start (rowless folders, which the next `table create` lays anew); the
+record is added (done). So the offsets to start from are committed before anything is read.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hybrid.config.connectors import KafkaInput, StartKind, live_connector
+from hybrid.config.offset_place import place_time_ms
+from hybrid.config.table_config import CONFIGURED, Half, TableSpec
+from hybrid.errors import ConflictError, NotFoundError
+from hybrid.ingest.plan import check_partitions, leader_epochs_at, start_offsets
+from hybrid.kafka.streams import StreamView, absent_words, offsets_at, view_stream, words_of
+from hybrid.lake.create import commit_state, create_half
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.lock import half_lock
+from hybrid.lake.log import open_half
+from hybrid.lake.workbench import new_act_id
+from hybrid.progress import Progress
+from hybrid.runtime import durable
+from hybrid.runtime.json_values import stamp
+from hybrid.table.boundary import INFINITE, Boundary, PartitionKey, place_of, place_text
+from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
+
+_LOCK_TIMEOUT_S = 10.0
+
+
+def creation_lock(layout: TableLayout, timeout_s: float, progress: Progress) -> AbstractContextManager[None]:
+    """One process at a time creates a table: what a dead creation left behind is removed, a living one's is not."""
+    durable.make_private(layout.root.parent.parent)  # the home: a lock's folder alone would be open to everybody
+    lock = layout.root.with_name(f".{layout.root.name}.creating.lock")
+    return half_lock(lock, jvm_pid=None, timeout_s=timeout_s, waiting=progress.say)
+
+
+def check_free(layout: TableLayout, spec: TableSpec) -> None:
+    """ConflictError when the warehouse holds data under the table's name that no record speaks of."""
+    for half in sorted(spec.halves):
+        _refuse_acted(layout.half(half), spec)
+
+
+def _refuse_acted(half: Path, spec: TableSpec) -> None:
+    """ConflictError when anything came after a half's creation."""
+    try:
+        acts = open_half(half).state.act.number
+    except NotFoundError:  # not even a creation that died came as far as a log entry
+        return
+    if acts > 0:
+        raise ConflictError(
+            f"{half} holds data of an earlier table '{spec.name}'. Nothing was created.",
+            hint=f"Move {half.parent} away, or choose another table name.",
+        )
+
+
+def lay_halves(
+    layout: TableLayout, spec: TableSpec, now_ms: int, halves: Collection[Half] | None = None
+) -> Mapping[str, int]:
+    """Lays the halves of a new table (or only some). Returns the offsets it starts from (empty: no topic yet).
+
+    StreamError when Kafka does not answer: without it nobody can say where `largest` is. ConflictError when a half
+    holds data already.
+    """
+    halves = spec.halves if halves is None else halves
+    view = _view(spec) if Half.REALTIME in halves else None
+    starts = _starts(spec, view, now_ms)
+    makers: dict[Half, Callable[[], HalfState]] = {
+        Half.REALTIME: lambda: first_realtime_state(spec, view, starts, now_ms),
+        Half.OFFLINE: lambda: first_offline_state(spec, now_ms),
+    }
+    for half in (Half.REALTIME, Half.OFFLINE):
+        if half in halves:
+            # The check again, now that nobody can act: what is removed is a rowless half of a creation that died.
+            with half_lock(layout.lock(half), jvm_pid=None, timeout_s=_LOCK_TIMEOUT_S, waiting=lambda _: None):
+                _refuse_acted(layout.half(half), spec)
+                shutil.rmtree(layout.half(half), ignore_errors=True)
+                create_half(layout.half(half), spec, half, makers[half]())
+    topics = spec.stream.topics if spec.stream is not None else ()
+    return {place_text(topics, key.place): offset for key, offset in starts.items()}
+
+
+def start_words(spec: TableSpec, starts: Mapping[str, int]) -> str:
+    """What a new table's sentence says of where its rows come from; `starts` as `lay_halves` gives them."""
+    topics = spec.stream.topics if spec.stream is not None else ()
+    there = {place_of(topics, partition).topic for partition in starts}
+    absent = absent_words(spec.stream, there) if spec.stream is not None else None
+    later = f"; {absent} and will be read from offset 0" if absent else ""
+    if spec.connectors:
+        names = ", ".join(one.name for one in spec.connectors)
+        run = f"; its connectors ({names}) run by `hybrid serve` or `hybrid ingest {spec.name}`"
+        return run + (later if _starts_at_once(spec) else "")
+    if spec.stream is None:
+        return ""
+    offsets = ", ".join(f"{partition}: {offset}" for partition, offset in starts.items())
+    read = f"; it reads {words_of(spec.stream, there)} from offset (by partition) {offsets}" if starts else ""
+    return f"{read}{later}"
+
+
+def check_stream(spec: TableSpec) -> None:
+    """Ask Kafka for what a table reads, as its creation does. StreamError when it does not answer or give it."""
+    view = _view(spec)
+    if spec.stream is not None and view is not None:
+        check_partitions(spec.name, spec.stream, view)
+
+
+def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> None:
+    """Gives an OFFLINE half that has been alone so far the mode of the whole table: it had no boundary until now.
+
+    Done before the REALTIME half is laid; a death in between leaves a half that is alone: the next try settles anew.
+    """
+    path = layout.half(Half.OFFLINE)
+    with half_lock(layout.lock(Half.OFFLINE), jvm_pid=None, timeout_s=_LOCK_TIMEOUT_S, waiting=lambda _: None):
+        state, mode = open_half(path).offline, spec.first_boundary_mode
+        if state.boundary.mode is mode:
+            return
+        act = next_act(state, new_act_id("boundary"), "boundary", _iso(now_ms), {"mode": mode.value})
+        commit_state(path, replace(state, act=act, boundary=replace(state.boundary, mode=mode)))
+
+
+def _starts(spec: TableSpec, view: StreamView | None, now_ms: int) -> Mapping[PartitionKey, int]:
+    """The offsets that the table starts from."""
+    stream = spec.stream
+    if stream is None or view is None:
+        return {}
+    check_partitions(spec.name, stream, view)
+    time_ms = place_time_ms(stream.offset_reset, now_ms)
+    at_time = offsets_at(stream, view.ends, time_ms) if time_ms is not None and view.ends else None
+    return start_offsets(stream, view, at_time)
+
+
+def first_realtime_state(
+    spec: TableSpec, view: StreamView | None, starts: Mapping[PartitionKey, int], now_ms: int
+) -> RealtimeState:
+    """Act 0 of a REALTIME half: where each partition starts, and which topic that is."""
+    act, stream = _act_zero(spec, now_ms), spec.stream
+    if stream is None:
+        return RealtimeState(act)
+    started = {stream.connector: {"started_at": act.at}} if _starts_at_once(spec) else {}
+    known = RealtimeState(act).with_ids(stream, view.topic_ids if view is not None else {})
+    epochs = leader_epochs_at(view, starts) if view is not None else {}
+    return RealtimeState(act, offsets=starts, topic_ids=known, progress=started, leader_epochs=epochs)
+
+
+def _starts_at_once(spec: TableSpec) -> bool:
+    """Whether a connector reads from where Kafka ends at the table's creation: later it would skip what came since."""
+    live = live_connector(spec.connectors)
+    if live is None or not isinstance(live.transport, KafkaInput):
+        return False
+    return live.transport.start.kind is StartKind.LATEST and not live.start_after and not live.paused
+
+
+def first_offline_state(spec: TableSpec, now_ms: int) -> OfflineState:
+    """Act 0 of an OFFLINE half: a boundary that covers nothing, in the mode that the table keeps."""
+    boundary = Boundary(None if spec.time_column else INFINITE, mode=spec.first_boundary_mode)
+    return OfflineState(_act_zero(spec, now_ms), boundary=boundary)
+
+
+def _view(spec: TableSpec) -> StreamView | None:
+    """The topics that are read from the creation on; most connectors look at their own when they start."""
+    if spec.stream is None or not (spec.stream.connector == CONFIGURED or _starts_at_once(spec)):
+        return None
+    return view_stream(spec.stream)
+
+
+def _act_zero(spec: TableSpec, now_ms: int) -> Act:
+    # The documents go with the data, so that a lost catalog can be rebuilt from the tables.
+    documents: dict[str, Any] = {
+        "schema": spec.schema_doc,
+        "realtime": spec.realtime_doc,
+        "offline": spec.offline_doc,
+        "brokers": spec.stream.brokers if spec.stream else None,
+    }
+    return Act(new_act_id("create"), 0, "create", _iso(now_ms), documents)
+
+
+def _iso(now_ms: int) -> str:
+    return stamp(now_ms)

@@ -1,0 +1,91 @@
+"""Drops a table, so that it can be brought back, or purges it for good. Part of the API's layer.
+
+A dropped table's folder moves aside, whole and with its definition, under its name and the time.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import ConflictError, NotFoundError
+from hybrid.lake.lock import half_lock
+from hybrid.runtime import durable
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+
+_DROPPED = ".dropped"
+
+
+def drop_table(home: Hybrid, name: str, *, purge: bool = False) -> str:
+    """Drops the table and says where its data went. Waits for acts under way; ConflictError when they do not end.
+
+    With `purge` copies go too that were dropped earlier under that name, also where there is no such table now.
+    """
+    copies = dropped_copies(home, name) if purge else []
+    if copies and home.definitions.find(name) is None:
+        return _removed(name, copies, with_table=False)
+    spec = home.spec(name)
+    name, layout = spec.name, home.layout(spec.name)
+    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    aside = home.settings.warehouse / _DROPPED / f"{name}@{moment}"
+    durable.make_folder(aside.parent)
+    with ExitStack() as locks:
+        for half in sorted(spec.halves):
+            timeout_s = home.settings.lock_timeout_s
+            lock = half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say)
+            locks.enter_context(lock)
+        durable.rename(layout.root, aside)  # at once, so that a purge that dies half way leaves no half a table
+    if not purge:
+        return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
+    shutil.rmtree(aside)
+    durable.sync(aside.parent)  # gone for good: a power failure brings no name back
+    return _removed(name, [path for path in dropped_copies(home, name) if path != aside], with_table=True)
+
+
+def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
+    """Removes dropped copies; the sentence that names them."""
+    for path in copies:
+        shutil.rmtree(path)
+        durable.sync(path.parent)
+    words = ", ".join(path.name for path in copies)
+    if not with_table:
+        return f"The dropped copies of table '{name}' are gone: {words}."
+    also = f", and so are the copies that were dropped before: {words}" if copies else ""
+    return f"Table '{name}' and all its data are gone{also}."
+
+
+def dropped_copies(home: Hybrid, name: str) -> list[Path]:
+    """The folders of tables of that name that were dropped, oldest first."""
+    folder = home.settings.warehouse / _DROPPED
+    return sorted(path for path in folder.glob("*@*") if path.name.rpartition("@")[0] == name)
+
+
+def copy_names(home: Hybrid, *, table: str) -> list[str]:
+    """The names of a table's dropped copies, oldest first: what `undrop_table` takes."""
+    return [path.name for path in dropped_copies(home, table)]
+
+
+def undrop_table(home: Hybrid, name: str) -> str:
+    """Brings back the table of that name that was dropped last, or the older copy that `NAME@TIME` names."""
+    home.table_names()  # says so when there is no home
+    table = name.partition("@")[0]
+    copies = dropped_copies(home, table)
+    found = copies if name == table else [path for path in copies if path.name == name]
+    if not found:
+        folder = home.settings.warehouse / _DROPPED
+        names = {path.name.rpartition("@")[0] for path in folder.glob("*@*")}
+        raise NotFoundError.named("Dropped table", name, names if name == table else [path.name for path in copies])
+    layout = home.layout(table)
+    if layout.root.exists():
+        raise ConflictError(
+            f"There is another table '{table}' now. Nothing was changed.", hint=f"hybrid table drop {table}"
+        )
+    durable.rename(found[-1], layout.root)
+    left = [path.name for path in copies if path != found[-1]]
+    others = f" Other copies are kept: {', '.join(left)}." if left else ""
+    return f"Table '{table}' is back, as it was.{others}"

@@ -1,0 +1,102 @@
+"""Schemas on their own, as Pinot has them: given before the tables that use them. Part of the API's layer.
+
+A table has a copy of its schema. Where one is used by tables, theirs is the one that counts, and an update goes to them
+too; what one of them cannot take over is refused, and then nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hybrid.catalog.definitions import Definition
+from hybrid.catalog.schema_files import Schemas, is_schema_name
+from hybrid.config.schema_json import parse_schema
+from hybrid.errors import ConflictError, NotFoundError, SpecError
+from hybrid.operations.tables.change import apply_change, check_change
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """What storing a schema did: which tables were changed with it; warnings name keys without effect."""
+
+    name: str
+    tables: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def schema_names(home: Hybrid) -> list[str]:
+    """The names of all schemas: those on their own and those of tables, sorted."""
+    return sorted({*_stored(home).names(), *(str(one.schema_doc["schemaName"]) for one in _definitions(home))})
+
+
+def find_schema(home: Hybrid, name: str) -> dict[str, Any]:
+    """A schema as it was given; NotFoundError, with a suggestion, when there is none of that name."""
+    users = users_of(home, name)
+    found = dict(users[0].schema_doc) if users else _stored(home).find(name)
+    if found is None:
+        raise NotFoundError.named("Schema", name[:100], schema_names(home))
+    return found
+
+
+def put_schema(home: Hybrid, document: dict[str, object], source: str, *, override: bool = True) -> SchemaChange:
+    """Stores a schema, and brings the tables that use it to it.
+
+    ConflictError when there is one and `override` is false; SpecError when it is wrong or would lose what a table
+    holds. Nothing was changed then.
+    """
+    schema = parse_schema(document, source)
+    if not is_schema_name(schema.name):
+        raise SpecError.at(source, "schemaName", "a name has letters, digits, '_', '-' and '.', at most 100.")
+    if not override and schema.name in schema_names(home):
+        raise ConflictError(f"Schema '{schema.name}' exists already. Nothing was changed.")
+    users = users_of(home, schema.name)
+    wanted = [home.validate(_documents(user, document, source)) for user in users]
+    for user, spec in zip(users, wanted, strict=True):
+        check_change(home, user, spec)
+    changed = [apply_change(home, user, spec) for user, spec in zip(users, wanted, strict=True)]
+    _stored(home).put(schema.name, document)
+    return SchemaChange(schema.name, tuple(one.table for one in changed if one.changes), schema.warnings)
+
+
+def changes_columns(home: Hybrid, document: Mapping[str, object], source: str) -> bool:
+    """Whether `put_schema` would change a table's columns, which takes Spark. SpecError as there."""
+    schema = parse_schema(dict(document), source)
+    users = users_of(home, schema.name)
+    wanted = [home.validate(_documents(user, document, source)) for user in users]
+    return any([check_change(home, user, spec) for user, spec in zip(users, wanted, strict=True)])
+
+
+def drop_schema(home: Hybrid, name: str) -> None:
+    """Removes a schema; NotFoundError when there is none, ConflictError while a table uses it."""
+    find_schema(home, name)
+    users = users_of(home, name)
+    if users:
+        tables = ", ".join(f"'{user.name}'" for user in users)
+        raise ConflictError(f"Schema '{name}' is used by table {tables}. Nothing was changed.")
+    _stored(home).remove(name)
+
+
+def users_of(home: Hybrid, name: str) -> list[Definition]:
+    """The tables that use a schema."""
+    return [one for one in _definitions(home) if one.schema_doc["schemaName"] == name]
+
+
+def _definitions(home: Hybrid) -> list[Definition]:
+    found = map(home.definitions.find, home.definitions.names())
+    return [definition for definition in found if definition is not None]
+
+
+def _documents(user: Definition, schema: Mapping[str, object], source: str) -> Any:
+    from hybrid.api.hybrid import TableDocuments
+
+    configs = [(dict(doc), user.name) for doc in (user.realtime_doc, user.offline_doc) if doc is not None]
+    return TableDocuments((dict(schema), source), configs, user.brokers)
+
+
+def _stored(home: Hybrid) -> Schemas:
+    return Schemas(home.settings.warehouse)

@@ -1,0 +1,128 @@
+"""What a newcomer wants to see first of each table: rows, boundary, how far behind, what went wrong. No JVM.
+
+Part of the API's layer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid.config.table_config import Half
+from hybrid.errors import HybridError
+from hybrid.ingest.plan import plan_batch
+from hybrid.kafka.streams import SilentBrokers, absent_words
+from hybrid.operations.run_views import visible_run
+from hybrid.runtime.json_values import capitalized
+from hybrid.table.effective import EffectiveBoundary
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+    from hybrid.api.table import Table
+    from hybrid.catalog.runs import RunRecord
+
+_KAFKA_TIMEOUT_MS = 1500
+_THREADS = 8
+_NO_BOUND = 2**62
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """One table at a glance. `behind` counts offsets in Kafka that are not committed yet (None: not known).
+
+    `state` is OK, or what stops the table, or which of its topics is not there yet (a sentence); rows are those stored
+    in each half.
+    """
+
+    table: str
+    state: str
+    offline_segments: int
+    offline_rows: int
+    realtime_segments: int
+    consuming_segments: int
+    realtime_rows: int
+    behind: int | None
+    rejected: int
+    boundary: EffectiveBoundary | None
+    override_ms: int | None
+    last_task: str | None
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing stops the table or a part of it."""
+        return self.state == "OK"
+
+
+def status_of_all(home: Hybrid) -> list[TableStatus]:
+    """The status of every table, by name. Several are looked at at once: Kafka may take its time for each."""
+    names, silent = home.table_names(), SilentBrokers(_KAFKA_TIMEOUT_MS)
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
+        # Each in a copy of the context, which says what the account that asks may see.
+        looks = [threads.submit(copy_context().run, status_of, home, home.table(name), silent) for name in names]
+        return [look.result() for look in looks]
+
+
+def status_of(home: Hybrid, table: Table, silent: SilentBrokers | None = None) -> TableStatus:
+    """The status of one table."""
+    segments = table.segments()
+    states = Counter(segment.state for segment in segments)
+    behind, state = _lag(table, silent)
+    pause = home.catalog.serving.pauses().get(table.name)
+    if pause is not None and state == "OK":
+        why = f" ({pause.comment})" if pause.comment else ""
+        state = f"Ingestion of '{table.name}' is paused{why}."
+    runs = home.catalog.runs.list(table.name, limit=1)
+    return TableStatus(
+        table=table.name,
+        state=state,
+        offline_segments=states["OFFLINE"],
+        offline_rows=sum(segment.rows for segment in segments if segment.half == Half.OFFLINE),
+        realtime_segments=states["SEALED"] + states["CONSUMING"],
+        consuming_segments=states["CONSUMING"],
+        realtime_rows=sum(segment.rows for segment in segments if segment.half == Half.REALTIME),
+        behind=behind,
+        rejected=table.half(Half.REALTIME).realtime.rejected if Half.REALTIME in table.spec.halves else 0,
+        boundary=table.effective_boundary(),
+        override_ms=boundary.override_ms if (boundary := table.boundary()) is not None else None,
+        last_task=_last_task(visible_run(runs[0])) if runs else None,
+    )
+
+
+def _last_task(run: RunRecord) -> str:
+    """`move DONE: Moved 3 rows.`"""
+    return f"{run.type} {run.state}: {run.result or ''}".rstrip(": ")
+
+
+def _lag(table: Table, silent: SilentBrokers | None = None) -> tuple[int | None, str]:
+    """Offsets not ingested yet, and OK or what stops ingestion, or is not there to be read."""
+    failure = _failure(table)
+    if failure is not None:
+        return None, failure
+    stream = table.spec.stream
+    if stream is None:
+        return None, "OK"
+    try:
+        state = table.half(Half.REALTIME).realtime
+        if not state.reads(stream):
+            return None, "OK"
+        view = (silent or SilentBrokers(_KAFKA_TIMEOUT_MS)).view(stream, state)
+        plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
+    except HybridError as error:
+        return None, str(error)
+    absent = absent_words(stream, view.topic_ids)
+    state_words = f"{capitalized(absent)}; the others are read." if absent else "OK"
+    return sum(piece.end - piece.start for piece in plan.ranges), state_words
+
+
+def _failure(table: Table) -> str | None:
+    """The connector that failed, and those that wait for it; None when none has. A paused one is as it is wanted."""
+    found = table.connectors.look(ask_kafka=False)
+    failed = next((one for one in found if one.state == "FAILED"), None)
+    if failed is None:
+        return None
+    waiting = ", ".join(f"'{one.name}'" for one in found if one.state == "WAITING" and failed.name in one.waits_for)
+    also = f" Waiting for it: {waiting}." if waiting else ""
+    return f"Connector '{failed.name}' failed: {failed.latest_error}{also}"

@@ -1,0 +1,138 @@
+"""The types of upkeep tasks: which tables have one, when it runs by itself, and how it runs. Part of the API's layer.
+
+Everything that goes by a task's type reads this: the verb and its runs, schedules, `/tasks` of the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hybrid.config.compaction_json import COMPACTION_TASK
+from hybrid.config.cron import Cron
+from hybrid.config.merge_json import MERGE_TASK
+from hybrid.config.retention_json import RETENTION_TASK
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
+from hybrid.config.upsert_json import MOVE_TASK
+from hybrid.errors import NotFoundError, SpecError
+from hybrid.rpc import json_views as views
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+    from hybrid.api.table import Table
+
+
+@dataclass(frozen=True)
+class TaskType:
+    """`run(table, dry_run)` gives the report as a JSON value; `schedule` None: only when it is asked to.
+
+    `does` says in a few words what it does, `lacks` why a table has none, after "Table 'orders' has no NAME: ".
+    """
+
+    name: str
+    does: str
+    is_had_by: Callable[[TableSpec], bool]
+    lacks: str
+    schedule: Callable[[TableSpec], Cron | None]
+    run: Callable[[Table, bool], Any]
+
+
+def _move(table: Table, dry_run: bool) -> Any:
+    return views.move_view(table.move(dry_run=dry_run))
+
+
+def _retention(table: Table, dry_run: bool) -> Any:
+    return views.retention_view(table.upkeep.drop_expired(dry_run=dry_run))
+
+
+def _merges(table: Table, dry_run: bool) -> Any:
+    return views.merge_view(table.upkeep.merge_segments(dry_run=dry_run))
+
+
+def _compaction(table: Table, dry_run: bool) -> Any:
+    return views.merge_view(table.upkeep.compact(dry_run=dry_run))
+
+
+def _vacuum(table: Table, dry_run: bool) -> Any:
+    return views.vacuum_view(table.upkeep.vacuum(dry_run=dry_run))
+
+
+def _optimize(table: Table, dry_run: bool) -> Any:
+    return views.optimize_view(table.upkeep.optimize(dry_run=dry_run))
+
+
+_TYPES = (
+    TaskType(
+        MOVE_TASK,
+        "one bucket, as `hybrid move`",
+        lambda spec: spec.move is not None,
+        "its REALTIME config names none under task.taskTypeConfigsMap.",
+        lambda spec: spec.move.schedule if spec.move is not None else None,
+        _move,
+    ),
+    TaskType(
+        RETENTION_TASK,
+        "drops expired segments",
+        lambda spec: bool(spec.retention),
+        "no config of its halves names a retentionTimeUnit and retentionTimeValue that count.",
+        lambda spec: spec.retention_schedule,
+        _retention,
+    ),
+    TaskType(
+        MERGE_TASK,
+        "merges small segments of OFFLINE",
+        lambda spec: bool(spec.merge_levels),
+        "its OFFLINE config names none under task.taskTypeConfigsMap.",
+        lambda spec: spec.merge_schedule,
+        _merges,
+    ),
+    TaskType(
+        COMPACTION_TASK,
+        "leaves superseded rows out",
+        lambda spec: spec.compaction is not None,
+        "no config of its halves names one under task.taskTypeConfigsMap.",
+        lambda spec: spec.compaction.schedule if spec.compaction is not None else None,
+        _compaction,
+    ),
+    TaskType(
+        OPTIMIZE_TASK,
+        "many small files of sealed realtime segments become few",
+        lambda spec: Half.REALTIME in spec.halves,
+        "it has no REALTIME half.",
+        lambda spec: spec.optimize_schedule,
+        _optimize,
+    ),
+    TaskType(
+        VACUUM_TASK,
+        "removes what nothing within the revert window needs from disk",
+        lambda _: True,
+        "every table has one.",
+        lambda spec: spec.vacuum_schedule,
+        _vacuum,
+    ),
+)
+TASK_TYPES: Mapping[str, TaskType] = {found.name: found for found in _TYPES}
+
+
+def task_type(name: str) -> TaskType:
+    """The type of that name; NotFoundError, with a suggestion and the types, when there is none."""
+    if name not in TASK_TYPES:
+        error = NotFoundError.named("Task type", name[:100], TASK_TYPES)
+        raise NotFoundError(str(error), hint=f"Types are: {', '.join(TASK_TYPES)}.")
+    return TASK_TYPES[name]
+
+
+def check_task(home: Hybrid, arguments: Mapping[str, Any]) -> bool:
+    """True for a task that can be queued. NotFoundError for an unknown type or table, SpecError for one it lacks."""
+    wanted, spec = task_type(arguments["type"]), home.spec(arguments["table"])
+    if not wanted.is_had_by(spec):
+        raise SpecError(f"Table '{spec.name}' has no {wanted.name}: {wanted.lacks}")
+    return True
+
+
+def crons_of(spec: TableSpec) -> dict[str, Cron]:
+    """When the tasks of a table run, by their type; one that only runs when it is asked to is left out."""
+    found = {name: task.schedule(spec) for name, task in TASK_TYPES.items() if task.is_had_by(spec)}
+    return {name: cron for name, cron in found.items() if cron is not None}

@@ -1,0 +1,33 @@
+"""The boundary as Pinot's clients ask for it: the last offline time that is covered, as the time column writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybrid.config.table_config import TableSpec
+from hybrid.lake.log import HalfSnapshot
+from hybrid.schema.types import DataType
+
+
+@dataclass(frozen=True)
+class TimeBoundary:
+    """`time_value` is text in the time column's own format; of a TIMESTAMP it is epoch milliseconds, as in Pinot."""
+
+    time_column: str
+    time_value: str
+
+
+def time_boundary_of(spec: TableSpec, offline: HalfSnapshot) -> TimeBoundary | None:
+    """None without offline rows, or where no time divides the halves."""
+    field, last_ms = spec.time_field, offline.last_ms
+    limit_ms = offline.effective_boundary(spec.boundary_lag_ms).limit_ms
+    if field is None or limit_ms is None or last_ms is None:
+        return None
+    covered_ms, form = min(last_ms, limit_ms - 1), field.time_format
+    if form is None or field.data_type is DataType.TIMESTAMP:
+        return TimeBoundary(field.name, str(covered_ms))
+    value = form.last_in_milli(covered_ms)
+    if form.is_finer_than_millis and covered_ms == last_ms:
+        last = [file.high.get(field.name) for file in offline.files if file.times and file.times[1] == last_ms]
+        value = max((one for one in last if isinstance(one, int)), default=value)
+    return TimeBoundary(field.name, str(value))

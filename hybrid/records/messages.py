@@ -1,0 +1,99 @@
+"""A message of Kafka as a whole: its value, and beside it what its producer and Kafka say of it.
+
+Where a table takes these as columns, as Pinot's `metadata.populate` has it, a rejected row keeps all of the message in
+its raw bytes, so that a replay reads what ingestion read.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hybrid.schema.schema import Schema
+from hybrid.schema.types import DataType
+
+KEY, HEADER, METADATA = "__key", "__header$", "__metadata$"
+_COORDINATES = ("partition", "offset", "recordTimestamp")
+_MARK = b"\x00hybrid message\x00"
+_LENGTH = struct.Struct(">I")
+_NOTHING, _THERE = b"\x00", b"\x01"
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Message(NamedTuple):
+    """`headers` in their order; `timestamp_ms` is Kafka's. None: it is not told."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    partition: int | None = None
+    offset: int | None = None
+    timestamp_ms: int | None = None
+
+
+class MessageFields:
+    """What a record has beside its own fields, by Pinot's names. Texts are UTF-8; columns of BYTES hold bytes."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._binary = frozenset(one.name for one in schema.fields if one.data_type is DataType.BYTES)
+
+    def of(self, message: Message) -> dict[str, object]:
+        """The fields of a message. Of a header that comes several times the last counts; without a value it is null."""
+        found: dict[str, object] = {
+            f"{METADATA}{name}": value
+            for name, value in zip(_COORDINATES, message[-len(_COORDINATES) :], strict=True)
+            if value is not None
+        }
+        for name, value in message.headers:
+            found[f"{HEADER}{name}"] = self._value(f"{HEADER}{name}", value)
+        if message.key is not None:
+            found[KEY] = self._value(KEY, message.key)
+        return found
+
+    def _value(self, name: str, value: bytes | None) -> object:
+        return value if value is None or name in self._binary else value.decode("utf-8", "replace")
+
+
+def pack(message: Message) -> bytes | None:
+    """What a rejected row keeps as its raw bytes: the value alone where there is neither key nor header.
+
+    Parts stand as they are between bytes that are no letters, so that words in them are found.
+    """
+    value = message.value
+    if message.key is None and not message.headers and not (value is not None and value.startswith(_MARK)):
+        return value
+    parts = [value, message.key]
+    for name, content in message.headers:
+        parts += [name.encode("utf-8", "surrogatepass"), content]
+    return _MARK + b"".join(
+        _NOTHING if one is None else _THERE + _LENGTH.pack(len(one)) + _NOTHING + one for one in parts
+    )
+
+
+def unpack(raw: bytes | None) -> Message:
+    """The value, key and headers that `pack` put together."""
+    if raw is None or not raw.startswith(_MARK):
+        return Message(raw)
+    try:
+        value, key, *others = _parts(raw)
+    except (ValueError, struct.error):
+        return Message(raw)
+    names = [(name or b"").decode("utf-8", "surrogatepass") for name in others[::2]]
+    return Message(value, key, tuple(zip(names, others[1::2], strict=False)))
+
+
+def _parts(raw: bytes) -> Iterator[bytes | None]:
+    at = len(_MARK)
+    while at < len(raw):
+        if raw[at : at + 1] == _NOTHING:
+            yield None
+            at += 1
+            continue
+        (size,) = _LENGTH.unpack_from(raw, at + 1)
+        start = at + 2 + _LENGTH.size
+        if raw[at : at + 1] != _THERE or start + size > len(raw):
+            raise ValueError(raw)
+        yield raw[start : start + size]
+        at = start + size

@@ -1,0 +1,217 @@
+"""The server's queue of heavy work: any process puts a verb in, the pipeline process carries it out. API's layer.
+
+What happens when a process falls:
+  before the run is in the catalog        nothing was promised; the caller sees an error and asks again
+  while it waits                          it waits for the pipeline's successor
+  while it is carried out                 the successor takes it up. An act that was committed bears the run's id, so it
+                                          is found in the half's log and not done again; else the verb runs anew, which
+                                          every act allows (it plans on what is there)
+  after the commit, before its outcome    as above: found, and told as done
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.api.hybrid import ServerTask, TableDocuments
+from hybrid.catalog.runs import ARGUMENT_BYTES_MAX, QUEUED_MAX, RunOutcome, RunRecord, RunRequest, Runs
+from hybrid.clock import wall_clock_ms
+from hybrid.config.input_rules import InputRules
+from hybrid.config.table_config import Half
+from hybrid.config.upsert_json import MOVE_TASK
+from hybrid.errors import BusyError, HybridError, UsageError, error_document
+from hybrid.home.input_access import rules_of
+from hybrid.jvm.spark_errors import unexpected_words
+from hybrid.lake.log import open_half, own_states
+from hybrid.logs import log_context
+from hybrid.operations.schedules import SCHEDULE
+from hybrid.operations.tables.schemas import users_of
+from hybrid.operations.tasks import TASK_TYPES
+from hybrid.rpc.verbs import JOB, VERBS
+from hybrid.table.state import RESET, Act
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+
+_LOG = logging.getLogger(__name__)
+_TELL_S = 0.5
+
+
+class PipelineLost(Exception):
+    """The JVM under this process is gone: whatever was carried out is left to the process's successor."""
+
+
+def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) -> RunRecord | None:
+    """Puts a heavy verb into the queue; None when the table has an incomplete run of a type that runs alone.
+
+    NotFoundError or SpecError for arguments that name nothing, RightError for an input that whoever asks may not
+    have read: nothing is queued then.
+    """
+    found = VERBS[verb]
+    run_type = found.type_of(arguments)
+    assert run_type is not None, f"{verb} is not queued"
+    table = _table_of(home, verb, arguments, rules_of(home.settings, source))
+    prefix = f"Task_{run_type}" if run_type in TASK_TYPES else run_type
+    number, version = wall_clock_ms(), _version_at_queueing(home, table, run_type)
+    alone = found.only_one and not arguments.get("dry_run")
+    _refuse_flood(home, arguments, source)
+    while True:
+        run_id = f"{prefix}_{number}"
+        queued = home.catalog.runs.enqueue(
+            RunRequest(run_id, table, run_type, verb, arguments, source, only_one=alone, queued_version=version)
+        )
+        if queued is not None or home.catalog.runs.find(run_id) is None:
+            return queued
+        number += 1  # another one of this very millisecond has the id
+
+
+def _refuse_flood(home: Hybrid, arguments: Mapping[str, Any], source: str) -> None:
+    """UsageError for arguments that are too long, BusyError when too many runs of one source wait."""
+    size = len(json.dumps(dict(arguments)))
+    if size > ARGUMENT_BYTES_MAX:
+        raise UsageError(f"The arguments of this work have {size} bytes; at most {ARGUMENT_BYTES_MAX} are queued.")
+    if source != SCHEDULE and home.catalog.runs.queued_by(source) >= QUEUED_MAX:
+        raise BusyError(f"{QUEUED_MAX} runs of '{source}' wait already. Nothing was queued.", hint="Ask again later.")
+
+
+def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
+    """Carries out a claimed run and notes how it ended. PipelineLost when the JVM (`is_alive()`) is gone."""
+    runs, outcome = home.catalog.runs, RunOutcome()
+    assert run.verb is not None
+    with log_context(run_id=run.id, table=run.table_name):
+        try:
+            rules = rules_of(home.settings, run.source)
+            twin = home.for_task(ServerTask(run.id, outcome, rules, run.source == SCHEDULE), RunProgress(runs, run.id))
+            done = _committed_before(twin, run) if run.attempts > 1 else None
+            if run.type == MOVE_TASK and done is None:
+                _commit_first(twin, run.table_name)
+            report = _found(done) if done else VERBS[run.verb].call(twin, **run.arguments)
+        except Exception as error:  # whatever a verb raises is its run's outcome; the process goes on
+            if not is_alive():
+                raise PipelineLost from error
+            if not isinstance(error, HybridError):
+                _LOG.exception("Unexpected error in run %s", run.id)
+                error = HybridError(unexpected_words(error), hint="hybrid logs")
+            runs.finish(run.id, "FAILED", str(error), error=error_document(error))
+            return
+        runs.finish(run.id, outcome.state, outcome.sentence or _sentence(report), report)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """An act that a run had committed before its process fell."""
+
+    version: int
+    act: Act
+    half: str
+
+
+def _committed_before(home: Hybrid, run: RunRecord) -> Committed | None:
+    half = _half_of(run)
+    if run.table_name not in home.table_names() or half not in home.spec(run.table_name).halves:
+        return None
+    # A JVM may outlive its killed process and still commit. Whoever has the lock has seen the end of it.
+    with home.bench.lock(home.layout(run.table_name), half):
+        return committed(home, run)
+
+
+def _half_of(run: RunRecord) -> Half:
+    """Where a run's act is looked for: those that are done again by mistake change something, once more."""
+    return Half.REALTIME if run.type == RESET else Half.OFFLINE
+
+
+def committed(home: Hybrid, run: RunRecord) -> Committed | None:
+    """The act that bears the run's id, in the half that its kind commits to."""
+    path = home.layout(run.table_name).half(_half_of(run))
+    for version, state in own_states(path, open_half(path).version):
+        if run.queued_version is not None and version <= run.queued_version:
+            return None
+        if state.act.id.endswith(f"-{run.id}"):
+            return Committed(version, state.act, path.name)
+    return None
+
+
+def _version_at_queueing(home: Hybrid, table: str, run_type: str) -> int | None:
+    """The version of the half that a run of this type commits to: what it commits comes after. None: no such half."""
+    half = Half.REALTIME if run_type == RESET else Half.OFFLINE
+    if table not in home.table_names() or half not in home.spec(table).halves:
+        return None
+    try:
+        return open_half(home.layout(table).half(half)).version
+    except HybridError:  # a half that cannot be opened now: its whole log is looked through
+        return None
+
+
+def _commit_first(home: Hybrid, table: str) -> None:
+    """Commits what Kafka holds, so that a move that is asked for right after rows were sent finds them."""
+    if table in home.catalog.serving.pauses():
+        return
+    try:
+        home.table(table).ingest_batch()
+    except HybridError as error:  # ingestion says so itself; the rows that are committed can move
+        _LOG.warning("Moving without what Kafka may hold: %s", error)
+
+
+def _found(done: Committed) -> dict[str, Any]:
+    what = str(done.act.detail.get("result") or f"The {done.act.kind} was committed.")
+    sentence = f"{what} (Version {done.version} of {done.half}; the server's process fell before it could tell.)"
+    return {"sentence": sentence, "act": done.act.id, "version": done.version, "warnings": [], "dry_run": False}
+
+
+def _sentence(report: Any) -> str:
+    return str(report.get("sentence", "")) if isinstance(report, dict) else ""
+
+
+def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: InputRules) -> str:
+    """The table that a run is of. RightError when its input may not be read."""
+    if VERBS[verb].run_type == JOB:
+        from hybrid.config.job_spec import job_document, parse_job_spec
+        from hybrid.operations.job_input import GivenToJob
+
+        source = arguments["source"]
+        job = parse_job_spec(
+            job_document(arguments["spec"], source),
+            source,
+            Path(arguments["folder"]),
+            arguments["variables"],
+            GivenToJob(sql=arguments.get("sql")).input_dir(arguments.get("input_dir")),
+            home.now_ms(),
+        )
+        if arguments.get("sql") is None:
+            job.check_rules(rules)
+        return home.spec(job.table_name).name
+    if arguments.get("input") is not None:
+        rules.check(Path(arguments["input"]))
+    if "documents" in arguments:
+        return home.validate(TableDocuments.from_json(arguments["documents"])).name
+    if "schema" in arguments:
+        return users_of(home, str(arguments["schema"]["schemaName"]))[0].name
+    if "backfill" in arguments:
+        return home.backfills.show(arguments["backfill"]).table
+    return home.spec(arguments["table"]).name
+
+
+class RunProgress:
+    """Notes in the catalog what a run says, not more often than people can read it."""
+
+    def __init__(self, runs: Runs, run_id: str) -> None:
+        self._runs, self._run_id = runs, run_id
+        self._told_at = 0.0
+
+    def say(self, message: str) -> None:
+        """A milestone."""
+        _LOG.info("%s", message)
+        self._runs.tell(self._run_id, message)
+        self._told_at = time.monotonic()
+
+    def step(self, label: str, done: int, total: int | None) -> None:
+        """How far a stretch has come."""
+        if time.monotonic() - self._told_at >= _TELL_S:
+            self._runs.tell(self._run_id, f"{label}: {done}" if total is None else f"{label}: {done} of {total}")
+            self._told_at = time.monotonic()

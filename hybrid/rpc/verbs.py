@@ -1,0 +1,497 @@
+"""The API's verbs by name, with plain JSON arguments and results: what crosses to a server and back.
+
+The command line runs a verb in its own process or has a server run it; both go through here, so both do the same.
+A verb whose `run_type` is set is heavy (Spark): a server queues it as a run, and its pipeline process carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.config.upsert_json import MOVE_TASK
+from hybrid.operations.clock_guard import accept_clock
+from hybrid.operations.tables.drop import copy_names
+from hybrid.operations.tasks import TASK_TYPES, check_task, task_type
+from hybrid.rpc import json_views as views
+from hybrid.runtime.json_values import json_document, json_value
+from hybrid.table.state import RESET
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid, TableDocuments
+
+Json = Any
+INGEST, JOB, REVERT, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "revert", "seal", "boundary", "backfill"
+REPLACE, REPLAY, PURGE, EVOLVE = "replace", "replay", "purge", "evolve"
+
+
+@dataclass(frozen=True)
+class Verb:
+    """`call(home, **arguments)` gives a JSON value. `run_type` None: answered at once, without a JVM.
+
+    `when` says of a home and arguments whether they need one, where not all do.
+    """
+
+    call: Callable[..., Json]
+    run_type: str | None = None
+    only_one: bool = False
+    when: Callable[[Hybrid, Mapping[str, Any]], bool] | None = None
+
+    def is_heavy(self, home: Hybrid, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments needs a JVM."""
+        return self.run_type is not None and (self.when is None or self.when(home, arguments))
+
+    def type_of(self, arguments: Mapping[str, Any]) -> str | None:
+        """The type of a run with these arguments: that of the task, where one is run by its type."""
+        named = arguments.get("type")
+        return named if self.call is task_run and named in TASK_TYPES else self.run_type
+
+
+# Tables
+
+
+def table_create(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
+    """Creates a table from documents (see `hybrid.api.hybrid.TableDocuments`)."""
+    return views.creation_view(home.create_table(_documents(documents)))
+
+
+def table_apply(home: Hybrid, *, documents: Mapping[str, Any], dry_run: bool = False) -> Json:
+    """Creates a table, or changes the one there is."""
+    return views.creation_view(home.apply_table(_documents(documents), dry_run=dry_run))
+
+
+def table_add(home: Hybrid, *, documents: Mapping[str, Any], update: bool = False) -> Json:
+    """Creates a table, or adds a half to it; with `update`, changes one that is there."""
+    return views.creation_view(home.add_table(_documents(documents), update=update))
+
+
+def schema_put(home: Hybrid, *, schema: Mapping[str, Any], source: str, override: bool = True) -> Json:
+    """Stores a schema, and brings the tables that use it to it."""
+    from hybrid.operations.tables.schemas import put_schema
+
+    done = put_schema(home, dict(schema), source, override=override)
+    told = f"Stored schema '{done.name}'{''.join(f'; changed table {name!r}' for name in done.tables)}."
+    return {"name": done.name, "tables": list(done.tables), "warnings": list(done.warnings), "sentence": told}
+
+
+def _changes_columns(home: Hybrid, arguments: Mapping[str, Any]) -> bool:
+    """Whether documents change the columns of a table that is there. SpecError for what is refused."""
+    from hybrid.operations.tables.change import check_change
+    from hybrid.operations.tables.schemas import changes_columns
+
+    if "schema" in arguments:
+        return changes_columns(home, arguments["schema"], arguments["source"])
+    spec = home.validate(_documents(arguments["documents"]))
+    known = home.definitions.find(spec.name)
+    return known is not None and not arguments.get("dry_run") and check_change(home, known, spec)
+
+
+def table_validate(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
+    """Checks documents; the table they describe, and `warnings`."""
+    spec = home.validate(_documents(documents))
+    return {"table": views.table_view(spec), "warnings": list(spec.warnings)}
+
+
+def table_list(home: Hybrid) -> Json:
+    """All tables."""
+    return [views.table_view(home.spec(name)) for name in home.table_names()]
+
+
+def table_show(home: Hybrid, *, table: str) -> Json:
+    """One table."""
+    return views.table_details(home.spec(table))
+
+
+def table_drop(home: Hybrid, *, table: str, purge: bool = False) -> Json:
+    """Drops a table; a sentence."""
+    return {"sentence": home.drop_table(table, purge=purge)}
+
+
+def table_undrop(home: Hybrid, *, table: str) -> Json:
+    """Brings a dropped table back; a sentence."""
+    return {"sentence": home.undrop_table(table)}
+
+
+# What can be seen
+
+
+def query(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
+    """The answer to a statement, now or as of a revision or time; `source` is `cache` or `files`."""
+    return views.query_view(home.query(sql, as_of=as_of))
+
+
+def explain(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
+    """How a statement would be answered; `lines` are the same for people."""
+    return views.explanation_view(home.explain(sql, as_of=as_of))
+
+
+def table_view(home: Hybrid, *, table: str, engine: str, as_of: str | None = None) -> Json:
+    """A table at one revision as code for an engine."""
+    return views.code_view(home.table(table).view(engine, as_of=as_of))
+
+
+def status(home: Hybrid) -> Json:
+    """Every table at a glance, and whether all are well."""
+    tables = home.status()
+    return {
+        "home": str(home.home),
+        "healthy": all(t.healthy for t in tables),
+        "tables": [*map(views.status_view, tables)],
+    }
+
+
+def segments(home: Hybrid, *, table: str) -> Json:
+    """The segments of a table."""
+    return [views.segment_view(found) for found in home.table(table).segments()]
+
+
+def segment(home: Hybrid, *, table: str, name: str) -> Json:
+    """One segment, and the acts that wrote to it."""
+    found = home.table(table)
+    shown = views.segment_view(found.segment(name))
+    return {**shown, "origins": [json_value(vars(origin)) for origin in found.origins(name)]}
+
+
+def boundary(home: Hybrid, *, table: str) -> Json:
+    """The boundary of a table, and what is in effect."""
+    return views.boundary_view(home.table(table))
+
+
+def replacements(home: Hybrid, *, table: str) -> Json:
+    """Replacements and reverts of a table, newest first; before them those in several requests that are in progress."""
+    found = home.table(table)
+    waiting = [json_document(entry.to_json()) for entry in found.replacing.in_progress()]
+    return waiting + [json_document(entry.to_json()) for entry in found.replacements()]
+
+
+def replacement(home: Hybrid, *, table: str, entry: str) -> Json:
+    """One of them."""
+    found = home.table(table)
+    shown = found.replacing.waiting(entry) or found.replacement(entry)
+    return json_document(shown.to_json())
+
+
+def rejected(home: Hybrid, *, table: str, limit: int = 1000, everything: bool = False) -> Json:
+    """Messages that could not be read; with `everything` also those that were brought since."""
+    return json_value(home.table(table).rejected(limit, everything=everything))
+
+
+def pause_status(home: Hybrid, *, table: str) -> Json:
+    """Whether a table is paused."""
+    return json_value(vars(home.table(table).pause_status()))
+
+
+def runs(home: Hybrid, *, table: str | None = None) -> Json:
+    """Runs, newest first."""
+    return [views.run_view(run) for run in home.runs(table)]
+
+
+def run(home: Hybrid, *, run: str) -> Json:
+    """One run."""
+    return views.run_view(home.run(run))
+
+
+def flows(home: Hybrid) -> Json:
+    """Every flow that has run, by target and name."""
+    return [views.flow_view(found) for found in home.flows()]
+
+
+def schedules(home: Hybrid, *, table: str | None = None) -> Json:
+    """When scheduled tasks run next, and why one waits."""
+    return [views.schedule_view(found) for found in home.schedules(table)]
+
+
+def connectors(home: Hybrid, *, table: str) -> Json:
+    """How a table's connectors stand."""
+    return views.connector_views(home.table(table).connectors.statuses())
+
+
+# Work
+
+
+def connector_start(home: Hybrid, *, table: str, name: str | None = None) -> Json:
+    """Lets a connector, or all of a table, go on."""
+    return views.connector_views(home.table(table).connectors.start(name))
+
+
+def connector_pause(home: Hybrid, *, table: str, name: str | None = None) -> Json:
+    """Pauses a connector, or all of a table."""
+    return views.connector_views(home.table(table).connectors.pause(name))
+
+
+def connector_reset_plan(home: Hybrid, *, table: str, to: str, name: str | None = None) -> Json:
+    """What a reset of a table's stream would lose, skip and read again."""
+    return json_document(home.table(table).connectors.reset(to, name, dry_run=True).to_json())
+
+
+def connector_reset(
+    home: Hybrid, *, table: str, to: str, name: str | None = None, accepted: Mapping[str, Json] | None = None
+) -> Json:
+    """Has a table's stream read on from a place; `accepted` is what `connector_reset_plan` has told of it."""
+    from hybrid.ingest.reset import ResetReport
+
+    accept = ResetReport.from_json(accepted) if accepted is not None else False
+    return json_document(home.table(table).connectors.reset(to, name, accept=accept).to_json())
+
+
+def pause(home: Hybrid, *, table: str, comment: str | None = None) -> Json:
+    """Pauses a table's ingestion by a server."""
+    return json_value(vars(home.table(table).pause(comment)))
+
+
+def resume(home: Hybrid, *, table: str) -> Json:
+    """Takes a pause back."""
+    return json_value(vars(home.table(table).resume()))
+
+
+def ingest(home: Hybrid, *, table: str) -> Json:
+    """Ingests until caught up."""
+    return json_value(vars(home.table(table).ingest()))
+
+
+def move(home: Hybrid, *, table: str, max_buckets: int | None = 1, dry_run: bool = False) -> Json:
+    """Moves closed buckets and late rows."""
+    return views.move_view(home.table(table).move(max_buckets=max_buckets, dry_run=dry_run))
+
+
+def rejected_replay(home: Hybrid, *, table: str, dry_run: bool = False) -> Json:
+    """Brings the rejected rows that convert by the settings of now."""
+    return json_value(vars(home.table(table).replay_rejected(dry_run=dry_run)))
+
+
+def task_run(home: Hybrid, *, table: str, type: str, dry_run: bool = False, yes: bool = False) -> Json:
+    """Runs a task of a table as its schedule would; with `yes` by a clock that is doubted, too."""
+    if yes and not dry_run:
+        accept_clock(home)
+    return task_type(type).run(home.table(table), dry_run)
+
+
+def seal(home: Hybrid, *, table: str, name: str | None = None) -> Json:
+    """Commits what Kafka holds, and seals the consuming segments or one."""
+    return json_value(vars(home.table(table).seal(name)))
+
+
+def boundary_set(home: Hybrid, *, table: str, at: str | None = None, accepted: bool = False) -> Json:
+    """Sets a boundary by hand: `at` as `hybrid.schema.moment` reads it (None: the last one)."""
+    from hybrid.schema.moment import parse_moment
+
+    found = home.table(table)
+    field = found.spec.time_field
+    time_ms = parse_moment(at, field, "--at", home.now_ms()) if at is not None and field else None
+    return views.boundary_report_view(found.set_boundary(time_ms, accepted=accepted))
+
+
+def boundary_clear(home: Hybrid, *, table: str) -> Json:
+    """Takes a boundary back that was set by hand."""
+    return views.boundary_report_view(home.table(table).clear_boundary())
+
+
+def purge(
+    home: Hybrid,
+    *,
+    table: str,
+    where: str,
+    undecided: bool = False,
+    dry_run: bool = False,
+    reason: str | None = None,
+    user: str | None = None,
+) -> Json:
+    """Removes deleted rows from every place that still has them; see `hybrid.api.table.Table.purge`."""
+    from hybrid.operations.purge import Erasure
+
+    erasure = Erasure(where, undecided, dry_run, reason, user)
+    return json_document(home.table(table).purge(erasure).to_json())
+
+
+def purges(home: Hybrid, *, table: str) -> Json:
+    """The records of a table's purges, newest first."""
+    return home.table(table).purges()
+
+
+def job_run(
+    home: Hybrid,
+    *,
+    spec: str,
+    source: str,
+    folder: str,
+    variables: Mapping[str, str],
+    input_dir: str | None = None,
+    covers: str | None = None,
+    sql: str | None = None,
+    dry_run: bool = False,
+    append: bool = False,
+    allow_empty: bool = False,
+    reason: str | None = None,
+    user: str | None = None,
+    expect: Sequence[str] = (),
+) -> Json:
+    """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`; see `Hybrid.run_job`."""
+    from hybrid.config.job_spec import job_document, parse_job_spec
+    from hybrid.operations.job_input import GivenToJob, run_given
+
+    given = GivenToJob(covers, sql)
+    place = given.input_dir(input_dir)
+    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, place, home.now_ms())
+    options: dict[str, Any] = {
+        "dry_run": dry_run,
+        "append": append,
+        "allow_empty": allow_empty,
+        "reason": reason,
+        "user": user,
+        "expect": tuple(expect),
+    }
+    return json_document(run_given(home, job, given, options).to_json())
+
+
+def backfill_plan(
+    home: Hybrid,
+    *,
+    table: str,
+    start: str | None = None,
+    end: str | None = None,
+    update: str | None = None,
+    delete: bool = False,
+    where: str | None = None,
+    input: str | None = None,
+    sql: str | None = None,
+    from_rejected: bool = False,
+    from_kafka: bool = False,
+    expect: Sequence[str] = (),
+    reason: str | None = None,
+    user: str | None = None,
+) -> Json:
+    """Plans a correction and stages its rows (see `hybrid.operations.backfills.Change`)."""
+    from hybrid.operations.backfills import Change
+
+    rows = (from_rejected, from_kafka)
+    change = Change(start, end, update, delete, where, input, sql, tuple(expect), reason, user, *rows)
+    return views.plan_view(home.backfills.plan(table, change))
+
+
+def backfill_run(
+    home: Hybrid,
+    *,
+    backfill: str,
+    document: dict[str, Any] | None = None,
+    atomic: bool = False,
+    newest_first: bool = False,
+    rows_per_second: float | None = None,
+    max_parallel: int | None = None,
+    reason: str | None = None,
+    user: str | None = None,
+) -> Json:
+    """Swaps in what is left of a plan; `document` is the plan as its author looked at it."""
+    from hybrid.replace.backfill.running import How
+
+    how = How(atomic, newest_first, rows_per_second, max_parallel, reason, user)
+    return json_value(vars(home.backfills.run(backfill, how, document)))
+
+
+def backfills(home: Hybrid, *, table: str | None = None) -> Json:
+    """How backfills stand, newest first."""
+    return [views.backfill_view(found) for found in home.backfills.statuses(table)]
+
+
+def backfill(home: Hybrid, *, backfill: str) -> Json:
+    """How one stands, with its plan."""
+    status = views.backfill_view(home.backfills.status(backfill))
+    return {**status, "plan": views.plan_view(home.backfills.show(backfill))}
+
+
+def backfill_pause(home: Hybrid, *, backfill: str) -> Json:
+    """Has a run stop after the commit under way."""
+    return views.backfill_view(home.backfills.pause(backfill))
+
+
+def backfill_cancel(home: Hybrid, *, backfill: str) -> Json:
+    """Has a run stop for good."""
+    return views.backfill_view(home.backfills.cancel(backfill))
+
+
+def backfill_release(home: Hybrid, *, backfill: str) -> Json:
+    """Gives back the rejected rows that a cancelled one has taken; a sentence."""
+    return {"sentence": home.backfills.release(backfill)}
+
+
+def backfill_revert(home: Hybrid, *, backfill: str, reason: str | None = None, user: str | None = None) -> Json:
+    """Takes back all that a backfill has corrected."""
+    return json_document(home.backfills.revert(backfill, reason=reason, user=user).to_json())
+
+
+def revert(
+    home: Hybrid, *, table: str, entry: str, dry_run: bool = False, reason: str | None = None, user: str | None = None
+) -> Json:
+    """Takes a replacement back."""
+    report = home.table(table).revert(entry, dry_run=dry_run, reason=reason, user=user)
+    return json_document(report.to_json())
+
+
+def replacement_end(
+    home: Hybrid, *, table: str, entry: str, segments_to: Sequence[str] = (), user: str | None = None
+) -> Json:
+    """Makes visible what was pushed to a replacement; see `hybrid.operations.segment_replacement.Replacing.end`."""
+    return json_document(home.table(table).replacing.end(entry, segments_to, user=user).to_json())
+
+
+VERBS: Mapping[str, Verb] = {
+    "table_create": Verb(table_create),
+    "table_apply": Verb(table_apply, EVOLVE, when=_changes_columns),
+    "table_add": Verb(table_add, EVOLVE, when=_changes_columns),
+    "schema_put": Verb(schema_put, EVOLVE, when=_changes_columns),
+    "table_validate": Verb(table_validate),
+    "table_list": Verb(table_list),
+    "table_show": Verb(table_show),
+    "table_view": Verb(table_view),
+    "table_drop": Verb(table_drop),
+    "table_copies": Verb(copy_names),
+    "table_undrop": Verb(table_undrop),
+    "query": Verb(query),
+    "explain": Verb(explain),
+    "status": Verb(status),
+    "segments": Verb(segments),
+    "segment": Verb(segment),
+    "boundary": Verb(boundary),
+    "replacements": Verb(replacements),
+    "replacement": Verb(replacement),
+    "rejected": Verb(rejected),
+    "connectors": Verb(connectors),
+    "connector_start": Verb(connector_start),
+    "connector_pause": Verb(connector_pause),
+    "connector_reset": Verb(connector_reset, RESET),
+    "connector_reset_plan": Verb(connector_reset_plan),
+    "pause": Verb(pause),
+    "resume": Verb(resume),
+    "pause_status": Verb(pause_status),
+    "runs": Verb(runs),
+    "run": Verb(run),
+    "schedules": Verb(schedules),
+    "flows": Verb(flows),
+    "ingest": Verb(ingest, INGEST),
+    "move": Verb(move, MOVE_TASK),
+    "rejected_replay": Verb(rejected_replay, REPLAY),
+    "task_run": Verb(task_run, MOVE_TASK, only_one=True, when=check_task),
+    "job_run": Verb(job_run, JOB),
+    "revert": Verb(revert, REVERT),
+    "replacement_end": Verb(replacement_end, REPLACE),
+    "backfill_plan": Verb(backfill_plan, BACKFILL),
+    "backfill_run": Verb(backfill_run, BACKFILL),
+    "backfill_revert": Verb(backfill_revert, REVERT),
+    "backfill_release": Verb(backfill_release, BACKFILL),
+    "backfills": Verb(backfills),
+    "backfill": Verb(backfill),
+    "backfill_pause": Verb(backfill_pause),
+    "backfill_cancel": Verb(backfill_cancel),
+    "purge": Verb(purge, PURGE),
+    "purges": Verb(purges),
+    "seal": Verb(seal, SEAL),
+    "boundary_set": Verb(boundary_set, BOUNDARY),
+    "boundary_clear": Verb(boundary_clear, BOUNDARY),
+}
+
+
+def _documents(given: Mapping[str, Any]) -> TableDocuments:
+    from hybrid.api.hybrid import TableDocuments
+
+    return TableDocuments.from_json(given)

@@ -1,0 +1,142 @@
+"""Reading one level of a user's document with errors that name the file, the place, the value and what would do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+from hybrid.errors import SpecError, suggestion
+from hybrid.schema.secrets import HIDDEN, value_without_secrets
+
+_HALVES = ("REALTIME", "OFFLINE", "realtime", "offline")
+_BESIDE = ("tableName", "schema", "unrecognizedProperties", "warnings")
+# Of keys that are alike by chance another one is not meant.
+_CLOSE = 0.75
+# Spelled right: they are Pinot's, and have no effect.
+_OF_PINOT = frozenset({"quota", "query", "tierConfigs", "tableSamplers", "queryConfig"})
+
+
+@dataclass(frozen=True)
+class Section:
+    """One JSON object inside the file `source`, at `path` (empty: the document itself).
+
+    Paths are written as people say them: `segmentsConfig.timeColumnName`, `dimensionFieldSpecs[1].dataType`.
+    """
+
+    doc: dict[str, object]
+    source: str
+    path: str = ""
+
+    def at(self, key: str) -> str:
+        """The path of `key` in this section."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def fail(self, key: str, message: str, *, hint: str | None = None) -> NoReturn:
+        """Raises the SpecError that stands at `key`."""
+        raise SpecError.at(self.source, self.at(key), message, hint=hint)
+
+    def has(self, key: str) -> bool:
+        """Whether `key` holds more than nothing: null, "", {}, [] and false say nothing."""
+        return self.doc.get(key) not in (None, "", {}, [], False)
+
+    def section(self, key: str) -> Section:
+        """The object at `key`; an empty one when it is missing or null."""
+        value = self.doc.get(key)
+        if value is None:
+            value = {}
+        if not isinstance(value, dict):
+            self.fail(key, f"{self._shown(key, value)} is not an object: write {{...}}.")
+        return Section(value, self.source, self.at(key))
+
+    def sections(self, key: str) -> Iterator[Section]:
+        """The objects in the list at `key`; none when it is missing or null."""
+        value = self.doc.get(key)
+        if value is not None and not isinstance(value, list):
+            self.fail(key, f"{self._shown(key, value)} is not a list: write [...].")
+        for position, item in enumerate(value or []):
+            place = f"{key}[{position}]"
+            if not isinstance(item, dict):
+                self.fail(place, f"{self._shown(key, item)} is not an object: write {{...}}.")
+            yield Section(item, self.source, self.at(place))
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """The text at `key`, stripped. An error when it is missing, unless there is a default, or no text."""
+        value = self.doc.get(key)
+        if value is None and default is not None:
+            return default
+        if value is None:
+            self.fail(key, "is missing.")
+        if not isinstance(value, str) or not value.strip():
+            self.fail(key, f"{self._shown(key, value)} is not a text.")
+        return value.strip()
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The list of texts at `key`; one text is a list of one; empty when it is missing."""
+        value = self.doc.get(key)
+        items = [value] if isinstance(value, str) else value if value is not None else []
+        if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
+            self.fail(key, f"{self._shown(key, value)} is not a list of texts.")
+        return tuple(items)
+
+    def boolean(self, key: str, default: bool = False) -> bool:
+        """The truth value at `key`, also as text: Pinot's own files write "true"."""
+        value = self.doc.get(key)
+        if value is None:
+            return default
+        truth = {"true": True, "false": False}.get(str(value).strip().lower())
+        if truth is None:
+            self.fail(key, f"{self._shown(key, value)} is neither true nor false.")
+        return truth
+
+    def whole(self, key: str, default: int, low: int = 0) -> int:
+        """The whole number from `low` on at `key`, also as text."""
+        value = self.doc.get(key)
+        if value is None:
+            return default
+        text = str(value).strip()
+        if isinstance(value, bool) or not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) < low:
+            self.fail(key, f"{self._shown(key, value)} is not a whole number from {low} on.")
+        return int(text)
+
+    def choice(self, key: str, known: Collection[str], default: str | None = None, *, any_case: bool = True) -> str:
+        """The text at `key`, one of `known` and in their spelling."""
+        text = self.text(key, default)
+        for word in known:
+            if word == text or (any_case and word.lower() == text.lower()):
+                return word
+        near = suggestion(text, known) or suggestion(text.upper(), known)
+        self.fail(key, f"'{self._text_shown(key, text)}' is not known.{near} Known are: {', '.join(known)}.")
+
+    def unknown(self, known: Collection[str]) -> Iterator[str]:
+        """One warning for each key that nobody reads."""
+        for key in self.doc:
+            if key not in known and self.doc[key] not in (None, "", {}, []):
+                # YAML has keys that are no texts.
+                near = "" if key in _OF_PINOT else suggestion(str(key), known, _CLOSE)
+                yield f"{self.source}: {self.at(key)}: this key is not implemented and has no effect.{near}"
+
+    def _shown(self, key: str, value: object) -> str:
+        """A value in a message; what is secret in it is hidden."""
+        return shown(value_without_secrets(key, value))
+
+    def _text_shown(self, key: str, text: str) -> str:
+        return HIDDEN if value_without_secrets(key, text) == HIDDEN else text
+
+
+def configs_in(doc: dict[str, object]) -> list[dict[str, object]]:
+    """The table configs in a document: itself, or the halves' as we answer them, and as Pinot's controller does.
+
+    `GET /tables/{table}` names halves, `/tables/validate` says warnings beside them, `GET /tableConfigs/{table}` has
+    the table's name and its schema there.
+    """
+    halves = [doc[key] for key in _HALVES if doc.get(key) is not None]
+    if "tableType" in doc or not halves or not set(doc) <= {*_HALVES, *_BESIDE}:
+        return [doc]
+    return [value for value in halves if isinstance(value, dict)] if all(isinstance(v, dict) for v in halves) else [doc]
+
+
+def shown(value: object) -> str:
+    """A value in a message, at most 100 characters."""
+    text = repr(value)
+    return text if len(text) <= 100 else text[:97] + "..."

@@ -1,0 +1,113 @@
+"""JSON inside of another text, read so that an error in it, of form or of meaning, can say where it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from hybrid.schema.document import Section
+from hybrid.schema.jsontext import DEPTH_MAX, depth
+
+# Tokens of a text that is known to be JSON.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++', re.DOTALL)
+
+Fail = Callable[[int, str], NoReturn]
+
+
+@dataclass(frozen=True)
+class PlacedSection(Section):
+    """A section whose errors and warnings say first where in the file its key stands.
+
+    `places` gives that by path (`connectors[0].transport.name`); a path without one stands where its parent does.
+    """
+
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, key: str) -> str:
+        """The place and the path of `key`: `line 20, column 7, connectors[0].paused`."""
+        path = known = Section.at(self, key)
+        while known and known not in self.places:
+            known = known[: max(known.rfind("."), known.rfind("["), 0)]
+        return f"{self.places[known]}, {path}" if known else path
+
+    def section(self, key: str) -> Section:
+        """The object at `key`, which knows its place too."""
+        return PlacedSection(Section.section(self, key).doc, self.source, Section.at(self, key), self.places)
+
+    def sections(self, key: str) -> Iterator[Section]:
+        """The objects in the list at `key`, which know their places too."""
+        for position, item in enumerate(Section.sections(self, key)):
+            yield PlacedSection(item.doc, self.source, Section.at(self, f"{key}[{position}]"), self.places)
+
+
+def parse_placed(text: str, path: str, fail: Fail) -> tuple[object, dict[str, int]]:
+    """The value of a JSON text, and the offset of every key and element by its path, the whole being `path`.
+
+    `fail` raises an error at an offset: for what is not JSON, too deep, or a key that stands twice in one object.
+    """
+    try:
+        value = _load(text)
+    except json.JSONDecodeError as error:
+        near = text[error.pos : error.pos + 30].split("\n")[0].strip()
+        fail(error.pos, f"is not JSON: {error.msg}{f', here: {near}' if near else ''}.")
+    except ValueError as error:
+        fail(0, f"is not JSON: {error}.")
+    places: dict[str, int] = {}
+    _Walk(text, places, fail).value(path)
+    return value, places
+
+
+def _load(text: str) -> object:
+    if depth(text) > DEPTH_MAX:
+        raise ValueError(f"it nests deeper than {DEPTH_MAX} levels")
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+class _Walk:
+    """Steps once through the tokens of a JSON text and notes where each key and element begins."""
+
+    def __init__(self, text: str, places: dict[str, int], fail: Fail) -> None:
+        self._tokens = iter(_TOKEN.finditer(text))
+        self._places = places
+        self._fail = fail
+
+    def value(self, path: str) -> None:
+        self._value(path, next(self._tokens))
+
+    def _value(self, path: str, token: re.Match[str]) -> None:
+        self._places.setdefault(path, token.start())
+        if token[0] == "{":
+            self._object(path)
+        elif token[0] == "[":
+            self._list(path)
+
+    def _object(self, path: str) -> None:
+        seen = set()
+        for token in self._tokens:
+            if token[0] == "}":
+                return
+            if token[0] == ",":
+                continue
+            key = json.loads(token[0])
+            if key in seen:
+                self._fail(token.start(), f"has the key {token[0]} twice in one object. Remove one.")
+            seen.add(key)
+            self._places.setdefault(f"{path}.{key}", token.start())
+            next(self._tokens)  # the colon
+            self._value(f"{path}.{key}", next(self._tokens))
+
+    def _list(self, path: str) -> None:
+        position = 0
+        for token in self._tokens:
+            if token[0] == "]":
+                return
+            if token[0] != ",":
+                self._value(f"{path}[{position}]", token)
+                position += 1

@@ -1,0 +1,17 @@
+"""Columns that a config names: found in the schema, or an error that lists what there is."""
+
+from __future__ import annotations
+
+from hybrid.errors import suggestion
+from hybrid.schema.document import Section
+from hybrid.schema.schema import FieldSpec, Schema
+
+
+def column(section: Section, key: str, name: str, schema: Schema) -> FieldSpec:
+    """The field of the schema that `key` names. SpecError with the columns there are."""
+    field = schema.find(name)
+    if field is None:
+        near = suggestion(name, schema.column_names)
+        columns = ", ".join(schema.column_names)
+        section.fail(key, f"'{name}' is not a column of the schema '{schema.name}'.{near} Columns are: {columns}.")
+    return field

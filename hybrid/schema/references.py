@@ -1,0 +1,85 @@
+"""Secrets by reference: `${env:NAME}` and `${file:/path}` in a document, read each time the secret is used.
+
+Definitions, run records, answers and differences hold the reference as it was written. Only what connects reads the
+value, in the process that connects.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from hybrid.errors import HybridError, StreamError
+from hybrid.schema.document import Section
+from hybrid.schema.secrets import hides
+
+_REFERENCE = re.compile(r"\$\{(env|file):([^{}]*)\}")
+_LOOKS_LIKE_ONE = re.compile(r"\$\{\s*(?:env|file)\s*:", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_FILE_MAX = 65_536
+_EXAMPLES = "Write ${env:NAME} or ${file:/absolute/path}."
+
+
+def has_reference(text: str) -> bool:
+    """Whether a text holds a reference, well written or not."""
+    return _LOOKS_LIKE_ONE.search(text) is not None
+
+
+def check_references(section: Section, key: str, text: str) -> None:
+    """SpecError for a reference that is written wrongly, or stands where no secret does. Nothing is read."""
+    if not has_reference(text):
+        return
+    if not hides(key, in_options=True):
+        section.fail(key, "holds a reference, which only a secret may be: this key is shown to everybody.")
+    found = _REFERENCE.findall(text)
+    if len(found) != len(_LOOKS_LIKE_ONE.findall(text)):
+        section.fail(key, "holds a reference that cannot be read.", hint=_EXAMPLES)
+    for kind, name in found:
+        if kind == "env" and not _NAME.fullmatch(name):
+            section.fail(key, f"'{name[:100]}' is no name of an environment variable.", hint=_EXAMPLES)
+        if kind == "file" and (not name.startswith("/") or "\0" in name):
+            section.fail(key, f"'{name[:100]}' is no absolute path.", hint=_EXAMPLES)
+
+
+def resolve(text: str, place: str, error: type[HybridError] = StreamError) -> str:
+    """The text with its references replaced by what they refer to, once. `place` says whose secret it is.
+
+    `error`, which names the place and the variable or file, where there is none. It never holds a value.
+    """
+    return _REFERENCE.sub(lambda match: _value(match[1], match[2], place, error), text)
+
+
+def _value(kind: str, name: str, place: str, error: type[HybridError]) -> str:
+    if kind == "file":
+        return _file(Path(name), place, error)
+    value = os.environ.get(name)
+    if not value:
+        raise error(
+            f"{place} is ${{env:{name}}}, and this process has no environment variable '{name}'.",
+            hint="Set it where the server and the command line are started, and start them again.",
+        )
+    return value
+
+
+def _file(path: Path, place: str, error: type[HybridError]) -> str:
+    """The text of a file, without the line end that editors put last."""
+    reason = "it is no file"
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                data = file.read(_FILE_MAX + 1)
+            text = data.decode("utf-8").rstrip("\r\n")
+            if text and len(data) <= _FILE_MAX:
+                return text
+            reason = f"it holds more than {_FILE_MAX} bytes" if text else "it is empty"
+        elif not path.exists():
+            reason = "it does not exist"
+    except OSError as failure:
+        reason = failure.strerror or type(failure).__name__
+    except ValueError:
+        reason = "it is not UTF-8"
+    raise error(
+        f"{place} is ${{file:{path}}}, which cannot be read: {reason}.",
+        hint="Put the secret into that file, readable by the server's user.",
+    )
