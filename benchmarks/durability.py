@@ -25,7 +25,7 @@ from pathlib import Path
 from benchmarks.serving.stream import send
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import HOUR_MS, START_MS
-from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.api import Hybrid, TableDocuments
 from hybrid.config.job_spec import JobSpec, load_job_spec
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
@@ -115,7 +115,7 @@ class Bench:
 
     def _job(self, messages: list[bytes]) -> JobSpec:
         """Replaces the newest segment by rows of a file, with another status: the same rows would change nothing."""
-        half = open_half(self._homes[True].layout(TABLE.name).half(Half.OFFLINE))
+        half = open_half(self._homes[True].context.layout(TABLE.name).half(Half.OFFLINE))
         folder = self._folder / f"input-{self._bucket}"
         folder.mkdir()
         (folder / "orders.json").write_bytes(b"\n".join(messages).replace(b"DELIVERED", b"RETURNED"))

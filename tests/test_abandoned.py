@@ -22,9 +22,9 @@ def test_an_old_replacement_in_progress_is_taken_back(
         lay_orders(app.home)
         replacing = app.home.table("orders").replacing
         replacing.start([MOVED], ["orders_new"])
-        now_ms = app.home.now_ms()
-        app.home.now_ms = lambda: now_ms + age * _DAY_MS
-        assert len(take_back_abandoned(app.home)) == gone
+        now_ms = app.home.context.now_ms()
+        app.home.context.now_ms = lambda: now_ms + age * _DAY_MS
+        assert len(take_back_abandoned(app.home.context)) == gone
         assert len(replacing.in_progress()) == 1 - gone
     finally:
         app.close()

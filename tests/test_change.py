@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.api import Hybrid, TableDocuments
 from hybrid.cli.main import run
 from hybrid.config.table_config import StreamConfig
 from hybrid.errors import SpecError, StreamError
@@ -76,7 +76,7 @@ def test_rows_that_were_rolled_up_are_not_rolled_up_otherwise(here: Hybrid) -> N
 
     for how in ("max", "sum"):  # nothing was rolled up
         here.apply_table(merging(how))
-    table = Halves(here.spec("orders"), here.layout("orders"))
+    table = Halves(here.spec("orders"), here.context.layout("orders"))
     table.commit_task(table.spec.merge_levels[0])
     with pytest.raises(SpecError, match="'amount' of table 'orders' cannot be rolled up with 'max'"):
         here.apply_table(merging("max"), dry_run=True)
@@ -86,9 +86,9 @@ def test_rows_that_were_rolled_up_are_not_rolled_up_otherwise(here: Hybrid) -> N
 
 
 def test_a_change_that_did_not_end_is_found(here: Hybrid) -> None:
-    definition = here.definitions.find("orders")
+    definition = here.context.definitions.find("orders")
     assert definition is not None
-    here.definitions.replace(replace(definition, schema_doc=given("LONG").schema[0]))
+    here.context.definitions.replace(replace(definition, schema_doc=given("LONG").schema[0]))
     told = here.apply_table(given("LONG"), dry_run=True)
     assert list(told.changes) == ["columns of OFFLINE: an earlier change of them did not end"]
 
@@ -96,9 +96,9 @@ def test_a_change_that_did_not_end_is_found(here: Hybrid) -> None:
 def test_a_change_beside_one_that_did_not_end_says_which(home: Path) -> None:
     here = hybrid.connect(home)
     here.create_table(given("LONG"))
-    definition = here.definitions.find("orders")
+    definition = here.context.definitions.find("orders")
     assert definition is not None
-    here.definitions.replace(replace(definition, schema_doc=given("INT").schema[0]))  # a half is wider than it
+    here.context.definitions.replace(replace(definition, schema_doc=given("INT").schema[0]))  # a half is wider than it
     with pytest.raises(
         SpecError, match="as bigint in OFFLINE already: an earlier change of it to LONG did not end"
     ) as no:
@@ -177,13 +177,13 @@ def test_other_brokers_are_asked_before_anything_changes(reads: Hybrid) -> None:
 
 def test_other_doors_keep_the_brokers_too(reads: Hybrid) -> None:
     config = with_kafka("config:1").configs[0][0]
-    configs.update_config(reads, "orders", {**config, "query": {"timeoutMs": 1}}, "body")
+    configs.update_config(reads.context, "orders", {**config, "query": {"timeoutMs": 1}}, "body")
     assert brokers_of(reads) == "a:1"
     reads.add_table(with_kafka("config:1"), update=True)
     assert brokers_of(reads) == "a:1"
-    put_schema(reads, {**SCHEMA, "description": "x"}, "body")
+    put_schema(reads.context, {**SCHEMA, "description": "x"}, "body")
     assert brokers_of(reads) == "a:1"
-    configs.update_config(reads, "orders", with_kafka("edited:1").configs[0][0], "body")
+    configs.update_config(reads.context, "orders", with_kafka("edited:1").configs[0][0], "body")
     assert brokers_of(reads) == "edited:1"
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api.hybrid import Hybrid, ServerTask
+from hybrid.api import Hybrid
 from hybrid.catalog.runs import RunOutcome
 from hybrid.clock import ClockReading, wall_clock_ms
 from hybrid.config.settings import load_settings
 from hybrid.config.table_documents import TableDocuments
 from hybrid.doctor.examine import examine
 from hybrid.errors import ConflictError
+from hybrid.home.home import ServerTask
 from hybrid.home.input_access import rules_of
 from hybrid.operations import clock_guard
 from hybrid.operations.clock_guard import doubt_of, is_clock_believed, observe_clock
@@ -63,7 +64,7 @@ def run_task(home: Hybrid, name: str, **options: object) -> str:
 
 def test_what_goes_by_a_clock_that_has_leapt_does_nothing_and_says_so(home: Hybrid, clock: Clock) -> None:
     """23: the run fails with the sentence, the check-up warns."""
-    assert is_clock_believed(home)
+    assert is_clock_believed(home.context)
     clock.ahead_ms = 3650 * DAY
     for name in TASKS:
         with pytest.raises(ConflictError, match=r"clock is 3650 days ahead: it says .* did nothing\.") as caught:
@@ -75,12 +76,12 @@ def test_what_goes_by_a_clock_that_has_leapt_does_nothing_and_says_so(home: Hybr
     assert "3650 days ahead" in finding.message
     clock.ahead_ms = 0
     assert "Nothing to" in run_task(home, "RetentionManager")
-    assert doubt_of(home) is None and not [one for one in examine(home) if one.check == "clock"]
+    assert doubt_of(home.context) is None and not [one for one in examine(home) if one.check == "clock"]
 
 
 def test_a_person_may_believe_it(home: Hybrid, clock: Clock) -> None:
     """23: the explicit yes; from then on schedules go by it, too."""
-    observe_clock(home)
+    observe_clock(home.context)
     clock.ahead_ms = 90 * DAY
     assert "Nothing to remove" in run_task(home, "VacuumTask", dry_run=True), "it only looks"
     with pytest.raises(ConflictError):
@@ -91,11 +92,11 @@ def test_a_person_may_believe_it(home: Hybrid, clock: Clock) -> None:
 
 def test_a_clock_that_was_handed_in_is_believed(home: Hybrid) -> None:
     given = Hybrid(home.settings, Silent(), now_ms=lambda: wall_clock_ms() + 3650 * DAY)
-    assert observe_clock(given) is None and is_clock_believed(given)
+    assert observe_clock(given.context) is None and is_clock_believed(given.context)
 
 
 def test_only_a_schedules_run_is_bounded_to_a_share(home: Hybrid) -> None:
-    assert home.share_max is None
+    assert home.context.share_max is None
     for scheduled, share in ((True, 0.5), (False, None)):
         task = ServerTask("run-1", RunOutcome(), rules_of(home.settings, "admin"), scheduled)
-        assert home.for_task(task, Silent()).share_max == share
+        assert home.context.for_task(task, Silent()).share_max == share

@@ -37,7 +37,7 @@ class Stream:
         self.home = hybrid.connect(home)
         vars(self.home)["bench"] = None
         made: Any = SimpleNamespace(spec=SPEC, layout=None)
-        self.connectors, self.at_commit, self.dies = TableConnectors(self.home, made), None, False
+        self.connectors, self.at_commit, self.dies = TableConnectors(self.home.context, made), None, False
         monkeypatch.setattr(reset, "reset_stream", self._reset)
 
     def reset(self, name: str | None = None, /, **positions: tuple[int, int]) -> None:
@@ -65,14 +65,14 @@ def stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stream:
 
 
 def test_a_paused_stream_lets_nothing_through_while_it_is_reset(stream: Stream) -> None:
-    stream.home.catalog.connectors.pause("t", "live", {"0": 4, "1": 6, "2": 8})
+    stream.home.context.catalog.connectors.pause("t", "live", {"0": 4, "1": 6, "2": 8})
     stream.reset(p0=(4, 9), p1=(6, 2), p3=(0, 5))
     assert stream.at_commit == {0: 4, 1: 2, 2: 8, 3: 0}, "neither before the commit nor after it is there a row to read"
     assert stream.held() == {0: 9, 1: 2, 2: 8, 3: 5}
 
 
 def test_nor_when_the_reset_dies(stream: Stream) -> None:
-    stream.home.catalog.connectors.pause("t", "live", {"0": 4})
+    stream.home.context.catalog.connectors.pause("t", "live", {"0": 4})
     stream.dies = True
     with pytest.raises(Died):
         stream.reset(p0=(4, 9))
@@ -82,16 +82,16 @@ def test_nor_when_the_reset_dies(stream: Stream) -> None:
 def test_a_pause_of_before_is_of_the_only_topic_and_several_are_told_by_name(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known, live = stream.home.catalog.connectors, SPEC.connectors
+    known, live = stream.home.context.catalog.connectors, SPEC.connectors
     known.pause("t", "live", {"0": 4})
-    assert stop_at(stream.home, "t", live) == {TopicPartition("t", 0): 4}
+    assert stop_at(stream.home.context, "t", live) == {TopicPartition("t", 0): 4}
     several = (replace(live[0], transport=KafkaInput("b", ("t", "u"))),)
     spec = replace(SPEC, connectors=several, stream=replace(STREAM, topics=("t", "u")))
     monkeypatch.setattr(stream.connectors, "_spec", spec)
     known.pause("t", "live", {"t/0": 4, "u/0": 6})
     stream.reset("t", p0=(4, 9))
     held = {TopicPartition("t", 0): 9, TopicPartition("u", 0): 6}
-    assert stop_at(stream.home, "t", several) == held, "the other topic is held where it was"
+    assert stop_at(stream.home.context, "t", several) == held, "the other topic is held where it was"
     with pytest.raises(UsageError, match="reads topics 't' and 'u': say which one is reset"):
         stream.reset("live", p0=(9, 9))
     with pytest.raises(UsageError, match="What was accepted is of topic 't', and not of 'u'"):

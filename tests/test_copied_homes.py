@@ -96,14 +96,14 @@ def test_the_jvm_of_the_original_is_not_ended(home: Path, tmp_path: Path, other:
 
 
 def test_the_catalog_forgets_processes_of_the_original(original: Path, tmp_path: Path) -> None:
-    catalog = hybrid.connect(original).catalog
+    catalog = hybrid.connect(original).context.catalog
     catalog.serving.beat("pipeline", "ready")
     with catalog.runs.recorded("run-1", "orders", "ingest"):
         shutil.copytree(original, tmp_path / "copy")
-        copied = hybrid.connect(tmp_path / "copy").catalog
+        copied = hybrid.connect(tmp_path / "copy").context.catalog
         assert copied.serving.role("pipeline") is None
         (found,) = copied.runs.list()
         assert found.state == "INTERRUPTED" and "copied from" in str(found.result)
-        assert hybrid.connect(original).catalog.runs.list()[0].state == "RUNNING"
+        assert hybrid.connect(original).context.catalog.runs.list()[0].state == "RUNNING"
     role = catalog.serving.role("pipeline")
     assert role is not None and role.pid == os.getpid()

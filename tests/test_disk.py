@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 import hybrid
-from hybrid.api.hybrid import Hybrid
+from hybrid.api import Hybrid
 from hybrid.catalog.catalog import Catalog
 from hybrid.cli.main import run
 from hybrid.errors import MachineError

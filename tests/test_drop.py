@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.api.hybrid import Hybrid
+from hybrid.api import Hybrid
 from hybrid.cli.main import run
 from hybrid.errors import NotFoundError
 from hybrid.operations.tables.drop import dropped_copies
@@ -27,7 +27,7 @@ def twice(home: Path) -> Hybrid:
 
 
 def test_purge_removes_all_copies(twice: Hybrid) -> None:
-    copies = [path.name for path in dropped_copies(twice, "orders")]
+    copies = [path.name for path in dropped_copies(twice.context, "orders")]
     assert len(copies) == 2
     sentence = twice.drop_table("orders", purge=True)
     assert sentence == (
@@ -40,7 +40,7 @@ def test_purge_removes_all_copies(twice: Hybrid) -> None:
 
 
 def test_the_command_names_them_before_it_asks(twice: Hybrid, capsys: pytest.CaptureFixture[str]) -> None:
-    copies = [path.name for path in dropped_copies(twice, "orders")]
+    copies = [path.name for path in dropped_copies(twice.context, "orders")]
     words = ["--home", str(twice.home), "table", "drop", "orders", "--purge"]
     assert run(words) == 2
     assert f"also the copies that were dropped before: {', '.join(copies)}?" in capsys.readouterr().err
@@ -52,7 +52,7 @@ def test_the_command_names_them_before_it_asks(twice: Hybrid, capsys: pytest.Cap
 
 
 def test_an_older_copy_comes_back_by_its_name(twice: Hybrid) -> None:
-    first, second = (path.name for path in dropped_copies(twice, "orders"))
+    first, second = (path.name for path in dropped_copies(twice.context, "orders"))
     twice.drop_table("orders")
     told = twice.undrop_table(first)
     assert told.startswith("Table 'orders' is back, as it was. Other copies are kept: ") and second in told

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api.hybrid import Hybrid, TableDocuments, _Source
+from hybrid.api import Hybrid, TableDocuments
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
 from hybrid.kafka.topics import Record, produce
@@ -22,6 +22,7 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.operations.queries import _Source
 from hybrid.operations.tables import change
 from hybrid.progress import Silent
 from hybrid.query.cache.answers import CachedAnswers
@@ -55,8 +56,8 @@ class Place:
 
     def __init__(self, home: Path, bench: Workbench, broker: str, topic: str) -> None:
         self.here: Hybrid = hybrid.connect(home)
-        self.here.now_ms = lambda: 10 * HOUR  # type: ignore[method-assign]
-        vars(self.here)["bench"] = Workbench(lambda: bench.spark, self.here.now_ms, Silent())
+        self.here.context.now_ms = lambda: 10 * HOUR  # type: ignore[method-assign]
+        vars(self.here)["bench"] = Workbench(lambda: bench.spark, self.here.context.now_ms, Silent())
         self.broker, self.topic = broker, topic
         self.sent = 0
 
@@ -107,7 +108,7 @@ class Place:
         return [tuple(row) for row in self.here.query(sql, **options).rows]
 
     def half(self, half: Half) -> Any:
-        return open_half(self.here.layout("t").half(half))
+        return open_half(self.here.context.layout("t").half(half))
 
 
 @pytest.fixture
@@ -227,9 +228,9 @@ def test_winners_over_keys_that_became_wider(place: Place, monkeypatch: pytest.M
     with pytest.raises(ConflictError, match="are being changed"):
         place.move()
     narrow = here.table("t")
-    definition = here.definitions.find("t")
+    definition = here.context.definitions.find("t")
     assert definition is not None
-    here.definitions.replace(replace(definition, schema_doc=wide.schema[0]))  # `hybrid doctor`, of a lost one
+    here.context.definitions.replace(replace(definition, schema_doc=wide.schema[0]))  # `hybrid doctor`, of a lost one
     assert here.apply_table(wide).changes == ["columns of REALTIME: an earlier change of them did not end"]
     for half in Half:
         assert place.half(half).widened == set(WIDE)
@@ -294,11 +295,11 @@ def test_a_correction_from_before_the_change_is_taken_back_after_it(place: Place
 
 def commit_narrow(here: Hybrid, table: Any) -> None:
     """An act that goes by the definition from before the change, and writes by Spark."""
-    path, act_id = here.layout("t").half(Half.OFFLINE), new_act_id("replace")
-    with here.bench.lock(here.layout("t"), Half.OFFLINE):
+    path, act_id = here.context.layout("t").half(Half.OFFLINE), new_act_id("replace")
+    with here.context.bench.lock(here.context.layout("t"), Half.OFFLINE):
         current = open_half(path)
-        act = next_act(current.state, act_id, "replace", here.bench.now_iso(), {})
-        frame = here.bench.spark.createDataFrame([], physical_ddl(table.spec, Half.OFFLINE))
+        act = next_act(current.state, act_id, "replace", here.context.bench.now_iso(), {})
+        frame = here.context.bench.spark.createDataFrame([], physical_ddl(table.spec, Half.OFFLINE))
         commit_act(frame, path, replace(current.state, act=act), planned=current.version)
 
 
@@ -324,13 +325,13 @@ def _naive(value: Any) -> Any:
 
 def assert_cached(here: Hybrid, rows: Sequence[Any]) -> None:
     """What a server answers from memory is what the files say."""
-    cache = Cache(_Source(here), here.settings.warehouse)
+    cache = Cache(_Source(here.context), here.settings.warehouse)
     try:
         answers, deadline = CachedAnswers(cache), time.monotonic() + 60
         found = None
         while found is None and time.monotonic() < deadline:
             time.sleep(0.05)
-            found = answers.answer(ALL, here.now_ms(), Limits(None, None), lambda _: None)
+            found = answers.answer(ALL, here.context.now_ms(), Limits(None, None), lambda _: None)
         assert found is not None and list(found.rows) == list(rows)
     finally:
         cache.close()

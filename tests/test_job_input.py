@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.api.hybrid import Hybrid, TableDocuments, wall_clock_ms
+from hybrid.api import Hybrid, TableDocuments, wall_clock_ms
 from hybrid.config.job_spec import AnsweredStatement, JobSpec
 from hybrid.config.settings import load_settings
 from hybrid.errors import ConflictError, UsageError
@@ -56,11 +56,11 @@ def test_the_rows_of_a_statement_are_the_input(tmp_path: Path, workbench: Workbe
     report = api.run_job(spec, {}, sql=sql, covers="day")
     assert (report.rows_before, report.rows_after) == (12, 11), "Pinot's default LIMIT does not hold"
     assert api.query("select sum(amount) from t").rows == [(2.0 * (66 - 5),)]
-    (source,) = list_replacements(api.layout("t"))[0].lineage.inputs
+    (source,) = list_replacements(api.context.layout("t"))[0].lineage.inputs
     assert source["sql"] == sql and source["revision"] == "t[OFFLINE=1]" and source["path"] is None
     api.run_job(spec, {}, sql=f"SET asOf = 't[OFFLINE=1]'; {sql.replace(' * 2', '')}", covers="day")
     assert api.query("select sum(amount) from t").rows == [(66.0 - 5,)], "rows of an old revision are no outdated ones"
-    assert list((api.layout("t").root / "staging").glob("query-*")) == []
+    assert list((api.context.layout("t").root / "staging").glob("query-*")) == []
     with pytest.raises(UsageError, match="gives column 'id' twice"):
         api.run_job(spec, {}, sql="select id, id from t")
     api.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.api.hybrid import Hybrid, _definition
+from hybrid.api import Hybrid
 from hybrid.catalog.definitions import Definition, Definitions
 from hybrid.config.cron import Cron
 from hybrid.config.settings import load_settings
@@ -19,6 +19,7 @@ from hybrid.config.table_documents import TableDocuments
 from hybrid.errors import DataError, NotFoundError
 from hybrid.kafka.streams import StreamView
 from hybrid.operations.tables import create as creation
+from hybrid.operations.tables.create import _definition
 from hybrid.progress import Silent
 from hybrid.serve import pipeline
 
@@ -66,7 +67,7 @@ def test_a_definition_is_read_once_and_again_when_it_changes(home: Hybrid, monke
     for _ in range(100):
         assert home.spec("orders") is first
     assert len(read) <= 1
-    home.definitions.replace(replace(_definition(first), brokers="other:1"))
+    home.context.definitions.replace(replace(_definition(first), brokers="other:1"))
     changed = home.spec("orders")
     assert changed.stream is not None and changed.stream.brokers == "other:1"
     path = home.settings.warehouse / "orders" / "definition.json"
@@ -86,7 +87,7 @@ def test_a_look_at_tables_that_have_not_changed_computes_nothing(home: Hybrid, m
     """25: the loop of the pipeline, which took four times as long as it may at a thousand tables."""
     text = json.dumps(asdict(_definition(home.spec("orders"))))
     for number in range(40):
-        home.definitions.add(Definition(**json.loads(text.replace('"orders"', f'"t{number}"'))))
+        home.context.definitions.add(Definition(**json.loads(text.replace('"orders"', f'"t{number}"'))))
     monkeypatch.setattr(pipeline, "Ingester", Idle)
     monkeypatch.setattr(pipeline, "Loader", Idle)
     found = pipeline.Pipeline(home, threading.Event())
@@ -101,9 +102,9 @@ def test_a_look_at_tables_that_have_not_changed_computes_nothing(home: Hybrid, m
 
 
 def test_a_run_of_a_server_shares_what_is_known(home: Hybrid) -> None:
-    from hybrid.api.hybrid import ServerTask
     from hybrid.catalog.runs import RunOutcome
+    from hybrid.home.home import ServerTask
     from hybrid.home.input_access import rules_of
 
-    twin = home.for_task(ServerTask("run", RunOutcome(), rules_of(home.settings, "http")), Silent())
+    twin = home.context.for_task(ServerTask("run", RunOutcome(), rules_of(home.settings, "http")), Silent())
     assert twin.spec("orders") is home.spec("orders")

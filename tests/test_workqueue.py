@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.api import Hybrid, TableDocuments
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.errors import BusyError, ConflictError, UsageError
+from hybrid.home.home import Home
 from hybrid.lake.log import open_half
 from hybrid.rpc import queue as workqueue
 from hybrid.rpc.queue import PipelineLost, carry_out, enqueue
@@ -53,32 +54,32 @@ def claimed(here: Hybrid, attempts: int) -> RunRecord:
     """A run that was carried out `attempts` times, this time included."""
     assert enqueue(here, "revert", {"table": "one", **REVERT}, "http") is not None
     for _ in range(attempts):
-        here.catalog.runs.take_up_fallen()
-        run = here.catalog.runs.claim()
+        here.context.catalog.runs.take_up_fallen()
+        run = here.context.catalog.runs.claim()
     assert run is not None and run.attempts == attempts
     return run
 
 
 def carry(here: Hybrid, run: RunRecord, verb: Callable[..., Any], bench: Bench, *, is_alive: bool = True) -> RunRecord:
     """How the run stands after it was carried out, `verb` standing in for the real one."""
-    twin = here.for_task
+    twin = here.context.for_task
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workqueue, "VERBS", {"revert": Verb(verb, "revert")})
-        patch.setattr(here, "for_task", lambda *words: _with_bench(twin(*words), bench))
+        patch.setattr(here.context, "for_task", lambda *words: _with_bench(twin(*words), bench))
         carry_out(here, run, lambda: is_alive)
     return here.run(run.id)
 
 
-def _with_bench(twin: Hybrid, bench: Bench) -> Hybrid:
+def _with_bench(twin: Home, bench: Bench) -> Home:
     vars(twin)["bench"] = bench
     return twin
 
 
 def commit(here: Hybrid, table: str, act_id: str) -> None:
     """An act in the OFFLINE half's log, as a JVM writes it."""
-    path = here.layout(table).half(Half.OFFLINE)
+    path = here.context.layout(table).half(Half.OFFLINE)
     half = open_half(path)
-    act = next_act(half.offline, act_id, "revert", here.bench.now_iso(), {"result": "Put it back."})
+    act = next_act(half.offline, act_id, "revert", here.context.bench.now_iso(), {"result": "Put it back."})
     line = {"commitInfo": {"userMetadata": to_user_metadata(replace(half.offline, act=act))}}
     entry = path / "_delta_log" / f"{half.version + 1:020d}.json"
     entry.write_text(json.dumps(line, separators=(",", ":")))
@@ -131,7 +132,7 @@ def test_an_error_of_the_work_fails_the_run_and_one_of_a_lost_jvm_does_not(here:
 def test_a_committed_run_is_not_done_again_after_the_clock_was_set_back(here: Hybrid) -> None:
     run = claimed(here, attempts=2)
     commit(here, "one", f"revert-{run.id}")
-    here.bench.now_iso = lambda: "2001-01-01T00:00:00.000Z"  # type: ignore[method-assign]
+    here.context.bench.now_iso = lambda: "2001-01-01T00:00:00.000Z"  # type: ignore[method-assign]
     commit(here, "one", "merge-later")
     done: list[Mapping[str, Any]] = []
     ended = carry(here, run, lambda home, **arguments: done.append(arguments), Bench())

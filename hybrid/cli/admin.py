@@ -83,7 +83,7 @@ def add_table(
     overrides: tuple[str, ...],
 ) -> None:
     """Create a table from one config, or add the other half to it."""
-    from hybrid.api.hybrid import TableDocuments
+    from hybrid.config.table_documents import TableDocuments
 
     configs = [path for path in (config, realtime, offline) if path is not None]
     if not configs:

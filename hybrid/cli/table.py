@@ -134,7 +134,7 @@ def _confirm_brokers(cli: Cli, documents: dict[str, Any]) -> None:
 
 def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
     """The documents of each table that was given."""
-    from hybrid.api.hybrid import TableDocuments
+    from hybrid.config.table_documents import TableDocuments
 
     kafka, overrides, default = given["kafka"], given["overrides"], cli.settings.kafka
     ddl, schema, configs = given["ddl"], given["schema"], given["configs"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def check_definition(checkup: Checkup, name: str) -> TableSpec | None:
     """What the definition of the table in the folder `name` says; None when there is none that can be read."""
-    home, layout = checkup.home, checkup.home.layout(name)
+    home, layout = checkup.home, checkup.home.context.layout(name)
     try:
         return home.spec(name)
     except NotFoundError:
@@ -50,7 +50,7 @@ def check_definition(checkup: Checkup, name: str) -> TableSpec | None:
 
 def _is_lost(checkup: Checkup, name: str) -> bool:
     """Whether a folder without a definition holds a table's data; if not, what it is otherwise is told."""
-    layout = checkup.home.layout(name)
+    layout = checkup.home.context.layout(name)
     halves = [half for half in Half if layout.half(half).is_dir()]
     acts = {half: _acts(layout, half) for half in halves}
     if any(count is None or count > 0 for count in acts.values()):
@@ -108,9 +108,9 @@ def _write_anew(home: Hybrid, name: str, act: Act) -> str:
     definition = Definition(
         name, documents["schema"], documents.get("realtime"), documents.get("offline"), documents.get("brokers"), act.at
     )
-    home.spec_of(definition)  # what cannot be read is not put in place
-    with creation_lock(home.layout(name), home.settings.lock_timeout_s, home.progress):
-        aside = home.definitions.set_aside(name, now_words())
-        home.definitions.add(definition)
+    home.context.spec_of(definition)  # what cannot be read is not put in place
+    with creation_lock(home.context.layout(name), home.settings.lock_timeout_s, home.context.progress):
+        aside = home.context.definitions.set_aside(name, now_words())
+        home.context.definitions.add(definition)
     kept = f" The damaged one is kept as {aside.name}." if aside is not None else ""
     return f"Wrote the definition anew, as of {act.at}. What `hybrid table apply` changed since is not in it.{kept}"

@@ -33,7 +33,7 @@ def examine(home: Hybrid, table: str | None = None, *, repair: bool = False) -> 
         raise NotFoundError.named("Table", table, names)
     checkup = Checkup(home, repair=repair)
     if table is None:
-        home.progress.say("Checking the machine and the catalog.")
+        home.context.progress.say("Checking the machine and the catalog.")
         check_machine(checkup)
         with checkup.surviving("catalog"):
             check_catalog(checkup)
@@ -41,7 +41,7 @@ def examine(home: Hybrid, table: str | None = None, *, repair: bool = False) -> 
             check_parts(checkup, chain(home.home.glob("*.part"), (home.home / "kafka").glob("*.part")))
     streams = StreamChecks(checkup)
     for name in names if table is None else [table]:
-        home.progress.say(f"Checking table '{name}'.")
+        home.context.progress.say(f"Checking table '{name}'.")
         _check_table(checkup, streams, name)
     return checkup.findings
 

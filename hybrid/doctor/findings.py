@@ -73,7 +73,7 @@ class Checkup:
 
     def age_ms(self, since: str) -> float:
         """How long ago an ISO 8601 time was, by the home's clock."""
-        return self.home.now_ms() - datetime.fromisoformat(since).timestamp() * 1000
+        return self.home.context.now_ms() - datetime.fromisoformat(since).timestamp() * 1000
 
     @contextmanager
     def surviving(self, check: str, table: str | None = None) -> Iterator[None]:

@@ -25,7 +25,7 @@ _BACKUP = "Restore it from a backup, and keep what is there until then."
 
 def check_halves(checkup: Checkup, spec: TableSpec) -> dict[Half, HalfSnapshot]:
     """The halves that can be read. OFFLINE comes first: what it stands on in REALTIME is there by then."""
-    layout = checkup.home.layout(spec.name)
+    layout = checkup.home.context.layout(spec.name)
     found: dict[Half, HalfSnapshot] = {}
     for half in (Half.OFFLINE, Half.REALTIME):
         if half in spec.halves:
@@ -97,7 +97,7 @@ def _check_files(checkup: Checkup, spec: TableSpec, half: Half, files: Sequence[
                 wrong.append(file.path)
         except FileNotFoundError:
             missing.append(file.path)
-        checkup.home.progress.step(f"{spec.name}: files of {half}", number, len(files))
+        checkup.home.context.progress.step(f"{spec.name}: files of {half}", number, len(files))
     for bad, words in ((missing, "not there"), (wrong, "not as long as the log says")):
         if bad:
             message = f"{len(bad)} of {len(files)} data files of the {half} half are {words}, e.g. {bad[0]}."

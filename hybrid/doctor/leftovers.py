@@ -18,7 +18,7 @@ _PART_AGE_S = 60.0
 
 def check_leftovers(checkup: Checkup, name: str) -> None:
     """What lies in the folder of one table."""
-    layout = checkup.home.layout(name)
+    layout = checkup.home.context.layout(name)
     with checkup.surviving("staging", name):
         _check_staging(checkup, name, layout.root / "staging")
     with checkup.surviving("part", name):
@@ -46,7 +46,7 @@ def _check_staging(checkup: Checkup, name: str, folder: Path) -> None:
 
 def _check_holder(checkup: Checkup, name: str, half: Half) -> None:
     """A JVM whose Python process died in the middle of an act may commit yet."""
-    holder = last_holder(checkup.home.layout(name).lock(half))
+    holder = last_holder(checkup.home.context.layout(name).lock(half))
     python, jvm = holder.get("python"), holder.get("jvm")
     if jvm is not None and jvm.is_alive() and not (python is not None and python.is_alive()):
         message = f"A JVM (pid {jvm.pid}) outlived the process that acted on {half}, and may commit yet."

@@ -38,7 +38,7 @@ def check_catalog(checkup: Checkup) -> None:
 
 
 def _check_clock(checkup: Checkup) -> None:
-    doubt = doubt_of(checkup.home)
+    doubt = doubt_of(checkup.home.context)
     if doubt is not None:
         message, hint = doubt
         what = "Retention, vacuum and compactions that drop delete markers do nothing."
@@ -79,7 +79,7 @@ def _begin_anew(home: Path, path: Path) -> str:
 
 def _check_runs(checkup: Checkup) -> None:
     serves = server_of(checkup.home.home) is not None
-    for run in checkup.home.catalog.runs.list(states=["RUNNING"], limit=_RUNS_MAX):
+    for run in checkup.home.context.catalog.runs.list(states=["RUNNING"], limit=_RUNS_MAX):
         if run.state == "INTERRUPTED":
             message = f"The process of run {run.id} ({run.type}) is gone, and it did not tell how it ended."
             hint = "Run it again: what it committed is not done twice."

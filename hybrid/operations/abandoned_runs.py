@@ -1,4 +1,4 @@
-"""Takes back replacements that somebody started and never ended, after the age in the settings. API's layer."""
+"""Takes back replacements that somebody started and never ended, after the age in the settings."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import logging
 from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError
+from hybrid.operations.segment_replacement import Replacing
 from hybrid.runtime.json_values import epoch_ms
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
+    from hybrid.home.home import Home
 
 _LOG = logging.getLogger(__name__)
 _DAY_MS = 86_400_000
 
 
-def take_back_abandoned(home: Hybrid) -> list[str]:
+def take_back_abandoned(home: Home) -> list[str]:
     """Takes back each replacement that is IN_PROGRESS for longer than the setting says; a sentence for each."""
     days = home.settings.replacement_days_max
     said: list[str] = []
     for name in home.table_names() if days > 0 else ():
         try:
-            replacing = home.table(name).replacing
+            replacing = Replacing(home, home.table(name))
             for one in replacing.in_progress():
                 if home.now_ms() - epoch_ms(one.entry.created_at) > days * _DAY_MS:
                     said.append(replacing.throw_away(one.entry.id).sentence)

@@ -1,4 +1,4 @@
-"""Backfills as the API has them: plan, look, run, pause, cancel, revert. Part of the API's layer.
+"""Backfills as the API has them: plan, look, run, pause, cancel, revert.
 
 It owns the order of acts: what Kafka holds is committed, what the window reaches is moved, and then it is planned.
 """
@@ -18,7 +18,9 @@ from hybrid.lake import plans
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import Wanted, Wish
 from hybrid.lake.workbench import new_act_id
+from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.backfill_status import CANCELLED, DONE, REVERTED, BackfillStatus, status_of
+from hybrid.operations.ingestion import catch_up
 from hybrid.progress import counted
 from hybrid.replace.backfill.request import ChangeKind, Request, refuse_deciding, require_correctable, window_of
 from hybrid.replace.lineage import ReplacementEntry, entries_of
@@ -29,8 +31,8 @@ from hybrid.table.boundary import Boundary
 from hybrid.table.plans import Plan
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
     from hybrid.lake.held import HeldRows
     from hybrid.replace.backfill.running import How, RunReport
     from hybrid.replace.report import JobReport
@@ -78,7 +80,7 @@ class Change:
 class Backfills:
     """The backfills of a home."""
 
-    def __init__(self, home: Hybrid) -> None:
+    def __init__(self, home: Home) -> None:
         self._home = home
 
     def plan(self, table: str, change: Change) -> Plan:
@@ -95,7 +97,7 @@ class Backfills:
         request = self._request(found.spec, change, window)
         require_correctable(found.spec, offline, request.kind)
         with self._home.recorded(found.name, "backfill-plan") as run:
-            warnings = found.catch_up()
+            warnings = catch_up(self._home, found)
             halves, late = self._move_first(found, window)
             spec = self._home.spec(found.name)  # after the halves: columns of their rows are in it by then
             plan = _blank(change, spec, halves, (*warnings, *late))
@@ -116,7 +118,7 @@ class Backfills:
 
     @contextmanager
     def _with_rows(
-        self, table: Table, change: Change, request: Request, offline: HalfSnapshot
+        self, table: TableRef, change: Change, request: Request, offline: HalfSnapshot
     ) -> Iterator[tuple[Request, tuple[Mapping[str, object], ...]]]:
         """The request with the rows of its statement, if it has one; and what lineage keeps of its input.
 
@@ -151,11 +153,10 @@ class Backfills:
         `document` is the plan as its author looked at it; it must still say the same.
         """
         from hybrid.replace.backfill.running import run_plan
-        from hybrid.rpc.json_views import plan_view
 
         table, plan = self._find(plan_id)
         # A purge may have taken the samples out.
-        if document is not None and without_samples(dict(document)) != without_samples(plan_view(plan)):
+        if document is not None and without_samples(dict(document)) != without_samples(plan_document(plan)):
             raise ConflictError(
                 f"The file does not say what '{plan_id}' was planned to do: it was changed by hand. "
                 "Nothing was changed.",
@@ -186,7 +187,7 @@ class Backfills:
             outcome.ended(report.sentence, did_something=report.committed)
         return report
 
-    def _interrupted_words(self, table: Table, plan: Plan) -> str:
+    def _interrupted_words(self, table: TableRef, plan: Plan) -> str:
         """What stands after a run that was interrupted, and how it goes on."""
         status = status_of(table.layout, plan, self._entries(table))
         done, all_ = status.buckets_done, counted(status.buckets_total, "bucket")
@@ -237,7 +238,7 @@ class Backfills:
         return sentence
 
     @contextmanager
-    def reverting(self, table: Table, entry_id: str) -> Iterator[None]:
+    def reverting(self, table: TableRef, entry_id: str) -> Iterator[None]:
         """Around a revert of one entry: what it takes out of the table is rejected again, as it was before.
 
         What it brings back is taken first. ConflictError when something else has brought it since.
@@ -310,7 +311,7 @@ class Backfills:
         return Request(ChangeKind.UPDATE, window, where, assignments, expectations=expected)
 
     def _move_first(
-        self, table: Table, window: Window | None
+        self, table: TableRef, window: Window | None
     ) -> tuple[tuple[HalfSnapshot, HalfSnapshot | None], list[str]]:
         """Moves the rows of the window that the REALTIME half still shows; the halves, then, and what stayed.
 
@@ -342,7 +343,7 @@ class Backfills:
 
     # What is wanted, and how it stands
 
-    def _refuse_unrunnable(self, table: Table, plan: Plan) -> None:
+    def _refuse_unrunnable(self, table: TableRef, plan: Plan) -> None:
         if plan.failed_checks:
             names = ", ".join(plan.failed_checks)
             raise ConflictError(
@@ -355,7 +356,7 @@ class Backfills:
             how = "cancelled" if wish is Wish.CANCEL else "reverted"
             raise ConflictError(f"Backfill '{plan.id}' was {how}.", hint="Plan it anew: hybrid backfill plan ...")
 
-    def _was_paused_since(self, table: Table, plan: Plan) -> bool:
+    def _was_paused_since(self, table: TableRef, plan: Plan) -> bool:
         """Whether somebody has paused the plan after the run was asked for that a server carries out only now."""
         wanted, asked_at = plans.wanted_of(table.layout, plan.id), self._home.asked_at
         if wanted.wish is not Wish.PAUSE or asked_at is None or wanted.since is None:
@@ -373,15 +374,15 @@ class Backfills:
             plans.discard_rows(table.layout, plan.id)
         return status_of(table.layout, plan, self._entries(table))
 
-    def _settle(self, table: Table, plan: Plan, *, ended: bool) -> int:
+    def _settle(self, table: TableRef, plan: Plan, *, ended: bool) -> int:
         from hybrid.replace.backfill.claims import settle
 
         return settle(self._home.bench, table.spec, table.layout, plan, ended=ended)
 
-    def _wish(self, table: Table, plan: Plan, wish: Wish, error: str | None = None) -> None:
+    def _wish(self, table: TableRef, plan: Plan, wish: Wish, error: str | None = None) -> None:
         plans.want(table.layout, plan.id, Wanted(wish, self._home.bench.now_iso(), error))
 
-    def _find(self, plan_id: str) -> tuple[Table, Plan]:
+    def _find(self, plan_id: str) -> tuple[TableRef, Plan]:
         known: list[str] = []
         for name in self._home.table_names():
             layout = self._home.layout(name)
@@ -392,12 +393,12 @@ class Backfills:
                 return self._home.table(name), plan
         raise NotFoundError.named("Backfill", plan_id, known)
 
-    def _of_table(self, table: Table) -> Sequence[BackfillStatus]:
+    def _of_table(self, table: TableRef) -> Sequence[BackfillStatus]:
         found = [plans.find_plan(table.layout, plan_id) for plan_id in plans.plan_ids(table.layout)]
         entries = self._entries(table) if found else []
         return [status_of(table.layout, plan, entries) for plan in found if plan is not None]
 
-    def _entries(self, table: Table) -> Sequence[ReplacementEntry]:
+    def _entries(self, table: TableRef) -> Sequence[ReplacementEntry]:
         return entries_of(open_half(table.layout.half(Half.OFFLINE)))
 
 
@@ -450,7 +451,7 @@ def _refuse_beyond_limit(spec: TableSpec, offline: HalfSnapshot, left: int) -> N
     )
 
 
-def _pinned(table: Table) -> tuple[HalfSnapshot, HalfSnapshot | None]:
+def _pinned(table: TableRef) -> tuple[HalfSnapshot, HalfSnapshot | None]:
     from hybrid.query.revision import pin_halves
 
     halves = pin_halves(table.spec, table.layout)

@@ -1,4 +1,4 @@
-"""Nothing is dropped by a clock that has leapt: retention, vacuum and compaction ask here first. Part of the API.
+"""Nothing is dropped by a clock that has leapt: retention, vacuum and compaction ask here first.
 
 A clock that was handed to `Hybrid` is believed: only the machine's can leap.
 """
@@ -17,7 +17,7 @@ from hybrid.runtime.json_values import utc
 from hybrid.table.clock_trust import STEADY_MS, ClockTrust, observe
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
+    from hybrid.home.home import Home
 
 _LOG = logging.getLogger(__name__)
 _WRITE_MS = 60_000
@@ -27,7 +27,7 @@ _HINT = (
 )
 
 
-def observe_clock(home: Hybrid) -> ClockTrust | None:
+def observe_clock(home: Home) -> ClockTrust | None:
     """Looks at the clock and keeps what is believed of it. None for a clock that was handed in: it is believed."""
     if home.now_ms is not wall_clock_ms:
         return None
@@ -41,26 +41,26 @@ def observe_clock(home: Hybrid) -> ClockTrust | None:
     return after
 
 
-def require_clock(home: Hybrid, what: str) -> None:
+def require_clock(home: Home, what: str) -> None:
     """ConflictError when the clock has leapt ahead and `what` would go by it."""
     trust = observe_clock(home)
     if trust is not None and trust.leapt_ms:
         raise ConflictError(f"{clock_words(trust)} {what} did nothing.", hint=_HINT)
 
 
-def accept_clock(home: Hybrid) -> None:
+def accept_clock(home: Home) -> None:
     """Believes the clock as it is, as a person decided."""
     if home.now_ms is wall_clock_ms:
         home.catalog.clock.write(ClockTrust(read_clock()))
 
 
-def is_clock_believed(home: Hybrid) -> bool:
+def is_clock_believed(home: Home) -> bool:
     """Whether the clock can be gone by."""
     trust = observe_clock(home)
     return trust is None or not trust.leapt_ms
 
 
-def doubt_of(home: Hybrid) -> tuple[str, str] | None:
+def doubt_of(home: Home) -> tuple[str, str] | None:
     """What is wrong with the clock and what would do, by the last look; None when it is believed."""
     trust = home.catalog.clock.read()
     return None if trust is None or not trust.leapt_ms else (clock_words(trust), _HINT)
@@ -74,7 +74,7 @@ def clock_words(trust: ClockTrust) -> str:
     return f"The machine's clock is {leap} ahead: it says {utc(trust.doubted.wall_ms)}, and {seen} was expected."
 
 
-def _newest_message_ms(home: Hybrid) -> int | None:
+def _newest_message_ms(home: Home) -> int | None:
     """Kafka's newest timestamp in the commits of all tables. What lies in the future of the clock tells nothing."""
     now_ms, found = home.now_ms(), list[int]()
     for name in home.definitions.names():

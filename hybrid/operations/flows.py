@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.api.hybrid import TableDocuments
 from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_documents import TableDocuments
 from hybrid.errors import ConflictError, HybridError, NotFoundError, UsageError
 from hybrid.flow.declared.convert import ColumnType
 from hybrid.flow.declared.documents import new_columns, with_columns
@@ -21,11 +21,11 @@ from hybrid.flow.declared.session import FlowSession
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.operations.tables.change import evolve_halves
-from hybrid.operations.tables.create import creation_lock
+from hybrid.operations.tables.create import create_table, creation_lock
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
     from hybrid.catalog.runs import RunRecord
+    from hybrid.home.home import Home
 
 RUN_TYPE = "flow"
 # How many flows run at once; each of them uses every core of Spark's.
@@ -36,7 +36,7 @@ _RUNS_MAX = 1000
 class FlowKeeper:
     """The tables of a home, as flows need them."""
 
-    def __init__(self, home: Hybrid) -> None:
+    def __init__(self, home: Home) -> None:
         self._home = home
 
     def names(self) -> list[str]:
@@ -58,7 +58,7 @@ class FlowKeeper:
         """Creates a table, unless somebody else was first."""
         given = TableDocuments((dict(schema), source), [(dict(config), source) for config in configs])
         try:
-            return self._home.spec(self._home.create_table(given).table)
+            return self._home.spec(create_table(self._home, given).table)
         except ConflictError:
             found = self.spec(str(schema["schemaName"]))
             if found is None or not found.by_flows:
@@ -81,7 +81,7 @@ class FlowKeeper:
         return after
 
 
-def load_flows(home: Hybrid, path: Path, variables: Mapping[str, str]) -> FlowSession:
+def load_flows(home: Home, path: Path, variables: Mapping[str, str]) -> FlowSession:
     """What the flow file at `path` declares. Nothing runs, and no JVM is started."""
     from hybrid.flow.declared.python_face import lakeflow_modules
     from hybrid.flow.declared.python_file import run_python_file
@@ -103,7 +103,7 @@ def load_flows(home: Hybrid, path: Path, variables: Mapping[str, str]) -> FlowSe
     return session
 
 
-def run_flows(home: Hybrid, session: FlowSession, refresh: Sequence[Flow] = ()) -> list[FlowReport]:
+def run_flows(home: Home, session: FlowSession, refresh: Sequence[Flow] = ()) -> list[FlowReport]:
     """Runs every flow of a loaded file, in parallel; those in `refresh` load everything once again.
 
     A report for each flow, in the order of the file; one that fails stops no other.
@@ -128,7 +128,7 @@ def run_flows(home: Hybrid, session: FlowSession, refresh: Sequence[Flow] = ()) 
 
 
 def _recorded(
-    home: Hybrid,
+    home: Home,
     session: FlowSession,
     keeper: FlowKeeper,
     flow: Flow,
@@ -151,7 +151,7 @@ def _recorded(
 
 
 def _begin_refreshes(
-    home: Hybrid, session: FlowSession, keeper: FlowKeeper, flows: Sequence[Flow]
+    home: Home, session: FlowSession, keeper: FlowKeeper, flows: Sequence[Flow]
 ) -> dict[str, HybridError]:
     """Begins the refresh of flows that have brought something, table by table. What could not be, and why."""
     from hybrid.flow.declared.refresh import begin_refresh, clear_moved
@@ -201,7 +201,7 @@ class FlowStatus:
     result: str | None
 
 
-def flows_of(home: Hybrid) -> list[FlowStatus]:
+def flows_of(home: Home) -> list[FlowStatus]:
     """Every flow that has run in this home, by target and name. Needs no JVM."""
     found: dict[tuple[str, str], FlowState] = {}
     for table in home.table_names():
@@ -218,7 +218,7 @@ def flows_of(home: Hybrid) -> list[FlowStatus]:
     return [_status(key, found.get(key), runs.get(key)) for key in sorted(keys)]
 
 
-def _newest_runs(home: Hybrid) -> dict[tuple[str, str], RunRecord]:
+def _newest_runs(home: Home) -> dict[tuple[str, str], RunRecord]:
     newest: dict[tuple[str, str], RunRecord] = {}
     for run in home.catalog.runs.list(kind=RUN_TYPE, limit=_RUNS_MAX):
         newest.setdefault((run.table_name, str(run.arguments.get("flow"))), run)

@@ -19,9 +19,11 @@ from hybrid.errors import DataError, UsageError
 from hybrid.expression.path_patterns import is_hidden
 from hybrid.lake.workbench import new_act_id
 from hybrid.operations.job_rows import ParquetSpool
+from hybrid.operations.queries import Queries
+from hybrid.operations.replacement_jobs import run_replacement_job
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
+    from hybrid.home.home import Home
     from hybrid.query.tail import TailSource
     from hybrid.replace.report import JobReport
 
@@ -42,17 +44,17 @@ class GivenToJob:
         return "."
 
 
-def run_given(home: Hybrid, job: JobSpec, given: GivenToJob, options: Mapping[str, Any]) -> JobReport:
+def run_given(home: Home, job: JobSpec, given: GivenToJob, options: Mapping[str, Any]) -> JobReport:
     """Runs a job on the table that it names; `options` as `Table.replace` takes them."""
     if given.covers is not None:
         job = replace(job, covers=given.covers)
     table = home.table(job.table_name)
     with _answered(home, job, given.sql) if given.sql is not None else _fetched(home, job) as ready:
-        return table.replace(ready, **options)
+        return run_replacement_job(home, table, ready, **options)
 
 
 @contextmanager
-def _answered(home: Hybrid, job: JobSpec, sql: str) -> Iterator[JobSpec]:
+def _answered(home: Home, job: JobSpec, sql: str) -> Iterator[JobSpec]:
     """The job with the rows of a statement for its input."""
     if job.segment_name_type == "inputFile":
         raise UsageError(f"{job.source}: 'inputFile' names segments by files, and --sql has none. Write another type.")
@@ -63,7 +65,7 @@ def _answered(home: Hybrid, job: JobSpec, sql: str) -> Iterator[JobSpec]:
 
 @contextmanager
 def answered(
-    home: Hybrid, table: str, sql: str, tail: TailSource | None = None
+    home: Home, table: str, sql: str, tail: TailSource | None = None
 ) -> Iterator[tuple[Path, AnsweredStatement]]:
     """The rows of a statement in a Parquet file, staged beside the halves of `table`, and what they were read from.
 
@@ -97,7 +99,7 @@ def answered(
             # Beside its result: the server's folder for such files is cleared whenever its query process starts.
             options = replace(options, spill=folder / "spill")
         options = replace(options, sink=spool)
-        result = home.query(sql, options if tail is None else replace(options, tail=tail))
+        result = Queries(home).query(sql, options if tail is None else replace(options, tail=tail))
         if result.rows:  # of an EXPLAIN, which gives its rows by itself
             spool.begin(result.column_names, result.column_types)
             spool.take(result.rows)
@@ -107,7 +109,7 @@ def answered(
 
 
 @contextmanager
-def _fetched(home: Hybrid, job: JobSpec) -> Iterator[JobSpec]:
+def _fetched(home: Home, job: JobSpec) -> Iterator[JobSpec]:
     """The job with the files of its object store on this machine; as it is, where they are already."""
     rules = home.input_rules
     if rules is not None:

@@ -1,4 +1,4 @@
-"""Writes the rows of a job's statement to a Parquet file, batch by batch. Part of the API's layer."""
+"""Writes the rows of a job's statement to a Parquet file, batch by batch."""
 
 from __future__ import annotations
 

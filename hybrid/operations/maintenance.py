@@ -1,4 +1,4 @@
-"""Upkeep of a table: what expired goes, small segments and files become few, disk space is freed. API's layer.
+"""Upkeep of a table: what expired goes, small segments and files become few, disk space is freed.
 
 Each is a task with a type (`hybrid.operations.tasks`), recorded as a run unless it is a dry run.
 """
@@ -13,10 +13,11 @@ from hybrid.config.retention_json import RETENTION_TASK
 from hybrid.config.table_config import TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.operations.clock_guard import require_clock
+from hybrid.operations.ingestion import catch_up
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
     from hybrid.move.merging.report import MergeReport
     from hybrid.move.optimize import OptimizeReport
     from hybrid.move.retention.report import RetentionReport
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class Upkeep:
     """The upkeep of one table."""
 
-    def __init__(self, home: Hybrid, table: Table) -> None:
+    def __init__(self, home: Home, table: TableRef) -> None:
         self._home, self._table = home, table
         self._spec, self._layout = table.spec, table.layout
 
@@ -40,7 +41,7 @@ class Upkeep:
         with self._home.recorded(self._spec.name, RETENTION_TASK) as run:
             require_clock(self._home, f"Retention of '{self._spec.name}'")
             if self._spec.upsert is not None:  # an older version in Kafka counts, too
-                self._table.catch_up()
+                catch_up(self._home, self._table)
             report = run_retention(self._home.bench, self._spec, self._layout, share_max=self._home.share_max)
             run.ended(report.sentence, did_something=report.committed)
         return report
@@ -69,7 +70,7 @@ class Upkeep:
             if has_ttl:
                 require_clock(self._home, f"Compaction of '{self._spec.name}'")
             # An older version in Kafka keeps a delete marker, and so does not knowing whether there is one.
-            missed = self._table.catch_up() if has_ttl else []
+            missed = catch_up(self._home, self._table) if has_ttl else []
             report = run_compaction(
                 self._home.bench, self._spec, self._layout, newest=self._newest, keeps_markers=bool(missed)
             )

@@ -1,4 +1,4 @@
-"""A table's consumption of Kafka: paused or not, and how far each consuming segment has come. API's layer, no JVM."""
+"""A table's consumption of Kafka: paused or not, and how far each consuming segment has come. Needs no JVM."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hybrid.kafka.streams import require_topics
 from hybrid.table.boundary import TopicPartition
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
 
 _KAFKA_TIMEOUT_MS = 1500
 
@@ -51,26 +51,26 @@ class ConsumingInfo:
     state: str
 
 
-def is_paused(home: Hybrid, table: str) -> bool:
+def is_paused(home: Home, table: str) -> bool:
     """Whether a user has paused a table's ingestion."""
     return table in home.catalog.serving.pauses()
 
 
-def pause(home: Hybrid, table: Table, comment: str | None) -> PauseStatus:
+def pause(home: Home, table: TableRef, comment: str | None) -> PauseStatus:
     """Pauses a table: a server reads nothing more for it until it is resumed."""
     table.half(Half.REALTIME)
     home.catalog.serving.pause(table.name, comment)
     return pause_status(home, table)
 
 
-def resume(home: Hybrid, table: Table) -> PauseStatus:
+def resume(home: Home, table: TableRef) -> PauseStatus:
     """Takes a pause back; the sentence says so when there was none."""
     table.half(Half.REALTIME)
     was_paused = home.catalog.serving.resume(table.name)
     return pause_status(home, table, "is resumed" if was_paused else "was not paused; nothing to resume")
 
 
-def pause_status(home: Hybrid, table: Table, resumed: str = "is not paused") -> PauseStatus:
+def pause_status(home: Home, table: TableRef, resumed: str = "is not paused") -> PauseStatus:
     """Whether a table is paused; `resumed` is what the sentence says when it is not."""
     consuming = tuple(sorted(table.half(Half.REALTIME).realtime.consuming_names()))
     found = home.catalog.serving.pauses().get(table.name)
@@ -88,7 +88,7 @@ def pause_status(home: Hybrid, table: Table, resumed: str = "is not paused") -> 
     )
 
 
-def consuming_info(home: Hybrid, table: Table) -> list[ConsumingInfo]:
+def consuming_info(home: Home, table: TableRef) -> list[ConsumingInfo]:
     """Every consuming segment of a table, by name."""
     state = table.half(Half.REALTIME).realtime
     ends = _ends(table)
@@ -108,7 +108,7 @@ def consuming_info(home: Hybrid, table: Table) -> list[ConsumingInfo]:
     return sorted(found, key=lambda one: one.segment)
 
 
-def _ends(table: Table) -> Mapping[TopicPartition, int]:
+def _ends(table: TableRef) -> Mapping[TopicPartition, int]:
     """Kafka's ends by partition; empty when it does not answer."""
     stream = table.spec.stream
     if stream is None:

@@ -1,4 +1,4 @@
-"""Purges as the API has them: what Kafka holds is committed first; each is a run. Part of the API's layer."""
+"""Purges as the API has them: what Kafka holds is committed first; each is a run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from hybrid.catalog.definitions import Definition
 from hybrid.errors import HybridError
 from hybrid.lake.layout import TableLayout
+from hybrid.operations.connectors.run import TableConnectors
+from hybrid.operations.ingestion import catch_up
 from hybrid.operations.tables.drop import dropped_copies
 from hybrid.progress import counted
 from hybrid.replace.purge.asked import Asked
@@ -17,8 +19,8 @@ from hybrid.replace.purge.report import PurgeReport
 from hybrid.sql.row_sql import condition_words, row_condition
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
 
 _WHERE = "--where"
 
@@ -37,7 +39,7 @@ class Erasure:
     user: str | None = None
 
 
-def purge_table(home: Hybrid, table: Table, erasure: Erasure) -> PurgeReport:
+def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
     """Purges a table; see `hybrid.api.table.Table.purge`. UsageError for a condition that is none.
 
     A condition cannot use the clock: what is purged must be said exactly.
@@ -62,7 +64,7 @@ def purge_table(home: Hybrid, table: Table, erasure: Erasure) -> PurgeReport:
     if erasure.dry_run:
         return purge(home.bench, spec, table.layout, asked, outside)
     with home.recorded(table.name, "purge") as run:
-        warnings = table.catch_up()
+        warnings = catch_up(home, table)
         asked = replace(asked, takes_markers=spec.stream is None or not (warnings or _is_held(home, table)))
         report = purge(home.bench, spec, table.layout, asked, (*outside, *warnings))
         home.catalog.runs.forget_samples(table.name)
@@ -72,7 +74,7 @@ def purge_table(home: Hybrid, table: Table, erasure: Erasure) -> PurgeReport:
     return report
 
 
-def _copy_words(home: Hybrid, name: str, path: Path, asked: Asked) -> str | None:
+def _copy_words(home: Home, name: str, path: Path, asked: Asked) -> str | None:
     """What a dropped copy of the table still has of the rows that are to go; None when it has none of them."""
     from hybrid.replace.purge.purge import purge
 
@@ -89,13 +91,17 @@ def _copy_words(home: Hybrid, name: str, path: Path, asked: Asked) -> str | None
     return f"the dropped copy {path.name}, which has {counted(rows, 'such row')}: {go}" if rows else None
 
 
-def _is_held(home: Hybrid, table: Table) -> bool:
+def _is_held(home: Home, table: TableRef) -> bool:
     """Whether a pause, or a connector that waits, keeps messages in Kafka that were sent."""
     is_paused = table.name in home.catalog.serving.pauses()
-    return is_paused or table.connectors.waits() is not None or table.connectors.stop_at() is not None
+    return (
+        is_paused
+        or TableConnectors(home, table).waits() is not None
+        or TableConnectors(home, table).stop_at() is not None
+    )
 
 
-def _outside(home: Hybrid, table: Table, asked: Asked) -> list[str]:
+def _outside(home: Home, table: TableRef, asked: Asked) -> list[str]:
     """What a purge does not reach, in words."""
     copies = dropped_copies(home, table.name)
     found = [words for path in copies if (words := _copy_words(home, table.name, path, asked)) is not None]
@@ -104,7 +110,7 @@ def _outside(home: Hybrid, table: Table, asked: Asked) -> list[str]:
     found.append("files that jobs, connectors and flows have read, and plans that were written with -o")
     leftovers = {
         home.settings.spill: "what statements wrote out of memory: it goes when the server starts again",
-        home.home / "uploads": "uploaded files: they go with their job, or a day later",
+        home.folder / "uploads": "uploaded files: they go with their job, or a day later",
     }
     found += [
         f"{folder.name}: {what}" for folder, what in leftovers.items() if folder.is_dir() and any(folder.iterdir())

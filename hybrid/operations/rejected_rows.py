@@ -1,4 +1,4 @@
-"""Reads the rejected rows of a table: what could not be converted, with its coordinates. Part of the API's layer."""
+"""Reads the rejected rows of a table: what could not be converted, with its coordinates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hybrid.config.table_config import Half
 from hybrid.errors import QueryError
+from hybrid.home.table_ref import TableRef
 from hybrid.query.failures import TIMEOUT
 from hybrid.records.messages import unpack
 from hybrid.table import columns
@@ -130,3 +132,14 @@ def _text(raw: bytes | None) -> str | None:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         return "hex:" + raw.hex()
+
+
+def rejected_page(
+    table: TableRef, limit: int, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
+) -> RejectedPage:
+    """Rejected rows by offset and how many there are in all, of one version of the table."""
+    snapshot = table.half(Half.REALTIME)
+    files = [file for file in snapshot.files if file.segment == columns.rejected_segment(table.name)]
+    rows = read_rejected([file.path for file in files], limit, offset, everything=everything, bounds=bounds)
+    total = sum(file.rows for file in files) if everything else snapshot.realtime.rejected
+    return RejectedPage(total, rows)

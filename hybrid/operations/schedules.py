@@ -1,4 +1,4 @@
-"""Scheduled tasks: when each runs next, how its last run ended, why one waits. Part of the API's layer."""
+"""Scheduled tasks: when each runs next, how its last run ended, why one waits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybrid.operations.run_views import visible_run
 from hybrid.operations.tasks import crons_of
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
+    from hybrid.home.home import Home
 
 SCHEDULE = "schedule"
 
@@ -31,12 +31,12 @@ class Schedule:
     result: str
 
 
-def schedules_of(home: Hybrid, spec: TableSpec) -> list[Schedule]:
+def schedules_of(home: Home, spec: TableSpec) -> list[Schedule]:
     """The schedules of one table."""
     return [_schedule(home, spec, kind, cron) for kind, cron in crons_of(spec).items()]
 
 
-def _schedule(home: Hybrid, spec: TableSpec, kind: str, cron: Cron) -> Schedule:
+def _schedule(home: Home, spec: TableSpec, kind: str, cron: Cron) -> Schedule:
     newest = home.catalog.runs.list(spec.name, 1, kind=kind)
     last = visible_run(newest[0]) if newest else None
     if last is None:

@@ -1,4 +1,4 @@
-"""Where a segment's rows come from: the acts that wrote to it, read from the half's log without a JVM. API's layer."""
+"""Where a segment's rows come from: the acts that wrote to it, read from the half's log without a JVM."""
 
 from __future__ import annotations
 

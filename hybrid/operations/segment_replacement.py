@@ -1,4 +1,4 @@
-"""Replacements in several requests, as the API has them: Pinot's segment replacement protocol. Part of the API's layer.
+"""Replacements in several requests, as the API has them: Pinot's segment replacement protocol.
 
 Started, they wait for jobs that write the segments they name; ended, all of it is visible at once, and none before.
 """
@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake import pushes
 from hybrid.lake.pushes import OpenReplacement, PushState
-from hybrid.rpc.verbs import REPLACE, REVERT
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
     from hybrid.replace.report import JobReport
     from hybrid.replace.waiting import Waiting
+
+REPLACE, REVERT = "replace", "revert"  # types of runs
 
 
 class Replacing:
     """Those of one table."""
 
-    def __init__(self, home: Hybrid, table: Table) -> None:
+    def __init__(self, home: Home, table: TableRef) -> None:
         self._home, self._table = home, table
 
     def start(

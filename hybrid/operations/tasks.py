@@ -1,4 +1,4 @@
-"""The types of upkeep tasks: which tables have one, when it runs by itself, and how it runs. Part of the API's layer.
+"""The types of upkeep tasks: which tables have one, when it runs by itself, and how it runs.
 
 Everything that goes by a task's type reads this: the verb and its runs, schedules, `/tasks` of the server.
 """
@@ -17,16 +17,14 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import NotFoundError, SpecError
-from hybrid.rpc import json_views as views
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
+    from hybrid.home.home import Home
 
 
 @dataclass(frozen=True)
 class TaskType:
-    """`run(table, dry_run)` gives the report as a JSON value; `schedule` None: only when it is asked to.
+    """A type of task. `schedule` None: it runs only when somebody asks for it.
 
     `does` says in a few words what it does, `lacks` why a table has none, after "Table 'orders' has no NAME: ".
     """
@@ -36,31 +34,6 @@ class TaskType:
     is_had_by: Callable[[TableSpec], bool]
     lacks: str
     schedule: Callable[[TableSpec], Cron | None]
-    run: Callable[[Table, bool], Any]
-
-
-def _move(table: Table, dry_run: bool) -> Any:
-    return views.move_view(table.move(dry_run=dry_run))
-
-
-def _retention(table: Table, dry_run: bool) -> Any:
-    return views.retention_view(table.upkeep.drop_expired(dry_run=dry_run))
-
-
-def _merges(table: Table, dry_run: bool) -> Any:
-    return views.merge_view(table.upkeep.merge_segments(dry_run=dry_run))
-
-
-def _compaction(table: Table, dry_run: bool) -> Any:
-    return views.merge_view(table.upkeep.compact(dry_run=dry_run))
-
-
-def _vacuum(table: Table, dry_run: bool) -> Any:
-    return views.vacuum_view(table.upkeep.vacuum(dry_run=dry_run))
-
-
-def _optimize(table: Table, dry_run: bool) -> Any:
-    return views.optimize_view(table.upkeep.optimize(dry_run=dry_run))
 
 
 _TYPES = (
@@ -70,7 +43,6 @@ _TYPES = (
         lambda spec: spec.move is not None,
         "its REALTIME config names none under task.taskTypeConfigsMap.",
         lambda spec: spec.move.schedule if spec.move is not None else None,
-        _move,
     ),
     TaskType(
         RETENTION_TASK,
@@ -78,7 +50,6 @@ _TYPES = (
         lambda spec: bool(spec.retention),
         "no config of its halves names a retentionTimeUnit and retentionTimeValue that count.",
         lambda spec: spec.retention_schedule,
-        _retention,
     ),
     TaskType(
         MERGE_TASK,
@@ -86,7 +57,6 @@ _TYPES = (
         lambda spec: bool(spec.merge_levels),
         "its OFFLINE config names none under task.taskTypeConfigsMap.",
         lambda spec: spec.merge_schedule,
-        _merges,
     ),
     TaskType(
         COMPACTION_TASK,
@@ -94,7 +64,6 @@ _TYPES = (
         lambda spec: spec.compaction is not None,
         "no config of its halves names one under task.taskTypeConfigsMap.",
         lambda spec: spec.compaction.schedule if spec.compaction is not None else None,
-        _compaction,
     ),
     TaskType(
         OPTIMIZE_TASK,
@@ -102,7 +71,6 @@ _TYPES = (
         lambda spec: Half.REALTIME in spec.halves,
         "it has no REALTIME half.",
         lambda spec: spec.optimize_schedule,
-        _optimize,
     ),
     TaskType(
         VACUUM_TASK,
@@ -110,7 +78,6 @@ _TYPES = (
         lambda _: True,
         "every table has one.",
         lambda spec: spec.vacuum_schedule,
-        _vacuum,
     ),
 )
 TASK_TYPES: Mapping[str, TaskType] = {found.name: found for found in _TYPES}
@@ -124,7 +91,7 @@ def task_type(name: str) -> TaskType:
     return TASK_TYPES[name]
 
 
-def check_task(home: Hybrid, arguments: Mapping[str, Any]) -> bool:
+def check_task(home: Home, arguments: Mapping[str, Any]) -> bool:
     """True for a task that can be queued. NotFoundError for an unknown type or table, SpecError for one it lacks."""
     wanted, spec = task_type(arguments["type"]), home.spec(arguments["table"])
     if not wanted.is_had_by(spec):

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.operations.run_views import visible_error, visible_run
-from hybrid.runtime.json_values import json_document, json_value, shown_stamps, utc
+from hybrid.runtime.json_values import instant, json_document, json_value, shown_stamps
 from hybrid.table.boundary import INFINITE
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Creation
-    from hybrid.api.table import Segment, Table
+    from hybrid.api.table import Table
     from hybrid.catalog.runs import RunRecord
     from hybrid.config.table_config import BucketConfig, TableSpec
     from hybrid.move.explicit import BoundaryReport
@@ -29,10 +28,11 @@ if TYPE_CHECKING:
     from hybrid.operations.connectors.status import ConnectorStatus
     from hybrid.operations.flows import FlowStatus
     from hybrid.operations.schedules import Schedule
+    from hybrid.operations.segments import Segment
+    from hybrid.operations.tables.create import Creation
     from hybrid.operations.tables.status import TableStatus
     from hybrid.query.engine import Explanation, QueryResult
     from hybrid.query.views.view import TableView
-    from hybrid.table.plans import Plan
 
 Json = dict[str, Any]
 
@@ -172,25 +172,6 @@ def run_view(run: RunRecord) -> Json:
     return shown_stamps(shown)
 
 
-def plan_view(plan: Plan) -> Json:
-    """The plan of a backfill: what PLAN.json holds. Times as in a segment; row counts."""
-    buckets = [
-        {
-            "start": instant(bucket.start),
-            "end": instant(bucket.end),
-            "state": bucket.state.value,
-            **vars(bucket.counts),
-            "swap": bucket.unit,
-            "samples": bucket.samples,
-        }
-        for bucket in plan.buckets
-    ]
-    told = ("id", "table", "base_revision", "created_at", "change", "reason", "user", "sentence", "rows", "bytes")
-    more = ("seconds", "checks", "failed_checks", "warnings", "inputs")
-    shown = {name: getattr(plan, name) for name in (*told, *more)}
-    return _plain({**shown, "buckets": buckets})
-
-
 def backfill_view(status: BackfillStatus) -> Json:
     """How a backfill stands."""
     return _plain({**vars(status), "error": visible_error(status.error)})
@@ -254,11 +235,6 @@ def query_view(result: QueryResult) -> Json:
         "tables": [one.table for one in result.revision.tables],
         "source": result.source,
     }
-
-
-def instant(time_ms: int | None) -> str | None:
-    """Epoch milliseconds as ISO 8601 in UTC; None stays None."""
-    return None if time_ms is None else utc(time_ms)
 
 
 def _limit(time_ms: int | None) -> str | None:

@@ -17,15 +17,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hybrid.api.hybrid import ServerTask, TableDocuments
+from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import ARGUMENT_BYTES_MAX, QUEUED_MAX, RunOutcome, RunRecord, RunRequest, Runs
 from hybrid.clock import wall_clock_ms
 from hybrid.config.input_rules import InputRules
 from hybrid.config.table_config import Half
+from hybrid.config.table_documents import TableDocuments
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import BusyError, HybridError, UsageError, error_document
+from hybrid.home.home import ServerTask
 from hybrid.home.input_access import rules_of
 from hybrid.jvm.spark_errors import unexpected_words
 from hybrid.lake.log import open_half, own_states
@@ -35,9 +37,6 @@ from hybrid.operations.tables.schemas import users_of
 from hybrid.operations.tasks import TASK_TYPES
 from hybrid.rpc.verbs import JOB, VERBS
 from hybrid.table.state import RESET, Act
-
-if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
 
 _LOG = logging.getLogger(__name__)
 _TELL_S = 0.5
@@ -63,10 +62,10 @@ def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) 
     _refuse_flood(home, arguments, source)
     while True:
         run_id = f"{prefix}_{number}"
-        queued = home.catalog.runs.enqueue(
+        queued = home.context.catalog.runs.enqueue(
             RunRequest(run_id, table, run_type, verb, arguments, source, only_one=alone, queued_version=version)
         )
-        if queued is not None or home.catalog.runs.find(run_id) is None:
+        if queued is not None or home.context.catalog.runs.find(run_id) is None:
             return queued
         number += 1  # another one of this very millisecond has the id
 
@@ -76,18 +75,19 @@ def _refuse_flood(home: Hybrid, arguments: Mapping[str, Any], source: str) -> No
     size = len(json.dumps(dict(arguments)))
     if size > ARGUMENT_BYTES_MAX:
         raise UsageError(f"The arguments of this work have {size} bytes; at most {ARGUMENT_BYTES_MAX} are queued.")
-    if source != SCHEDULE and home.catalog.runs.queued_by(source) >= QUEUED_MAX:
+    if source != SCHEDULE and home.context.catalog.runs.queued_by(source) >= QUEUED_MAX:
         raise BusyError(f"{QUEUED_MAX} runs of '{source}' wait already. Nothing was queued.", hint="Ask again later.")
 
 
 def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
     """Carries out a claimed run and notes how it ended. PipelineLost when the JVM (`is_alive()`) is gone."""
-    runs, outcome = home.catalog.runs, RunOutcome()
+    runs, outcome = home.context.catalog.runs, RunOutcome()
     assert run.verb is not None
     with log_context(run_id=run.id, table=run.table_name):
         try:
             rules = rules_of(home.settings, run.source)
-            twin = home.for_task(ServerTask(run.id, outcome, rules, run.source == SCHEDULE), RunProgress(runs, run.id))
+            task = ServerTask(run.id, outcome, rules, run.source == SCHEDULE)
+            twin = Hybrid.of(home.context.for_task(task, RunProgress(runs, run.id)))
             done = _committed_before(twin, run) if run.attempts > 1 else None
             if run.type == MOVE_TASK and done is None:
                 _commit_first(twin, run.table_name)
@@ -117,7 +117,7 @@ def _committed_before(home: Hybrid, run: RunRecord) -> Committed | None:
     if run.table_name not in home.table_names() or half not in home.spec(run.table_name).halves:
         return None
     # A JVM may outlive its killed process and still commit. Whoever has the lock has seen the end of it.
-    with home.bench.lock(home.layout(run.table_name), half):
+    with home.context.bench.lock(home.context.layout(run.table_name), half):
         return committed(home, run)
 
 
@@ -128,7 +128,7 @@ def _half_of(run: RunRecord) -> Half:
 
 def committed(home: Hybrid, run: RunRecord) -> Committed | None:
     """The act that bears the run's id, in the half that its kind commits to."""
-    path = home.layout(run.table_name).half(_half_of(run))
+    path = home.context.layout(run.table_name).half(_half_of(run))
     for version, state in own_states(path, open_half(path).version):
         if run.queued_version is not None and version <= run.queued_version:
             return None
@@ -143,14 +143,14 @@ def _version_at_queueing(home: Hybrid, table: str, run_type: str) -> int | None:
     if table not in home.table_names() or half not in home.spec(table).halves:
         return None
     try:
-        return open_half(home.layout(table).half(half)).version
+        return open_half(home.context.layout(table).half(half)).version
     except HybridError:  # a half that cannot be opened now: its whole log is looked through
         return None
 
 
 def _commit_first(home: Hybrid, table: str) -> None:
     """Commits what Kafka holds, so that a move that is asked for right after rows were sent finds them."""
-    if table in home.catalog.serving.pauses():
+    if table in home.context.catalog.serving.pauses():
         return
     try:
         home.table(table).ingest_batch()
@@ -181,7 +181,7 @@ def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: Inpu
             Path(arguments["folder"]),
             arguments["variables"],
             GivenToJob(sql=arguments.get("sql")).input_dir(arguments.get("input_dir")),
-            home.now_ms(),
+            home.context.now_ms(),
         )
         if arguments.get("sql") is None:
             job.check_rules(rules)
@@ -191,7 +191,7 @@ def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: Inpu
     if "documents" in arguments:
         return home.validate(TableDocuments.from_json(arguments["documents"])).name
     if "schema" in arguments:
-        return users_of(home, str(arguments["schema"]["schemaName"]))[0].name
+        return users_of(home.context, str(arguments["schema"]["schemaName"]))[0].name
     if "backfill" in arguments:
         return home.backfills.show(arguments["backfill"]).table
     return home.spec(arguments["table"]).name

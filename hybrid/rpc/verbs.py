@@ -11,20 +11,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.table_documents import TableDocuments
 from hybrid.config.upsert_json import MOVE_TASK
+from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
+from hybrid.operations.segment_replacement import REPLACE, REVERT
 from hybrid.operations.tables.drop import copy_names
-from hybrid.operations.tasks import TASK_TYPES, check_task, task_type
+from hybrid.operations.tasks import TASK_TYPES, check_task
 from hybrid.rpc import json_views as views
+from hybrid.rpc.task_reports import run_task
 from hybrid.runtime.json_values import json_document, json_value
 from hybrid.table.state import RESET
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid, TableDocuments
+    from hybrid.api.hybrid import Hybrid
 
 Json = Any
-INGEST, JOB, REVERT, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "revert", "seal", "boundary", "backfill"
-REPLACE, REPLAY, PURGE, EVOLVE = "replace", "replay", "purge", "evolve"
+INGEST, JOB, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "seal", "boundary", "backfill"
+REPLAY, PURGE, EVOLVE = "replay", "purge", "evolve"
 
 
 @dataclass(frozen=True)
@@ -54,24 +58,24 @@ class Verb:
 
 def table_create(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
     """Creates a table from documents (see `hybrid.api.hybrid.TableDocuments`)."""
-    return views.creation_view(home.create_table(_documents(documents)))
+    return views.creation_view(home.create_table(TableDocuments.from_json(documents)))
 
 
 def table_apply(home: Hybrid, *, documents: Mapping[str, Any], dry_run: bool = False) -> Json:
     """Creates a table, or changes the one there is."""
-    return views.creation_view(home.apply_table(_documents(documents), dry_run=dry_run))
+    return views.creation_view(home.apply_table(TableDocuments.from_json(documents), dry_run=dry_run))
 
 
 def table_add(home: Hybrid, *, documents: Mapping[str, Any], update: bool = False) -> Json:
     """Creates a table, or adds a half to it; with `update`, changes one that is there."""
-    return views.creation_view(home.add_table(_documents(documents), update=update))
+    return views.creation_view(home.add_table(TableDocuments.from_json(documents), update=update))
 
 
 def schema_put(home: Hybrid, *, schema: Mapping[str, Any], source: str, override: bool = True) -> Json:
     """Stores a schema, and brings the tables that use it to it."""
     from hybrid.operations.tables.schemas import put_schema
 
-    done = put_schema(home, dict(schema), source, override=override)
+    done = put_schema(home.context, dict(schema), source, override=override)
     told = f"Stored schema '{done.name}'{''.join(f'; changed table {name!r}' for name in done.tables)}."
     return {"name": done.name, "tables": list(done.tables), "warnings": list(done.warnings), "sentence": told}
 
@@ -82,15 +86,15 @@ def _changes_columns(home: Hybrid, arguments: Mapping[str, Any]) -> bool:
     from hybrid.operations.tables.schemas import changes_columns
 
     if "schema" in arguments:
-        return changes_columns(home, arguments["schema"], arguments["source"])
-    spec = home.validate(_documents(arguments["documents"]))
-    known = home.definitions.find(spec.name)
-    return known is not None and not arguments.get("dry_run") and check_change(home, known, spec)
+        return changes_columns(home.context, arguments["schema"], arguments["source"])
+    spec = home.validate(TableDocuments.from_json(arguments["documents"]))
+    known = home.context.definitions.find(spec.name)
+    return known is not None and not arguments.get("dry_run") and check_change(home.context, known, spec)
 
 
 def table_validate(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
     """Checks documents; the table they describe, and `warnings`."""
-    spec = home.validate(_documents(documents))
+    spec = home.validate(TableDocuments.from_json(documents))
     return {"table": views.table_view(spec), "warnings": list(spec.warnings)}
 
 
@@ -264,8 +268,8 @@ def rejected_replay(home: Hybrid, *, table: str, dry_run: bool = False) -> Json:
 def task_run(home: Hybrid, *, table: str, type: str, dry_run: bool = False, yes: bool = False) -> Json:
     """Runs a task of a table as its schedule would; with `yes` by a clock that is doubted, too."""
     if yes and not dry_run:
-        accept_clock(home)
-    return task_type(type).run(home.table(table), dry_run)
+        accept_clock(home.context)
+    return run_task(home.table(table), type, dry_run=dry_run)
 
 
 def seal(home: Hybrid, *, table: str, name: str | None = None) -> Json:
@@ -279,7 +283,7 @@ def boundary_set(home: Hybrid, *, table: str, at: str | None = None, accepted: b
 
     found = home.table(table)
     field = found.spec.time_field
-    time_ms = parse_moment(at, field, "--at", home.now_ms()) if at is not None and field else None
+    time_ms = parse_moment(at, field, "--at", home.context.now_ms()) if at is not None and field else None
     return views.boundary_report_view(found.set_boundary(time_ms, accepted=accepted))
 
 
@@ -333,7 +337,7 @@ def job_run(
 
     given = GivenToJob(covers, sql)
     place = given.input_dir(input_dir)
-    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, place, home.now_ms())
+    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, place, home.context.now_ms())
     options: dict[str, Any] = {
         "dry_run": dry_run,
         "append": append,
@@ -342,7 +346,7 @@ def job_run(
         "user": user,
         "expect": tuple(expect),
     }
-    return json_document(run_given(home, job, given, options).to_json())
+    return json_document(run_given(home.context, job, given, options).to_json())
 
 
 def backfill_plan(
@@ -367,7 +371,7 @@ def backfill_plan(
 
     rows = (from_rejected, from_kafka)
     change = Change(start, end, update, delete, where, input, sql, tuple(expect), reason, user, *rows)
-    return views.plan_view(home.backfills.plan(table, change))
+    return plan_document(home.backfills.plan(table, change))
 
 
 def backfill_run(
@@ -397,7 +401,7 @@ def backfills(home: Hybrid, *, table: str | None = None) -> Json:
 def backfill(home: Hybrid, *, backfill: str) -> Json:
     """How one stands, with its plan."""
     status = views.backfill_view(home.backfills.status(backfill))
-    return {**status, "plan": views.plan_view(home.backfills.show(backfill))}
+    return {**status, "plan": plan_document(home.backfills.show(backfill))}
 
 
 def backfill_pause(home: Hybrid, *, backfill: str) -> Json:
@@ -471,7 +475,7 @@ VERBS: Mapping[str, Verb] = {
     "ingest": Verb(ingest, INGEST),
     "move": Verb(move, MOVE_TASK),
     "rejected_replay": Verb(rejected_replay, REPLAY),
-    "task_run": Verb(task_run, MOVE_TASK, only_one=True, when=check_task),
+    "task_run": Verb(task_run, MOVE_TASK, only_one=True, when=lambda home, given: check_task(home.context, given)),
     "job_run": Verb(job_run, JOB),
     "revert": Verb(revert, REVERT),
     "replacement_end": Verb(replacement_end, REPLACE),
@@ -489,9 +493,3 @@ VERBS: Mapping[str, Verb] = {
     "boundary_set": Verb(boundary_set, BOUNDARY),
     "boundary_clear": Verb(boundary_clear, BOUNDARY),
 }
-
-
-def _documents(given: Mapping[str, Any]) -> TableDocuments:
-    from hybrid.api.hybrid import TableDocuments
-
-    return TableDocuments.from_json(given)

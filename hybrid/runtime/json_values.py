@@ -87,3 +87,8 @@ def _instant(value: datetime) -> str:
 
 def _fraction(value: datetime) -> str:
     return "microseconds" if value.microsecond % 1000 else "milliseconds"
+
+
+def instant(time_ms: int | None) -> str | None:
+    """Epoch milliseconds as ISO 8601 in UTC; None stays None."""
+    return None if time_ms is None else utc(time_ms)

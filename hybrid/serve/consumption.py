@@ -11,9 +11,8 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, UsageError
 from hybrid.operations.pauses import ConsumingInfo, PauseStatus
-from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import SEAL
-from hybrid.runtime.json_values import epoch_ms
+from hybrid.runtime.json_values import epoch_ms, instant
 from hybrid.serve.context import Context, context_of
 from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
@@ -186,7 +185,7 @@ def _pause_view(found: PauseStatus) -> dict[str, Any]:
         "consumingSegments": list(found.consuming),
         "reasonCode": "ADMINISTRATIVE",
         "comment": found.comment or ("Table is paused." if found.paused else "Table is unpaused."),
-        "timestamp": views.instant(found.at_ms),
+        "timestamp": instant(found.at_ms),
         "description": found.sentence,
         "state": found.state,
         "detail": found.detail,

@@ -129,7 +129,7 @@ class Context:
 
     async def await_commits(self, table: Table) -> None:
         """Waits until what Kafka holds of a table is committed, as long as there is a pipeline that does it."""
-        role = await run_in_threadpool(self.home.catalog.serving.role, "pipeline")
+        role = await run_in_threadpool(self.home.context.catalog.serving.role, "pipeline")
         if role is not None and role.age_s < _BEAT_S_MAX:
             await self.commit_waits.wait(table, _COMMITS_S)
 

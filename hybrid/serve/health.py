@@ -98,7 +98,7 @@ def _checked(name: str, context: Context, look: Callable[[Context], tuple[bool, 
 
 
 def _catalog(context: Context) -> tuple[bool, str]:
-    waiting = context.home.catalog.runs.list(states=["QUEUED", "RUNNING"])
+    waiting = context.home.context.catalog.runs.list(states=["QUEUED", "RUNNING"])
     return True, f"answers; {len(waiting)} runs are incomplete"
 
 
@@ -109,7 +109,7 @@ def _warehouse(context: Context) -> tuple[bool, str]:
 
 
 def _pipeline(context: Context) -> tuple[bool, str]:
-    role = context.home.catalog.serving.role("pipeline")
+    role = context.home.context.catalog.serving.role("pipeline")
     if role is None:
         return False, "has not started yet"
     if role.age_s > BEAT_S_MAX:
@@ -120,7 +120,11 @@ def _pipeline(context: Context) -> tuple[bool, str]:
 def _connectors(context: Context) -> tuple[bool, str]:
     """Without their errors, which may show data: this path answers everybody."""
     tables = context.home.table_names()
-    failed = [f"'{name}' of '{table}'" for table, name in context.home.catalog.connectors.failures() if table in tables]
+    failed = [
+        f"'{name}' of '{table}'"
+        for table, name in context.home.context.catalog.connectors.failures()
+        if table in tables
+    ]
     if not failed:
         return True, "none has failed"
     return False, f"{len(failed)} failed: {', '.join(failed)}. hybrid connector list says why"

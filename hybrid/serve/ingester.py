@@ -79,7 +79,7 @@ class Ingester(threading.Thread):
     def _look_at_catalog(self, table: Table) -> None:
         """Sees whether the table is paused or waits. While the catalog cannot be read, what was seen last holds."""
         try:
-            pause = self._home.catalog.serving.pauses().get(self.table)
+            pause = self._home.context.catalog.serving.pauses().get(self.table)
             waits = table.connectors.waits() if pause is None else None
         except sa.exc.SQLAlchemyError as error:
             if self._has_looked:
@@ -114,6 +114,6 @@ class Ingester(threading.Thread):
             )
         self._noted = (state, detail)
         try:
-            self._home.catalog.serving.note_ingestion(self.table, state, detail, behind)
+            self._home.context.catalog.serving.note_ingestion(self.table, state, detail, behind)
         except sa.exc.SQLAlchemyError as error:  # the catalog decides nothing about data
             _LOG.warning("How '%s' is ingested cannot be noted: %s", self.table, error)

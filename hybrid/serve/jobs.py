@@ -115,7 +115,9 @@ def list_jobs(request: Request, table: Annotated[str | None, Query(examples=["or
     """Jobs among the newest 1000 runs, newest first."""
     context = context_of(request)
     name = named(context, table).table.name if table is not None else None
-    return [views.run_view(run) for run in context.home.catalog.runs.list(name, _JOBS_MAX) if run.type in _TYPES]
+    return [
+        views.run_view(run) for run in context.home.context.catalog.runs.list(name, _JOBS_MAX) if run.type in _TYPES
+    ]
 
 
 @router.get("/jobs/{job}", summary="Show a job", responses=shown(_RUN))

@@ -133,19 +133,19 @@ class _Home:
 
     def _of_ingestion(self) -> Iterator[Metric]:
         names = set(self._home.table_names())
-        found = [one for name, one in self._home.catalog.serving.ingestions().items() if name in names]
+        found = [one for name, one in self._home.context.catalog.serving.ingestions().items() if name in names]
         behind = [((one.table_name,), one.behind) for one in found if one.behind is not None]
         yield _family("hybrid_ingest_lag_offsets", "Offsets in Kafka beyond the last commit.", ("table",), behind)
-        fresh = [((one.table_name,), max(0.0, self._home.now_ms() - one.at_ms) / 1000) for one in found]
+        fresh = [((one.table_name,), max(0.0, self._home.context.now_ms() - one.at_ms) / 1000) for one in found]
         yield _family("hybrid_ingest_checked_age_seconds", "Since ingestion last looked at Kafka.", ("table",), fresh)
         up = [((one.table_name, one.state), 1) for one in found]
         yield _family("hybrid_ingest_state", "1 for the state that ingestion is in.", ("table", "state"), up)
-        role = self._home.catalog.serving.role("pipeline")
+        role = self._home.context.catalog.serving.role("pipeline")
         ages = [(("pipeline",), role.age_s)] if role else []
         yield _family("hybrid_role_heartbeat_age_seconds", "Since the last sign of life.", ("role",), ages)
 
     def _of_runs(self) -> Iterator[Metric]:
-        counts = [(key, count) for key, count in self._home.catalog.runs.counts().items()]
+        counts = [(key, count) for key, count in self._home.context.catalog.runs.counts().items()]
         yield _family("hybrid_runs", "Runs of tasks and jobs in the catalog.", ("table", "type", "state"), counts)
 
     def _of_cache(self) -> Metric:

@@ -7,10 +7,11 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from hybrid.api.table import Segment, Table
+from hybrid.api.table import Table
 from hybrid.config.table_config import Half
 from hybrid.config.table_json import raw_table_name
 from hybrid.errors import NotFoundError, UsageError, suggestion
+from hybrid.operations.segments import Segment
 from hybrid.serve.context import Context
 
 _LENGTH_MAX = 100

@@ -70,7 +70,7 @@ class Pipeline:
             beat = threading.Thread(target=self._beat, name="beat", daemon=True)
             beat.start()
             self._take_up_fallen()
-            self._jvm = Process.of(jvm_pid(self._home.bench.spark))
+            self._jvm = Process.of(jvm_pid(self._home.context.bench.spark))
             self._state = "ready"
             _LOG.info("The pipeline is ready.")
             try:
@@ -99,12 +99,12 @@ class Pipeline:
             self._take_up_unnoted()
             if time.monotonic() - self._clock_seen_at >= _CLOCK_S:
                 self._clock_seen_at = time.monotonic()
-                observe_clock(self._home)
+                observe_clock(self._home.context)
             if time.monotonic() - self._removed_at >= _REMOVE_S:
                 self._removed_at = time.monotonic()
-                if is_clock_believed(self._home):
-                    self._home.catalog.runs.remove_old(self._home.now_ms())
-                    take_back_abandoned(self._home)
+                if is_clock_believed(self._home.context):
+                    self._home.context.catalog.runs.remove_old(self._home.context.now_ms())
+                    take_back_abandoned(self._home.context)
         except (HybridError, OSError, sa.exc.SQLAlchemyError) as error:
             self._complain("The tables cannot be looked at", error)
             return
@@ -118,7 +118,7 @@ class Pipeline:
     def _next_run(self, busy: set[tuple[str, str]], is_full: bool) -> RunRecord | None:
         """Takes a queued run that may start; None without any, and while the catalog cannot be asked."""
         try:
-            return self._home.catalog.runs.claim(
+            return self._home.context.catalog.runs.claim(
                 lambda run: not (_lane(run) in busy or (is_full and run.type == BACKFILL) or rests(run))
             )
         except sa.exc.SQLAlchemyError as error:
@@ -129,7 +129,7 @@ class Pipeline:
         """Queues again what a predecessor left, as soon as the catalog can be asked."""
         while not self._stop.is_set():
             try:
-                taken_up = self._home.catalog.runs.take_up_fallen()
+                taken_up = self._home.context.catalog.runs.take_up_fallen()
             except sa.exc.SQLAlchemyError as error:
                 self._complain("The catalog cannot be read", error)
                 self._stop.wait(_LOOK_S)
@@ -142,7 +142,7 @@ class Pipeline:
         """Queues runs again whose end could not be noted; what they committed is found and not done twice."""
         left = [run_id for run_id in self._unnoted if run_id not in self._workers]
         if left:
-            self._home.catalog.runs.take_up_fallen(left)
+            self._home.context.catalog.runs.take_up_fallen(left)
             self._unnoted = [run_id for run_id in self._unnoted if run_id not in left]
 
     def _keep_loaders(self, names: Sequence[str]) -> None:
@@ -164,7 +164,7 @@ class Pipeline:
         wanted = {name for name in names if self._has_stream(name)}
         for name in set(self._ingesters) - wanted:
             self._ingesters.pop(name).stop.set()
-            self._home.catalog.serving.forget(name)
+            self._home.context.catalog.serving.forget(name)
         for name in wanted:
             if name not in self._ingesters or not self._ingesters[name].is_alive():
                 self._ingesters[name] = Ingester(self._home, name, lambda: not self._works())
@@ -218,7 +218,7 @@ class Pipeline:
         while True:
             try:
                 sign.touch()  # first: it needs no catalog, and tells `hybrid serve` that this process does not hang
-                self._home.catalog.serving.beat(ROLE, self._state)
+                self._home.context.catalog.serving.beat(ROLE, self._state)
             except Exception:  # a beat that cannot be written is missed; readiness then says so
                 _LOG.exception("No sign of life could be given")
             time.sleep(_BEAT_S)

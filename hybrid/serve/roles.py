@@ -49,7 +49,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         query_memory_total_bytes=settings.query_memory_total_bytes,
         query_running=settings.query_running_max or RUNNING_OF_ONE,
     )
-    _ = home.catalog, home.definitions  # made before there are threads
+    _ = home.context.catalog, home.context.definitions  # made before there are threads
     # A statement's few Python steps must not wait 5 ms each for a thread that decodes rows of a stream.
     sys.setswitchinterval(_SWITCH_S)
     collect_rarely()

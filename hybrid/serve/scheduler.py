@@ -40,7 +40,7 @@ class Scheduler:
 
     def _look_at_task(self, spec: TableSpec, kind: str, cron: Cron) -> None:
         due_ms = self._due_ms(spec.name, kind, cron)
-        now_ms = self._home.now_ms()
+        now_ms = self._home.context.now_ms()
         if due_ms is None or due_ms > now_ms:
             return
         run = enqueue(self._home, "task_run", {"table": spec.name, "type": kind}, SCHEDULE)
@@ -58,7 +58,7 @@ class Scheduler:
     def _since_ms(self, table: str, kind: str) -> int:
         """When the schedule was last served: its newest scheduled run; else when this scheduler first saw the table."""
         if (table, kind) not in self._since:
-            runs = self._home.catalog.runs.list(table, kind=kind)
+            runs = self._home.context.catalog.runs.list(table, kind=kind)
             last = next((run for run in runs if run.source == SCHEDULE), None)
-            self._since[table, kind] = epoch_ms(last.created_at) if last else self._home.now_ms()
+            self._since[table, kind] = epoch_ms(last.created_at) if last else self._home.context.now_ms()
         return self._since[table, kind]

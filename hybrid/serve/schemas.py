@@ -39,13 +39,13 @@ async def add_schema(request: Request, text: BodyText, override: Override = True
 @router.get("/schemas", summary="List the schemas", responses=shown(["events", "orders"]))
 def list_schemas(request: Request) -> list[str]:
     """The names of all schemas, those of tables included."""
-    return schemas.schema_names(context_of(request).home)
+    return schemas.schema_names(context_of(request).home.context)
 
 
 @router.get("/schemas/{schema}", summary="Show a schema", responses=shown(EXAMPLE))
 def show_schema(request: Request, schema: SchemaName) -> Any:
     """The schema as it was given."""
-    return schemas.find_schema(context_of(request).home, schema)
+    return schemas.find_schema(context_of(request).home.context, schema)
 
 
 @router.put(
@@ -53,7 +53,7 @@ def show_schema(request: Request, schema: SchemaName) -> Any:
 )
 async def update_schema(request: Request, schema: SchemaName, text: BodyText) -> Any:
     """Puts another document in place of a schema; tables that use it get its new columns and wider types."""
-    await run_in_threadpool(schemas.find_schema, context_of(request).home, schema)
+    await run_in_threadpool(schemas.find_schema, context_of(request).home.context, schema)
     given = document(text)
     if given.get("schemaName") != schema:
         raise SpecError.at(SOURCE, "schemaName", f"it is not the schema of the path, '{schema}'.")
@@ -63,7 +63,7 @@ async def update_schema(request: Request, schema: SchemaName, text: BodyText) ->
 @router.delete("/schemas/{schema}", summary="Delete a schema", response_model=Done)
 def delete_schema(request: Request, schema: SchemaName) -> Any:
     """Removes a schema that no table uses."""
-    schemas.drop_schema(context_of(request).home, schema)
+    schemas.drop_schema(context_of(request).home.context, schema)
     return {"status": f"Schema {schema} deleted"}
 
 

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Path, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
-from hybrid.api.table import Segment
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.lake.pushes import OpenReplacement, PushState
+from hybrid.operations.segments import Segment
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.runtime.json_values import epoch_ms
 from hybrid.serve.answers import not_built

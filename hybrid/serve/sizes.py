@@ -6,8 +6,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from hybrid.api.table import Segment
 from hybrid.config.table_config import Half
+from hybrid.operations.segments import Segment
 from hybrid.serve.context import context_of
 from hybrid.serve.named import HalfType, TableName, named
 from hybrid.serve.openapi import shown

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
-from hybrid.api.hybrid import TableDocuments
 from hybrid.config.table_config import Half
+from hybrid.config.table_documents import TableDocuments
 from hybrid.errors import ConflictError, SpecError
 from hybrid.operations.tables import configs
 from hybrid.schema.document import Section
@@ -89,7 +89,7 @@ def validate_table(request: Request, text: BodyText, skipped: Skipped = None) ->
     """Answers the config by half and its warnings; 400 names what is wrong. Its schema is stored already."""
     context, given = context_of(request), document(text)
     _, halves = configs.halves_of(given, SOURCE)
-    spec = context.home.validate(configs.documents_of(context.home, given, SOURCE, None))
+    spec = context.home.validate(configs.documents_of(context.home.context, given, SOURCE, None))
     warnings = list(spec.warnings)
     shown_halves = {half.value: one for half, one in halves.items()}
     return {**shown_halves, "unrecognizedProperties": unrecognized(given, warnings), "warnings": warnings}

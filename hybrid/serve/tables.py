@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse
 
-from hybrid.api.hybrid import Creation
 from hybrid.config.table_config import Half
 from hybrid.operations.tables import configs
+from hybrid.operations.tables.create import Creation
 from hybrid.schema.secrets import without_secrets
 from hybrid.serve.answers import not_built
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
@@ -59,7 +59,7 @@ def add_table(
     """
     given = document(text)
     name, halves = configs.halves_of(given, SOURCE)
-    made = configs.add_config(context_of(request).home, given, SOURCE, kafka)
+    made = configs.add_config(context_of(request).home.context, given, SOURCE, kafka)
     added = ", ".join(f"{name}_{half}" for half in halves)
     return _done(given, made, f"Table {added} successfully added")
 
@@ -112,7 +112,7 @@ def update_table(
     """Settings may change; what rows stand on (key, time column, topic, upsert) stays. Columns change by the schema."""
     context = context_of(request)
     found, given = named(context, table), document(text)
-    made = configs.update_config(context.home, found.table.name, given, SOURCE)
+    made = configs.update_config(context.home.context, found.table.name, given, SOURCE)
     return _done(given, made, f"Table config updated for {found.table.name}")
 
 

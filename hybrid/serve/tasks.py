@@ -175,7 +175,7 @@ def _run(home: Hybrid, run_id: str) -> RunRecord:
 
 
 def _runs(home: Hybrid, type_: str) -> list[RunRecord]:
-    return home.catalog.runs.list(kind=type_, limit=_RUNS_MAX)
+    return home.context.catalog.runs.list(kind=type_, limit=_RUNS_MAX)
 
 
 def _debug(run: RunRecord) -> dict[str, Any]:

@@ -133,6 +133,7 @@ def _adapter(call: Callable[..., Any]) -> TypeAdapter[Any]:
 
 
 def _hints(call: Callable[..., Any]) -> dict[str, Any]:
-    from hybrid.api.hybrid import Hybrid, TableDocuments
+    from hybrid.api.hybrid import Hybrid
+    from hybrid.config.table_documents import TableDocuments
 
     return typing.get_type_hints(call, localns={"Hybrid": Hybrid, "TableDocuments": TableDocuments})

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hybrid.api.hybrid import Hybrid
+from hybrid.api import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.progress import Silent
 from hybrid.serve.app import build_app

@@ -22,7 +22,7 @@ ID = "backfill-1"
 def planned(patient: Patient) -> Patient:
     """The orders table with a plan of one bucket."""
     patient.create()
-    layout = patient.hybrid().layout("orders")
+    layout = patient.hybrid().context.layout("orders")
     half = open_half(layout.half(Half.OFFLINE))
     bucket = PlannedBucket(0, 1000, BucketState.PRESENT, Counts(1, 1, changed=1), unit=0)
     plan = Plan(
@@ -36,12 +36,12 @@ def planned(patient: Patient) -> Patient:
 
 @pytest.mark.parametrize("wish", [Wish.LOOK, Wish.PAUSE, Wish.CANCEL, Wish.ENDED])
 def test_what_is_as_it_is_wanted_is_no_finding(wish: Wish, planned: Patient) -> None:
-    plans.want(planned.hybrid().layout("orders"), ID, Wanted(wish))
+    plans.want(planned.hybrid().context.layout("orders"), ID, Wanted(wish))
     assert planned.examine() == []
 
 
 def test_an_interrupted_backfill_is_found_with_what_would_do(planned: Patient) -> None:
-    plans.want(planned.hybrid().layout("orders"), ID, Wanted(Wish.RUN))
+    plans.want(planned.hybrid().context.layout("orders"), ID, Wanted(Wish.RUN))
     (found,) = planned.examine()
     assert (found.check, found.severity) == ("backfill", Severity.WARNING)
     assert found.message == f"Backfill '{ID}' was interrupted: 0 of 1 buckets are corrected."
@@ -49,7 +49,7 @@ def test_an_interrupted_backfill_is_found_with_what_would_do(planned: Patient) -
 
 
 def test_one_that_an_error_ended_is_noted(planned: Patient) -> None:
-    plans.want(planned.hybrid().layout("orders"), ID, Wanted(Wish.RUN, error="segment 'a' is gone."))
+    plans.want(planned.hybrid().context.layout("orders"), ID, Wanted(Wish.RUN, error="segment 'a' is gone."))
     (found,) = planned.examine()
     assert found.severity is Severity.NOTE and found.message.endswith("buckets are corrected: segment 'a' is gone.")
 
@@ -59,7 +59,7 @@ def test_one_that_an_error_ended_is_noted(planned: Patient) -> None:
     [((), "it was never run"), (("amount is positive",), "its rows failed expectations, so it does not run")],
 )
 def test_one_that_was_forgotten_is_found_with_its_size(failed: tuple[str, ...], why: str, planned: Patient) -> None:
-    layout = planned.hybrid().layout("orders")
+    layout = planned.hybrid().context.layout("orders")
     plan, since = plans.find_plan(layout, ID), (datetime.now(UTC) - timedelta(days=31)).isoformat()
     assert plan is not None
     old = replace(plan, created_at=since, failed_checks=failed)

@@ -33,12 +33,12 @@ def test_nothing_is_found(orders: Patient) -> None:
 
 
 def test_a_definition_is_still_written_anew(orders: Patient) -> None:
-    before = orders.hybrid().definitions.find("orders")
+    before = orders.hybrid().context.definitions.find("orders")
     cleaned(orders)
     orders.definition.write_text("{")
     (mended,) = orders.examine(repair=True)
     assert mended.repair is not None and mended.repair.startswith("Wrote the definition anew")
-    after = orders.hybrid().definitions.find("orders")
+    after = orders.hybrid().context.definitions.find("orders")
     assert before is not None and after is not None
     assert (after.schema_doc, after.realtime_doc) == (before.schema_doc, before.realtime_doc)
     assert orders.examine() == []

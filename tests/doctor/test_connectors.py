@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api.hybrid import TableDocuments
+from hybrid.api import TableDocuments
 from hybrid.doctor.findings import Severity
 from tests.doctor.conftest import Patient
 from tests.serve.app import App
@@ -31,7 +31,7 @@ def visits(patient: Patient, tmp_path: Path) -> Patient:
 
 
 def fail(patient: Patient) -> None:
-    patient.hybrid().catalog.connectors.failed("visits", "old", ERROR)
+    patient.hybrid().context.catalog.connectors.failed("visits", "old", ERROR)
 
 
 def status(patient: Patient) -> str:
@@ -54,7 +54,7 @@ def test_looking_writes_nothing(visits: Patient) -> None:
     fail(visits)
     visits.examine()
     status(visits)
-    assert visits.hybrid().catalog.connectors.of("visits")["old"].state is None
+    assert visits.hybrid().context.catalog.connectors.of("visits")["old"].state is None
 
 
 def test_a_paused_connector_is_no_finding(visits: Patient) -> None:

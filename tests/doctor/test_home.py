@@ -108,7 +108,7 @@ def test_a_damaged_catalog_is_begun_anew(orders: Patient, how: str) -> None:
     assert mended.repair is not None and not mended.is_left
     kept = list(orders.path.glob("catalog.db.damaged-*"))
     assert [one.read_bytes() for one in kept if not one.name.endswith(("-wal", "-shm"))] == [broken]
-    assert orders.examine() == [] and orders.hybrid().catalog.runs.list() == []
+    assert orders.examine() == [] and orders.hybrid().context.catalog.runs.list() == []
 
 
 def test_a_catalog_in_use_is_left_alone(orders: Patient) -> None:

@@ -49,7 +49,7 @@ def error(found: Any, check: str) -> str:
 
 @pytest.mark.parametrize("text", ["{", "", "[]", "{}", "\0" * 50, '{"name": "orders"}', None])
 def test_a_definition_is_written_anew(orders: Patient, text: str | None) -> None:
-    before = orders.hybrid().definitions.find("orders")
+    before = orders.hybrid().context.definitions.find("orders")
     assert before is not None
     if text is None:
         orders.definition.unlink()
@@ -62,7 +62,7 @@ def test_a_definition_is_written_anew(orders: Patient, text: str | None) -> None
     assert says in error(found, "definition") and found.hint == "hybrid doctor --repair"
     mended = orders.only(repair=True)
     assert mended.repair is not None and mended.repair.startswith("Wrote the definition anew")
-    after = orders.hybrid().definitions.find("orders")
+    after = orders.hybrid().context.definitions.find("orders")
     assert after is not None
     assert vars(after) == {**vars(before), "created_at": after.created_at}
     kept = [one.read_text() for one in orders.layout.root.glob("definition.json.damaged-*")]
@@ -84,10 +84,10 @@ def test_the_newest_documents_are_taken(patient: Patient) -> None:
     patient.create("orders_table.json")
     patient.hybrid().apply_table(patient.documents("orders_table.json", "orders_offline_table.json"))
     patient.fill()
-    before = patient.hybrid().definitions.find("orders")
+    before = patient.hybrid().context.definitions.find("orders")
     patient.definition.unlink()
     assert patient.only(repair=True).repair
-    after = patient.hybrid().definitions.find("orders")
+    after = patient.hybrid().context.definitions.find("orders")
     assert before is not None and after is not None
     assert after.offline_doc == before.offline_doc is not None and patient.examine() == []
 
@@ -326,4 +326,4 @@ def test_no_repair_touches_data(orders: Patient) -> None:
     assert all(one.repair for one in orders.examine(repair=True))
     assert data() == before and orders.examine() == []
     assert open_half(orders.layout.half(Half.OFFLINE)).offline.boundary == Boundary(1500, {KEY: 2})
-    assert isinstance(orders.hybrid().definitions.find("orders"), Definition)
+    assert isinstance(orders.hybrid().context.definitions.find("orders"), Definition)

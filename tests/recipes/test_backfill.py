@@ -185,7 +185,7 @@ def test_a_cancelled_backfill_gives_back_what_it_took(make_recipe, tmp_path):
     made = home.run("backfill", "plan", "orders", *WINDOW, "--from-rejected")["id"]
     hy = hybrid.connect(home.home)
     table, found = hy.table("orders"), hy.backfills.show(made)
-    claim(hy.bench, table.spec, table.layout, found, found.units)  # a run that dies here
+    claim(hy.context.bench, table.spec, table.layout, found, found.units)  # a run that dies here
     assert home.run("backfill", "status", made)["taken"] == 1 and offsets(home) == []
     assert home.run("rejected", "replay", "orders")["replayed"] == 0
     with pytest.raises(ConflictError, match="may go on"):

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hybrid.api.hybrid import Hybrid, TableDocuments, _definition
+from hybrid.api import Hybrid, TableDocuments
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.settings import load_settings
 from hybrid.errors import DataError, error_document
+from hybrid.operations.tables.create import _definition
 from hybrid.progress import Silent
 from hybrid.rpc.queue import carry_out
 from hybrid.serve.app import build_app
@@ -133,7 +134,7 @@ class Worker:
 
     def _work(self) -> None:
         while not self._stop.wait(0.02):
-            run = self._home.catalog.runs.claim()
+            run = self._home.context.catalog.runs.claim()
             if run is not None:
                 self._carry(self._home, run)
 
@@ -141,7 +142,7 @@ class Worker:
 def fail_at_once(home: Hybrid, run: RunRecord) -> None:
     """What a worker does with a run where there is no Spark."""
     error = DataError("There is no Spark in this test.")
-    home.catalog.runs.finish(run.id, "FAILED", str(error), error=error_document(error))
+    home.context.catalog.runs.finish(run.id, "FAILED", str(error), error=error_document(error))
 
 
 def lay_orders(home: Hybrid) -> Halves:
@@ -154,7 +155,7 @@ def lay_orders(home: Hybrid) -> Halves:
     halves.commit_realtime(rows, offsets={KEY: 4}, consuming={KEY: consuming}, sequences={KEY: 2})
     moved = [row(1, 1000, 0, MOVED), row(2, 2000, 1, MOVED)]
     halves.commit_offline(moved, Boundary(2001, {KEY: 2}))
-    home.definitions.add(_definition(spec))
+    home.context.definitions.add(_definition(spec))
     return halves
 
 

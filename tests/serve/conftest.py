@@ -30,6 +30,6 @@ def orders(app: App) -> App:
 @pytest.fixture
 def working(app: App, workbench: Workbench) -> Iterator[App]:
     """Over an empty home whose queued work is carried out."""
-    vars(app.home)["bench"] = Workbench(lambda: workbench.spark, app.home.now_ms, Silent())
+    vars(app.home)["bench"] = Workbench(lambda: workbench.spark, app.home.context.now_ms, Silent())
     with Worker(app.home):
         yield app

@@ -15,7 +15,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError
 
-from hybrid.api.hybrid import TableDocuments, _definition
+from hybrid.api import TableDocuments
+from hybrid.operations.tables.create import _definition
 from hybrid.serve.queries import ARROW
 from tests.query.halves import Halves, Row
 from tests.serve.app import App
@@ -99,7 +100,7 @@ def things(orders: App) -> App:
     halves = Halves.create(orders.home.settings.warehouse, spec)
     rows = [Row(row, row["ts"], offset, segment="things_1") for offset, row in enumerate((FIRST, NULLS, EDGES))]
     halves.commit_offline(rows)
-    orders.home.definitions.add(_definition(spec))
+    orders.home.context.definitions.add(_definition(spec))
     return orders
 
 

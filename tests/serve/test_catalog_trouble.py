@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 import hybrid
-from hybrid.api.hybrid import Hybrid
+from hybrid.api import Hybrid
 from hybrid.progress import Silent
 from hybrid.serve import health, supervisor
 from hybrid.serve.ingester import Ingester
@@ -38,7 +38,7 @@ def fail(*_: Any, **__: Any) -> Any:
 
 def test_the_pipeline_goes_on_and_says_why_it_is_not_ready(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = Pipeline(here, threading.Event())
-    monkeypatch.setattr(here.catalog.runs, "claim", fail)
+    monkeypatch.setattr(here.context.catalog.runs, "claim", fail)
     monkeypatch.setattr(pipeline._scheduler, "look", fail)
     pipeline._look()
     assert pipeline._start_waiting() is False and pipeline._state == "The queue cannot be read: OperationalError"
@@ -52,7 +52,7 @@ def test_a_run_whose_end_could_not_be_noted_is_taken_up_again(here: Hybrid, monk
     monkeypatch.setattr("hybrid.serve.pipeline.carry_out", fail)
     pipeline._carry_out(SimpleNamespace(id="job_1"))  # type: ignore[arg-type]
     assert not pipeline._lost
-    monkeypatch.setattr(here.catalog.runs, "take_up_fallen", taken.append)
+    monkeypatch.setattr(here.context.catalog.runs, "take_up_fallen", taken.append)
     pipeline._look()
     pipeline._look()
     assert taken == [["job_1"]]
@@ -64,7 +64,7 @@ def test_a_table_is_ingested_while_the_catalog_cannot_be_read(here: Hybrid, monk
     monkeypatch.setattr(here, "table", lambda name: table)
     ingester = Ingester(here, "orders", lambda: False)
     ingester._round()
-    serving = here.catalog.serving
+    serving = here.context.catalog.serving
     monkeypatch.setattr(serving, "pauses", fail)
     monkeypatch.setattr(serving, "note_ingestion", fail)
     ingester._round()
@@ -77,12 +77,12 @@ def test_a_paused_table_stays_paused_while_the_catalog_cannot_be_read(
     batches: list[int] = []
     table = SimpleNamespace(connectors=SimpleNamespace(waits=lambda: None), ingest_batch=lambda: batches.append(1))
     monkeypatch.setattr(here, "table", lambda name: table)
-    here.catalog.serving.pause("orders", "for now")
+    here.context.catalog.serving.pause("orders", "for now")
     ingester = Ingester(here, "orders", lambda: False)
     ingester._round()
-    monkeypatch.setattr(here.catalog.serving, "pauses", fail)
+    monkeypatch.setattr(here.context.catalog.serving, "pauses", fail)
     ingester._round()
-    assert not batches and here.catalog.serving.ingestions()["orders"].state == "PAUSED"
+    assert not batches and here.context.catalog.serving.ingestions()["orders"].state == "PAUSED"
     other = Ingester(here, "orders", lambda: False)
     other._round()
     assert not batches, "nobody knows yet whether it is paused"

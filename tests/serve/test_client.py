@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.api.hybrid import Hybrid
+from hybrid.api import Hybrid
 from hybrid.cli.main import run
 from hybrid.config.settings import load_settings
 from hybrid.errors import AccessError, MachineError, NotFoundError, QueryError, UsageError
@@ -35,7 +35,7 @@ DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 def url(home: Path) -> Iterator[str]:
     """A query process without a pipeline, in a thread: heavy work stays in its queue."""
     hy = Hybrid(load_settings(home=home), Silent())
-    _ = hy.catalog
+    _ = hy.context.catalog
     sockets = listening_sockets(Address(port=0, broker_port=0))
     where = url_of(sockets[0])
     server = http_server(build_app(hy, Limits(body_bytes=200_000), where))

@@ -13,7 +13,7 @@ def test_pause_and_resume(orders: App) -> None:
     assert (paused["pauseFlag"], paused["comment"]) == (True, "new producers")
     assert paused["description"] == "Table 'orders' is paused (new producers)."
     assert paused["consumingSegments"] == [CONSUMING]
-    assert orders.home.catalog.serving.pauses()["orders"].comment == "new producers"
+    assert orders.home.context.catalog.serving.pauses()["orders"].comment == "new producers"
     assert orders.get("/tables/orders/pauseStatus")["timestamp"].endswith("Z")
     resumed = orders.ok("POST", "/tables/orders/resumeConsumption?consumeFrom=lastConsumed")
     assert resumed["pauseFlag"] is False and resumed["description"] == "Table 'orders' is resumed."
@@ -50,7 +50,7 @@ def test_force_commit(orders: App) -> None:
     path = f"/tables/forceCommitStatus/{answer['forceCommitJobId']}"
     waiting = orders.get(path)
     assert waiting["segmentsYetToBeCommitted"] == [CONSUMING] and waiting["numberOfSegmentsYetToBeCommitted"] == 1
-    runs = orders.home.catalog.runs
+    runs = orders.home.context.catalog.runs
     run = runs.claim()
     assert run is not None and (run.verb, run.arguments) == ("seal", {"table": "orders", "name": None})
     runs.finish(run.id, "DONE", "Sealed it.", {"segments": [CONSUMING], "sentence": "Sealed it."})
@@ -93,7 +93,7 @@ def test_consuming_segments_with_kafka(working: App, broker: str) -> None:
     produce(broker, "orders-consuming", [b'{"order_id": 1, "ts": 1000}', b"no JSON"])
     working.home.table("orders").ingest_batch()
     produce(broker, "orders-consuming", [b'{"order_id": 2, "ts": 2000}'])
-    working.home.catalog.serving.note_ingestion("orders", "INGESTING", None, 0)
+    working.home.context.catalog.serving.note_ingestion("orders", "INGESTING", None, 0)
     ((one,),) = working.get("/tables/orders/consumingSegmentsInfo")["_segmentToConsumingInfoMap"].values()
     assert one["consumerState"] == "CONSUMING" and one["lastConsumedTimestamp"] > 0
     assert one["partitionToOffsetMap"] == {"0": "2"}

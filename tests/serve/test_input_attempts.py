@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from hybrid.api.hybrid import TableDocuments
+from hybrid.api import TableDocuments
 from hybrid.errors import DataError
 from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
@@ -217,7 +217,7 @@ def test_an_account_that_may_operate_reads_nothing_it_may_not(place: Place) -> N
         for method, path, body in attempts:
             status, answer = place.app.call(method, path, body, headers=place.operate)
             answers.append((status, f"{method} {path} {body}", answer))
-        while any(run.incomplete for run in place.app.home.catalog.runs.list(limit=5000)):
+        while any(run.incomplete for run in place.app.home.context.catalog.runs.list(limit=5000)):
             threading.Event().wait(0.02)
         runs = place.app.call("GET", "/jobs", headers=place.operate)[1]
         shown = [place.app.call("GET", f"/runs/{run['id']}", headers=place.operate)[1] for run in runs]
@@ -225,7 +225,7 @@ def test_an_account_that_may_operate_reads_nothing_it_may_not(place: Place) -> N
     assert OPENED == []
     assert [one for one in answers if one[0] == 500] == []
     assert SECRET not in str([answer for _, _, answer in answers]) + str(shown)
-    for run in place.app.home.catalog.runs.list(limit=5000):
+    for run in place.app.home.context.catalog.runs.list(limit=5000):
         assert SECRET not in str(run), run
     assert not (place.allowed / "out.csv").exists()
 

@@ -43,7 +43,7 @@ VALUES = [
 def state_of(app: App) -> Any:
     """What must not change."""
     tables = {name: app.get(f"/tables/{name}") for name in app.home.table_names()}
-    pauses = app.home.catalog.serving.pauses()
+    pauses = app.home.context.catalog.serving.pauses()
     return app.get("/schemas"), tables, app.get("/segments/orders"), len(app.home.runs()), pauses
 
 

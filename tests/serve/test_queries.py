@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
-from hybrid.api.hybrid import Hybrid, TableDocuments, _definition
+from hybrid.api import Hybrid, TableDocuments
 from hybrid.config.settings import load_settings
 from hybrid.errors import QueryError
+from hybrid.operations.tables.create import _definition
 from hybrid.progress import Silent
 from hybrid.query.cache.template import cut
 from hybrid.serve import queries
@@ -175,7 +176,7 @@ def remembered(home: Path) -> Iterator[App]:
     spec = hy.validate(TableDocuments((SCHEMA, "schema"), [(OFFLINE, "offline")]))
     halves = Halves.create(hy.settings.warehouse, spec)
     halves.commit_offline([row(number, number, number, "all") for number in range(200)])
-    hy.definitions.add(_definition(spec))
+    hy.context.definitions.add(_definition(spec))
     hy.close()
     app = App(home)
     app.home.serve_from_memory(2**26)
@@ -228,7 +229,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def brief(app: App, sql: str) -> None:
     """As if the statement's last run had taken a moment: machines differ."""
-    cached = app.home._cached
+    cached = app.home._queries._cached
     assert cached is not None
     template = cached._templates._known[cut(sql)[0]]
     assert template is not None

@@ -24,7 +24,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
 
 def queued(orders: App, body: dict[str, Any]) -> RunRecord:
     """The run that waits."""
-    runs = orders.home.catalog.runs
+    runs = orders.home.context.catalog.runs
     arguments = {"table": "orders", "name": "kafka", **body}
     assert orders.call("POST", "/verbs/connector_reset", arguments)[0] == 202
     run = runs.claim()
@@ -41,7 +41,7 @@ def test_what_was_told_goes_with_the_run(orders: App, ends: dict[int, int]) -> N
     assert told["dry_run"] and told["skipped"] == 5 and offsets(told) == [(4, 9)]
     status, sentence = orders.refused("POST", PATH, {"to": "latest"})
     assert status == 409 and "5 offsets are skipped that Kafka holds. That has to be accepted" in sentence
-    assert orders.home.catalog.runs.claim() is None, "no run is queued for it"
+    assert orders.home.context.catalog.runs.claim() is None, "no run is queued for it"
     run = queued(orders, {"to": "latest", "accepted": told})
     assert run.arguments["accepted"]["topic_id"] == "id-1" and offsets(run.arguments["accepted"]) == [(4, 9)]
 

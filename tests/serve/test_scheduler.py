@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api.hybrid import Hybrid, TableDocuments
+from hybrid.api import Hybrid, TableDocuments
 from hybrid.config.cron import Cron
 from hybrid.config.retention_json import RETENTION_TASK
 from hybrid.config.settings import load_settings
@@ -75,7 +75,7 @@ def test_due_once_and_alone(hy: Hybrid, clock: Clock) -> None:
     (waiting,) = (one for one in hy.schedules("orders") if one.type == MOVE_TASK)
     assert waiting.state == "QUEUED" and "goes on" in waiting.result
 
-    hy.catalog.runs.finish(run.id, "NOTHING", "Nothing to move.")
+    hy.context.catalog.runs.finish(run.id, "NOTHING", "Nothing to move.")
     clock.pass_minutes(10)
     scheduler.look()
     assert [one.state for one in hy.runs("orders")] == ["QUEUED", "NOTHING"]
@@ -88,7 +88,7 @@ def test_what_came_due_while_no_server_ran_is_run_once(hy: Hybrid, clock: Clock)
     scheduler.look()
     clock.pass_minutes(5)
     scheduler.look()
-    hy.catalog.runs.finish(hy.runs()[0].id, "DONE", "Moved.")
+    hy.context.catalog.runs.finish(hy.runs()[0].id, "DONE", "Moved.")
     clock.pass_minutes(24 * 60)
     later = Scheduler(hy)
     for _ in range(3):
@@ -104,13 +104,14 @@ def test_a_table_that_cannot_be_read_does_not_stop_the_others(hy: Hybrid, clock:
     scheduler.look()
     clock.pass_minutes(5)
     scheduler.look()
-    assert [run.table_name for run in hy.catalog.runs.list()] == ["orders"]
+    assert [run.table_name for run in hy.context.catalog.runs.list()] == ["orders"]
 
 
 def test_each_task_of_a_table_has_its_own_schedule(hy: Hybrid, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     cron = Cron.parse("0 0/20 * * * ?", "test", "schedule")
     spec = replace(hy.spec("orders"), retention={Half.OFFLINE: 1}, retention_schedule=cron)
     monkeypatch.setattr(hy, "spec", lambda name: spec)
+    monkeypatch.setattr(hy.context, "spec", lambda name: spec)
     scheduler = Scheduler(hy)
     scheduler.look()
     clock.pass_minutes(5)

@@ -33,7 +33,7 @@ def test_any_number_may_wait_for_commits_and_nothing_else_waits(orders: App, mon
     """11: forty of them stopped every path that has a thread. Now threads are asked for a look only."""
     monkeypatch.setattr(Table, "stream_ends", lambda _: ENDS)
     monkeypatch.setattr(context_module, "_COMMITS_S", 2.0)
-    orders.home.catalog.serving.beat("pipeline", "ready")
+    orders.home.context.catalog.serving.beat("pipeline", "ready")
     took: list[float] = []
     threads = [threading.Thread(target=lambda: took.append(timed(orders, "/segments/orders"))) for _ in range(60)]
     for thread in threads:

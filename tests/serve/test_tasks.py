@@ -47,7 +47,7 @@ def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
     assert orders.get(f"/tasks/{MOVE}/state") == "NOT_STARTED"
     task = orders.ok("POST", "/tasks/schedule")[MOVE]
     assert orders.get(f"/tasks/task/{task}/state") == "NOT_STARTED"
-    runs = orders.home.catalog.runs
+    runs = orders.home.context.catalog.runs
     assert runs.claim() is not None
     runs.tell(task, "Reading 7 rows.")
     assert orders.get(f"/tasks/task/{task}/state") == "IN_PROGRESS" == orders.get(f"/tasks/{MOVE}/state")
@@ -112,7 +112,7 @@ def test_arguments_with_secrets_are_not_answered_nor_kept(orders: App) -> None:
         "documents": {"configs": [{"sasl.password": "VERYSECRET"}]},
         "name": {"a": "VERYSECRET"},
     }
-    runs = orders.home.catalog.runs
+    runs = orders.home.context.catalog.runs
     queued = runs.enqueue(RunRequest("job_1", "orders", "job", "job_run", secret, "http"))
     assert queued is not None and "VERYSECRET" not in repr(queued)
     for end in (None, "DONE", "FAILED"):

@@ -1,4 +1,4 @@
-"""What the halves and the catalog say of a table's connectors at one moment. Part of the API's layer."""
+"""What the halves and the catalog say of a table's connectors at one moment."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hybrid.config.table_config import Half
 from hybrid.table.boundary import TopicPartition, place_of
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
     from hybrid.flow.connectors.history import HistoryProgress
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
 
 
 class ConnectorView:
     """The connectors of one table, as they are when it is made."""
 
-    def __init__(self, table: Table, records: Mapping[str, ConnectorRecord]) -> None:
+    def __init__(self, table: TableRef, records: Mapping[str, ConnectorRecord]) -> None:
         self._spec, self.realtime = table.spec, table.half(Half.REALTIME)
         self._offline = table.half(Half.OFFLINE) if Half.OFFLINE in table.spec.halves else None
         self._records = records
@@ -60,7 +60,7 @@ class ConnectorView:
         return sum(file.rows for file in self.realtime.files if file.segment not in others)
 
 
-def stop_at(home: Hybrid, table: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
+def stop_at(home: Home, table: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
     """The offsets, by partition, at which a pause holds a table's stream; None when nothing does."""
     live = live_connector(connectors)
     if live is None or not isinstance(live.transport, KafkaInput):

@@ -1,4 +1,4 @@
-"""A table's connectors: what a user wants of each, and running what is due. Part of the API's layer."""
+"""A table's connectors: what a user wants of each, and running what is due."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from hybrid.operations.connectors.status import KAFKA_TIMEOUT_MS, ConnectorStatu
 from hybrid.table.boundary import TopicPartition, current_keys, place_text
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
     from hybrid.config.table_config import StreamConfig, TableSpec
     from hybrid.flow.connectors.source import Source
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
     from hybrid.ingest.reset import ResetReport
     from hybrid.kafka.streams import StreamView
 
@@ -44,7 +44,7 @@ class Done(NamedTuple):
 class TableConnectors:
     """The connectors of one table."""
 
-    def __init__(self, home: Hybrid, table: Table) -> None:
+    def __init__(self, home: Home, table: TableRef) -> None:
         self._home, self._table, self._spec = home, table, table.spec
         self._waits = waits_for(self._spec.connectors)
         self._known = home.catalog.connectors

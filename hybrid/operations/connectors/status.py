@@ -1,4 +1,4 @@
-"""How a table's connectors stand, from what the halves and the catalog say. Part of the API's layer.
+"""How a table's connectors stand, from what the halves and the catalog say.
 
 A user's pause and the wait for others are two things: what a connector waits for never starts one that is paused, and
 starting it by hand never makes it overtake what it waits for.
@@ -21,9 +21,9 @@ from hybrid.errors import HybridError
 from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
     from hybrid.config.table_config import StreamConfig
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
     from hybrid.operations.connectors.progress import ConnectorView
 
 KAFKA_TIMEOUT_MS = 3000
@@ -54,7 +54,7 @@ class ConnectorStatus:
     latest_error: str | None
 
 
-def configured_status(home: Hybrid, table: Table, stream: StreamConfig) -> ConnectorStatus:
+def configured_status(home: Home, table: TableRef, stream: StreamConfig) -> ConnectorStatus:
     """How the stream of a table config stands, which is paused with its table."""
     serving, half = home.catalog.serving, table.half(Half.REALTIME)
     pause, ingestion = serving.pauses().get(table.name), serving.ingestions().get(table.name)
@@ -83,7 +83,7 @@ def configured_status(home: Hybrid, table: Table, stream: StreamConfig) -> Conne
 class Standing:
     """How the connectors of one table stand at the moment of a view."""
 
-    def __init__(self, home: Hybrid, table: Table, view: ConnectorView) -> None:
+    def __init__(self, home: Home, table: TableRef, view: ConnectorView) -> None:
         self._home, self._table, self._spec, self._view = home, table, table.spec, view
         self._waits = waits_for(self._spec.connectors)
 

@@ -1,4 +1,4 @@
-"""Which Kafka brokers a table reads from, when its documents or the command line leave them out. Part of the API."""
+"""Which Kafka brokers a table reads from, when its documents or the command line leave them out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from hybrid.config.table_json import parse_table, raw_table_name
 from hybrid.errors import SpecError
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid, TableDocuments
     from hybrid.catalog.definitions import Definition
     from hybrid.config.overrides import Document
+    from hybrid.config.table_documents import TableDocuments
+    from hybrid.home.home import Home
 
 
-def brokers_for(home: Hybrid, given: TableDocuments, configs: list[Document]) -> str | None:
+def brokers_for(home: Home, given: TableDocuments, configs: list[Document]) -> str | None:
     """Brokers that stand in for those of `configs`, or None where the configs decide.
 
     Brokers that are named (`--kafka`) win. An existing table keeps its own, unless its config names other brokers than

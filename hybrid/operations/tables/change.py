@@ -1,4 +1,4 @@
-"""Changes a table that exists: adds a half or columns, widens types, takes over other settings. Part of the API.
+"""Changes a table that exists: adds a half or columns, widens types, takes over other settings.
 
 What would lose rows or values, or give them another meaning, is refused: `hybrid.config.evolution` says it of columns.
 Primary key, time column, topic and upsert cannot be changed; and the boundary's mode is fixed from the moment that the
@@ -20,19 +20,19 @@ from hybrid.config.table_json import raw_table_name
 from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
-from hybrid.operations.tables.create import check_stream, creation_lock, lay_halves, settle_boundary_mode
+from hybrid.operations.tables.create import Creation, check_stream, creation_lock, lay_halves, settle_boundary_mode
 from hybrid.schema.secrets import hides, opens_options, value_without_secrets
 from hybrid.table.rolled import refuse_rolled_otherwise
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Creation, Hybrid
+    from hybrid.home.home import Home
 
 BROKERS_CHANGE = "broker address: "  # how a change of brokers begins in `Creation.changes`
 _DOCUMENTS = {"schema": "schema_doc", "REALTIME": "realtime_doc", "OFFLINE": "offline_doc"}
 
 
 def apply_change(
-    home: Hybrid, known: Definition, wanted: TableSpec, *, dry_run: bool = False, kafka: str | None = None
+    home: Home, known: Definition, wanted: TableSpec, *, dry_run: bool = False, kafka: str | None = None
 ) -> Creation:
     """Brings the table `known` to what `wanted` says. A document that `wanted` does not give stays as it is.
 
@@ -44,9 +44,7 @@ def apply_change(
         return _applied(home, home.definitions.find(known.name) or known, wanted, dry_run, kafka)
 
 
-def _applied(home: Hybrid, known: Definition, wanted: TableSpec, dry_run: bool, kafka: str | None) -> Creation:
-    from hybrid.api.hybrid import Creation
-
+def _applied(home: Home, known: Definition, wanted: TableSpec, dry_run: bool, kafka: str | None) -> Creation:
     before = home.spec_of(known)
     definition = _changed(known, wanted, before)
     if kafka is not None and definition.realtime_doc is not None:
@@ -84,19 +82,19 @@ def _applied(home: Hybrid, known: Definition, wanted: TableSpec, dry_run: bool, 
     return Creation(known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {count}.")
 
 
-def evolve_halves(home: Hybrid, spec: TableSpec, halves: Collection[Half] = tuple(Half)) -> None:
+def evolve_halves(home: Home, spec: TableSpec, halves: Collection[Half] = tuple(Half)) -> None:
     """Brings the columns of the halves to those of `spec`, whose definition is to follow. Under the creation lock."""
     for half in (Half.OFFLINE, Half.REALTIME):
         if half in halves:
             evolve_half(home.bench, spec, home.layout(spec.name), half)
 
 
-def _behind(home: Hybrid, spec: TableSpec, halves: Collection[Half]) -> list[Half]:
+def _behind(home: Home, spec: TableSpec, halves: Collection[Half]) -> list[Half]:
     """The halves that have not all columns of a definition, each as wide; also one that a death has left so."""
     return [half for half in Half if half in halves and is_behind(spec, home.layout(spec.name), half)]
 
 
-def check_change(home: Hybrid, known: Definition, wanted: TableSpec) -> bool:
+def check_change(home: Home, known: Definition, wanted: TableSpec) -> bool:
     """Whether `wanted` changes columns of the halves. SpecError when it would change what the table's rows stand on."""
     before = home.spec_of(known)
     after = home.spec_of(_changed(known, wanted, before))
@@ -133,7 +131,7 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
             )
 
 
-def _check_rolled(home: Hybrid, before: TableSpec, after: TableSpec) -> None:
+def _check_rolled(home: Home, before: TableSpec, after: TableSpec) -> None:
     if Half.OFFLINE in before.halves:
         rolled = open_half(home.layout(before.name).half(Half.OFFLINE)).offline.rolled
         refuse_rolled_otherwise(before.name, rolled, (after.move, *after.merge_levels))
@@ -166,7 +164,7 @@ def _kind(one: Connector) -> tuple[type[object], bool]:
     return type(one.transport), isinstance(one.transport, FileInput) and one.transport.follow
 
 
-def _check_boundary_mode(home: Hybrid, before: TableSpec, after: TableSpec) -> None:
+def _check_boundary_mode(home: Home, before: TableSpec, after: TableSpec) -> None:
     """SpecError when a config asks for another mode than the table was created with; a task may come and go."""
     if len(before.halves) < len(Half) or after.boundary_mode is None:
         return

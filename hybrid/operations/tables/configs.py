@@ -1,22 +1,25 @@
-"""Table configs one at a time, as Pinot's clients give them: each half on its own. Part of the API's layer."""
+"""Table configs one at a time, as Pinot's clients give them: each half on its own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
+from hybrid.config.table_documents import TableDocuments
 from hybrid.config.table_json import raw_table_name
 from hybrid.errors import ConflictError, NotFoundError, SpecError
+from hybrid.operations.tables.apply import apply_table
 from hybrid.operations.tables.schemas import find_schema
 from hybrid.schema.document import Section, configs_in
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Creation, Hybrid, TableDocuments
+    from hybrid.home.home import Home
+    from hybrid.operations.tables.create import Creation
 
 Json = dict[str, object]
 
 
-def add_config(home: Hybrid, document: Json, source: str, kafka: str | None = None) -> Creation:
+def add_config(home: Home, document: Json, source: str, kafka: str | None = None) -> Creation:
     """Creates a table of this half, or of both, or adds the half to the table that is there.
 
     The schema is the table's, or the stored one that the config names (else of the table's name): NotFoundError when
@@ -28,10 +31,10 @@ def add_config(home: Hybrid, document: Json, source: str, kafka: str | None = No
             raise ConflictError(
                 f"Table '{name}_{half}' exists already. Nothing was changed.", hint=f"PUT /tables/{name}"
             )
-    return home.apply_table(documents_of(home, document, source, kafka))
+    return apply_table(home, documents_of(home, document, source, kafka))
 
 
-def update_config(home: Hybrid, table: str, document: Json, source: str) -> Creation:
+def update_config(home: Home, table: str, document: Json, source: str) -> Creation:
     """Puts other configs in place of a half's, or of both. NotFoundError when the table has no such half."""
     name, halves = halves_of(document, source)
     if name != table:
@@ -39,7 +42,7 @@ def update_config(home: Hybrid, table: str, document: Json, source: str) -> Crea
     for half in halves:
         if half not in home.spec(table).halves:
             raise NotFoundError(f"Table '{table}' has no {half} half.", hint="POST /tables adds one.")
-    return home.apply_table(documents_of(home, document, source, None))
+    return apply_table(home, documents_of(home, document, source, None))
 
 
 def halves_of(document: Json, source: str) -> tuple[str, dict[Half, Json]]:
@@ -59,10 +62,8 @@ def halves_of(document: Json, source: str) -> tuple[str, dict[Half, Json]]:
     return first, halves
 
 
-def documents_of(home: Hybrid, document: Json, source: str, kafka: str | None) -> TableDocuments:
+def documents_of(home: Home, document: Json, source: str, kafka: str | None) -> TableDocuments:
     """The configs with the schema that they use: the table's, else the stored one that they name."""
-    from hybrid.api.hybrid import TableDocuments
-
     name, halves = halves_of(document, source)
     configs = [(dict(one), source) for one in halves.values()]
     known = home.definitions.find(name)

@@ -1,4 +1,4 @@
-"""Creates a table: its halves with their first state, then its record. Part of the API's layer.
+"""Creation of a table: its halves with their first state, then its record.
 
 The order, and what a death in between leaves: start offsets are resolved (nothing done); REALTIME, then OFFLINE is laid
 as an empty Delta table whose act 0 holds the start (rowless folders, which the next `table create` lays anew); the
@@ -8,15 +8,19 @@ record is added (done). So the offsets to start from are committed before anythi
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hybrid.catalog.definitions import Definition
+from hybrid.clock import wall_clock_ms
 from hybrid.config.connectors import KafkaInput, StartKind, live_connector
 from hybrid.config.offset_place import place_time_ms
+from hybrid.config.overrides import apply_sets
 from hybrid.config.table_config import CONFIGURED, Half, TableSpec
+from hybrid.config.table_json import parse_table
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.ingest.plan import check_partitions, leader_epochs_at, start_offsets
 from hybrid.kafka.streams import StreamView, absent_words, offsets_at, view_stream, words_of
@@ -25,13 +29,74 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.lake.workbench import new_act_id
+from hybrid.operations.tables.brokers import brokers_for
 from hybrid.progress import Progress
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import stamp
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey, place_of, place_text
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
 
+if TYPE_CHECKING:
+    from hybrid.config.table_documents import TableDocuments
+    from hybrid.home.home import Home
+
 _LOCK_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Creation:
+    """What creating or applying did: `changes` by document path, offsets to start from, warnings, one sentence."""
+
+    table: str
+    changes: Sequence[str]
+    starts: Mapping[str, int]
+    warnings: Sequence[str]
+    sentence: str
+
+
+def validate_documents(home: Home, given: TableDocuments) -> TableSpec:
+    """Check the documents of a table. Nothing is written, no broker is asked."""
+    (schema, source), configs = given.schema, apply_sets(list(given.configs), list(given.overrides))
+    spec = parse_table(schema, source, configs, brokers_for(home, given, configs))
+    if spec.expectations:
+        from hybrid.sql.expectation_sql import refuse_wrong_conditions
+
+        refuse_wrong_conditions(spec.expectations, spec)
+    return spec
+
+
+def create_table(home: Home, given: TableDocuments) -> Creation:
+    """Create a table: resolve where it starts in Kafka, write its empty halves, record it.
+
+    ConflictError when there is one of that name; StreamError when Kafka does not answer. Nothing is created then.
+    """
+    spec = validate_documents(home, given)
+    layout = home.layout(spec.name)
+    with creation_lock(layout, home.settings.lock_timeout_s, home.progress):
+        if home.definitions.find(spec.name) is not None:
+            raise ConflictError(
+                f"Table '{spec.name}' exists already. Nothing was changed.",
+                hint="hybrid table apply ... (to change it or add a half)",
+            )
+        check_free(layout, spec)
+        if spec.connectors:
+            home.catalog.connectors.forget(spec.name)  # what an earlier table of that name left
+        starts = lay_halves(layout, spec, home.now_ms())
+        home.definitions.add(_definition(spec))
+    halves = " and ".join(half.value for half in sorted(spec.halves, reverse=True))
+    sentence = f"Created table '{spec.name}' ({halves}){start_words(spec, starts)}."
+    return Creation(spec.name, (), starts, spec.warnings, sentence)
+
+
+def _definition(spec: TableSpec) -> Definition:
+    return Definition(
+        name=spec.name,
+        schema_doc=spec.schema_doc or {},
+        realtime_doc=spec.realtime_doc,
+        offline_doc=spec.offline_doc,
+        brokers=spec.stream.brokers if spec.stream else None,
+        created_at=stamp(wall_clock_ms()),
+    )
 
 
 def creation_lock(layout: TableLayout, timeout_s: float, progress: Progress) -> AbstractContextManager[None]:

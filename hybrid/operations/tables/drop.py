@@ -1,4 +1,4 @@
-"""Drops a table, so that it can be brought back, or purges it for good. Part of the API's layer.
+"""Drops a table, so that it can be brought back, or purges it for good.
 
 A dropped table's folder moves aside, whole and with its definition, under its name and the time.
 """
@@ -16,12 +16,12 @@ from hybrid.lake.lock import half_lock
 from hybrid.runtime import durable
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
+    from hybrid.home.home import Home
 
 _DROPPED = ".dropped"
 
 
-def drop_table(home: Hybrid, name: str, *, purge: bool = False) -> str:
+def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
     """Drops the table and says where its data went. Waits for acts under way; ConflictError when they do not end.
 
     With `purge` copies go too that were dropped earlier under that name, also where there is no such table now.
@@ -59,18 +59,18 @@ def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
     return f"Table '{name}' and all its data are gone{also}."
 
 
-def dropped_copies(home: Hybrid, name: str) -> list[Path]:
+def dropped_copies(home: Home, name: str) -> list[Path]:
     """The folders of tables of that name that were dropped, oldest first."""
     folder = home.settings.warehouse / _DROPPED
     return sorted(path for path in folder.glob("*@*") if path.name.rpartition("@")[0] == name)
 
 
-def copy_names(home: Hybrid, *, table: str) -> list[str]:
+def copy_names(home: Home, *, table: str) -> list[str]:
     """The names of a table's dropped copies, oldest first: what `undrop_table` takes."""
     return [path.name for path in dropped_copies(home, table)]
 
 
-def undrop_table(home: Hybrid, name: str) -> str:
+def undrop_table(home: Home, name: str) -> str:
     """Brings back the table of that name that was dropped last, or the older copy that `NAME@TIME` names."""
     home.table_names()  # says so when there is no home
     table = name.partition("@")[0]

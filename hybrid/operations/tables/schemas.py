@@ -1,4 +1,4 @@
-"""Schemas on their own, as Pinot has them: given before the tables that use them. Part of the API's layer.
+"""Schemas on their own, as Pinot has them: given before the tables that use them.
 
 A table has a copy of its schema. Where one is used by tables, theirs is the one that counts, and an update goes to them
 too; what one of them cannot take over is refused, and then nothing is changed.
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from hybrid.catalog.definitions import Definition
 from hybrid.catalog.schema_files import Schemas, is_schema_name
 from hybrid.config.schema_json import parse_schema
+from hybrid.config.table_documents import TableDocuments
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.operations.tables.change import apply_change, check_change
+from hybrid.operations.tables.create import validate_documents
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
+    from hybrid.home.home import Home
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,12 @@ class SchemaChange:
     warnings: tuple[str, ...]
 
 
-def schema_names(home: Hybrid) -> list[str]:
+def schema_names(home: Home) -> list[str]:
     """The names of all schemas: those on their own and those of tables, sorted."""
     return sorted({*_stored(home).names(), *(str(one.schema_doc["schemaName"]) for one in _definitions(home))})
 
 
-def find_schema(home: Hybrid, name: str) -> dict[str, Any]:
+def find_schema(home: Home, name: str) -> dict[str, Any]:
     """A schema as it was given; NotFoundError, with a suggestion, when there is none of that name."""
     users = users_of(home, name)
     found = dict(users[0].schema_doc) if users else _stored(home).find(name)
@@ -43,7 +45,7 @@ def find_schema(home: Hybrid, name: str) -> dict[str, Any]:
     return found
 
 
-def put_schema(home: Hybrid, document: dict[str, object], source: str, *, override: bool = True) -> SchemaChange:
+def put_schema(home: Home, document: dict[str, object], source: str, *, override: bool = True) -> SchemaChange:
     """Stores a schema, and brings the tables that use it to it.
 
     ConflictError when there is one and `override` is false; SpecError when it is wrong or would lose what a table
@@ -55,7 +57,7 @@ def put_schema(home: Hybrid, document: dict[str, object], source: str, *, overri
     if not override and schema.name in schema_names(home):
         raise ConflictError(f"Schema '{schema.name}' exists already. Nothing was changed.")
     users = users_of(home, schema.name)
-    wanted = [home.validate(_documents(user, document, source)) for user in users]
+    wanted = [validate_documents(home, _documents(user, document, source)) for user in users]
     for user, spec in zip(users, wanted, strict=True):
         check_change(home, user, spec)
     changed = [apply_change(home, user, spec) for user, spec in zip(users, wanted, strict=True)]
@@ -63,15 +65,15 @@ def put_schema(home: Hybrid, document: dict[str, object], source: str, *, overri
     return SchemaChange(schema.name, tuple(one.table for one in changed if one.changes), schema.warnings)
 
 
-def changes_columns(home: Hybrid, document: Mapping[str, object], source: str) -> bool:
+def changes_columns(home: Home, document: Mapping[str, object], source: str) -> bool:
     """Whether `put_schema` would change a table's columns, which takes Spark. SpecError as there."""
     schema = parse_schema(dict(document), source)
     users = users_of(home, schema.name)
-    wanted = [home.validate(_documents(user, document, source)) for user in users]
+    wanted = [validate_documents(home, _documents(user, document, source)) for user in users]
     return any([check_change(home, user, spec) for user, spec in zip(users, wanted, strict=True)])
 
 
-def drop_schema(home: Hybrid, name: str) -> None:
+def drop_schema(home: Home, name: str) -> None:
     """Removes a schema; NotFoundError when there is none, ConflictError while a table uses it."""
     find_schema(home, name)
     users = users_of(home, name)
@@ -81,22 +83,20 @@ def drop_schema(home: Hybrid, name: str) -> None:
     _stored(home).remove(name)
 
 
-def users_of(home: Hybrid, name: str) -> list[Definition]:
+def users_of(home: Home, name: str) -> list[Definition]:
     """The tables that use a schema."""
     return [one for one in _definitions(home) if one.schema_doc["schemaName"] == name]
 
 
-def _definitions(home: Hybrid) -> list[Definition]:
+def _definitions(home: Home) -> list[Definition]:
     found = map(home.definitions.find, home.definitions.names())
     return [definition for definition in found if definition is not None]
 
 
 def _documents(user: Definition, schema: Mapping[str, object], source: str) -> Any:
-    from hybrid.api.hybrid import TableDocuments
-
     configs = [(dict(doc), user.name) for doc in (user.realtime_doc, user.offline_doc) if doc is not None]
     return TableDocuments((dict(schema), source), configs, user.brokers)
 
 
-def _stored(home: Hybrid) -> Schemas:
+def _stored(home: Home) -> Schemas:
     return Schemas(home.settings.warehouse)

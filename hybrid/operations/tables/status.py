@@ -1,6 +1,6 @@
 """What a newcomer wants to see first of each table: rows, boundary, how far behind, what went wrong. No JVM.
 
-Part of the API's layer.
+Part of the
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
 from hybrid.ingest.plan import plan_batch
 from hybrid.kafka.streams import SilentBrokers, absent_words
+from hybrid.operations.connectors.run import TableConnectors
 from hybrid.operations.run_views import visible_run
+from hybrid.operations.segments import segments_of
 from hybrid.runtime.json_values import capitalized
 from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
-    from hybrid.api.hybrid import Hybrid
-    from hybrid.api.table import Table
     from hybrid.catalog.runs import RunRecord
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
 
 _KAFKA_TIMEOUT_MS = 1500
 _THREADS = 8
@@ -56,7 +58,7 @@ class TableStatus:
         return self.state == "OK"
 
 
-def status_of_all(home: Hybrid) -> list[TableStatus]:
+def status_of_all(home: Home) -> list[TableStatus]:
     """The status of every table, by name. Several are looked at at once: Kafka may take its time for each."""
     names, silent = home.table_names(), SilentBrokers(_KAFKA_TIMEOUT_MS)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
@@ -65,11 +67,11 @@ def status_of_all(home: Hybrid) -> list[TableStatus]:
         return [look.result() for look in looks]
 
 
-def status_of(home: Hybrid, table: Table, silent: SilentBrokers | None = None) -> TableStatus:
+def status_of(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> TableStatus:
     """The status of one table."""
-    segments = table.segments()
+    segments = segments_of(table)
     states = Counter(segment.state for segment in segments)
-    behind, state = _lag(table, silent)
+    behind, state = _lag(home, table, silent)
     pause = home.catalog.serving.pauses().get(table.name)
     if pause is not None and state == "OK":
         why = f" ({pause.comment})" if pause.comment else ""
@@ -96,9 +98,9 @@ def _last_task(run: RunRecord) -> str:
     return f"{run.type} {run.state}: {run.result or ''}".rstrip(": ")
 
 
-def _lag(table: Table, silent: SilentBrokers | None = None) -> tuple[int | None, str]:
+def _lag(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> tuple[int | None, str]:
     """Offsets not ingested yet, and OK or what stops ingestion, or is not there to be read."""
-    failure = _failure(table)
+    failure = _failure(home, table)
     if failure is not None:
         return None, failure
     stream = table.spec.stream
@@ -117,9 +119,9 @@ def _lag(table: Table, silent: SilentBrokers | None = None) -> tuple[int | None,
     return sum(piece.end - piece.start for piece in plan.ranges), state_words
 
 
-def _failure(table: Table) -> str | None:
+def _failure(home: Home, table: TableRef) -> str | None:
     """The connector that failed, and those that wait for it; None when none has. A paused one is as it is wanted."""
-    found = table.connectors.look(ask_kafka=False)
+    found = TableConnectors(home, table).look(ask_kafka=False)
     failed = next((one for one in found if one.state == "FAILED"), None)
     if failed is None:
         return None

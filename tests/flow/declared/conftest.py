@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api.hybrid import Hybrid
+from hybrid.api import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
 from hybrid.flow.declared.runner import FlowReport
@@ -24,7 +24,7 @@ class FlowHome:
         self.folder = folder
         self.api = Hybrid(load_settings(home=folder / "home"), Silent())
         if bench is not None:
-            vars(self.api)["bench"] = Workbench(lambda: bench.spark, self.api.now_ms, Silent())
+            vars(self.api)["bench"] = Workbench(lambda: bench.spark, self.api.context.now_ms, Silent())
 
     def file(self, text: str, name: str = "flows.py") -> Path:
         path = self.folder / name
@@ -46,7 +46,7 @@ class FlowHome:
         return [tuple(row) for row in self.api.query(sql).rows]
 
     def state(self, table: str, half: Half):
-        return open_half(self.api.layout(table).half(half)).state
+        return open_half(self.api.context.layout(table).half(half)).state
 
     def write(self, path: str, *rows: Mapping[str, object] | str) -> Path:
         """A file of JSON lines below the folder `in`; a text is a line as it is."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.api.hybrid import Hybrid
+from hybrid.api import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.lake.workbench import Workbench
 from hybrid.operations.backfills import Change
@@ -39,9 +39,9 @@ class Interrupting:
 def test_a_window_of_decades_an_interrupt_and_the_whole_run(home: Path, workbench: Workbench) -> None:
     told = Interrupting()
     here = Hybrid(load_settings(home=home), told)
-    vars(here)["bench"] = Workbench(lambda: workbench.spark, here.now_ms, told)
+    vars(here)["bench"] = Workbench(lambda: workbench.spark, here.context.now_ms, told)
     here.create_table(given("INT"))
-    halves = Halves(here.spec("orders"), here.layout("orders"))
+    halves = Halves(here.spec("orders"), here.context.layout("orders"))
     for day in (100, 10_000, 20_000):
         halves.commit_offline([row(day, day * DAY + 1, segment=f"orders_{day}")])
 

@@ -1,0 +1,211 @@
+"""`Home`: a home's settings, clock, catalog, tables and Spark session. What every operation works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.catalog.definitions import Definition, Definitions, is_table_name
+from hybrid.clock import wall_clock_ms
+from hybrid.config.settings import Settings, missing_home
+from hybrid.config.table_config import TableSpec
+from hybrid.errors import NotFoundError
+from hybrid.home.table_ref import TableRef
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.logs import log_context
+from hybrid.progress import Progress
+from hybrid.runtime import durable
+from hybrid.runtime.disk import keep_free
+
+if TYPE_CHECKING:
+    from hybrid.catalog.catalog import Catalog
+    from hybrid.catalog.runs import RunOutcome, RunRecord
+    from hybrid.config.input_rules import InputRules
+
+
+@dataclass(frozen=True)
+class ServerTask:
+    """The queued run that a server's process carries out: its commits carry its id, its outcome is kept in it.
+
+    `scheduled`: a schedule has asked for it, and not a person.
+    """
+
+    run_id: str
+    outcome: RunOutcome
+    rules: InputRules
+    scheduled: bool = False
+
+
+class Home:
+    """A home. `now_ms` is the clock that buckets are closed by; `task` is the run that is carried out."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        progress: Progress,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        task: ServerTask | None = None,
+    ) -> None:
+        self.settings = settings
+        durable.configure(settings.durable)
+        self.progress = progress
+        self.now_ms = now_ms
+        self._task = task
+        self._specs: dict[str, tuple[Hashable, TableSpec]] = {}
+        if settings.disk_reserve_bytes is not None:
+            keep_free(settings.disk_reserve_bytes)
+
+    @property
+    def folder(self) -> Path:
+        """The home's folder."""
+        return self.settings.home
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The record of runs."""
+        from hybrid.catalog.catalog import Catalog
+
+        return Catalog.in_home(self.folder)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """The tables' definitions."""
+        return Definitions(self.settings.warehouse)
+
+    @cached_property
+    def bench(self) -> Workbench:
+        """The workbench of this process; Spark starts at the first act."""
+        return Workbench(self._start_spark, self.now_ms, self.progress, self.settings.lock_timeout_s)
+
+    def close(self) -> None:
+        """Close the catalog; a Spark session ends with the process."""
+        if "catalog" in vars(self):
+            self.catalog.close()
+
+    # Tables
+
+    def require_folder(self) -> None:
+        """NotFoundError when the home does not exist."""
+        if not self.folder.is_dir():
+            raise missing_home(self.settings)
+
+    def table_names(self) -> list[str]:
+        """All tables, sorted. NotFoundError when the home does not exist."""
+        names = self.definitions.names()
+        if not names:
+            self.require_folder()
+        return names
+
+    def table(self, name: str) -> TableRef:
+        """A table by its name; NotFoundError, with a suggestion, when there is none."""
+        spec = self.spec(name)
+        return TableRef(spec, self.layout(spec.name))
+
+    def spec(self, name: str) -> TableSpec:
+        """What a table's definition says; it is read again only when its file is another one."""
+        file = self.definitions.stamp(name) if is_table_name(name) else None
+        kept = self._specs.get(name)
+        if kept is not None and kept[0] == file:
+            return kept[1]
+        definition = self.definitions.find(name)
+        if definition is not None:
+            found = self.spec_of(definition)
+            self._specs[name] = file, found  # of before it was read: what was put there meanwhile is read again
+            return found
+        self._specs.pop(name, None)
+        for known in self.table_names():  # names of tables by DDL match whatever their case
+            if known.lower() == name.lower() and self.spec(known).ignores_case:
+                return self.spec(known)
+        raise NotFoundError.named("Table", name, self.table_names())
+
+    def spec_of(self, definition: Definition) -> TableSpec:
+        """What a definition says, stored or not."""
+        from hybrid.config.table_json import parse_table
+
+        name, documents = definition.name, (definition.realtime_doc, definition.offline_doc)
+        configs = [(dict(doc), name) for doc in documents if doc is not None]
+        return parse_table(dict(definition.schema_doc), name, configs, definition.brokers)
+
+    def layout(self, name: str) -> TableLayout:
+        """Where a table's halves lie."""
+        return TableLayout(self.settings.warehouse / name)
+
+    # Runs
+
+    def runs(self, table: str | None = None) -> list[RunRecord]:
+        """The newest runs of tasks and jobs, newest first."""
+        if table is not None and table not in self.table_names():
+            raise NotFoundError.named("Table", table, self.table_names())
+        self.require_folder()
+        return self.catalog.runs.list(table)
+
+    def run(self, run_id: str) -> RunRecord:
+        """One run; NotFoundError, with a suggestion, when there is none of that id."""
+        found = self.catalog.runs.find(run_id)
+        if found is None:
+            raise NotFoundError.named("Task run", run_id, [run.id for run in self.catalog.runs.list()])
+        return found
+
+    @contextmanager
+    def recorded(self, table: str, kind: str, arguments: Mapping[str, Any] | None = None) -> Iterator[RunOutcome]:
+        """Records work as a run; inside a server's run, that one is it. What is logged meanwhile bears both."""
+        if self._task is not None:
+            yield self._task.outcome
+            return
+        run_id = new_act_id("run")
+        recorded = self.catalog.runs.recorded(run_id, table, kind, arguments)
+        with log_context(table=table, run_id=run_id), recorded as outcome:
+            yield outcome
+
+    @property
+    def asked_at(self) -> str | None:
+        """When the run was asked for that a server carries out here (ISO 8601); None where nobody waited."""
+        return self.run(self._task.run_id).created_at if self._task is not None else None
+
+    @property
+    def input_rules(self) -> InputRules | None:
+        """What the run that is carried out here may read; None: everything, as in a command's own process."""
+        return self._task.rules if self._task is not None else None
+
+    @property
+    def share_max(self) -> float | None:
+        """The share of a half's rows that the work of now may drop; None: all, as a person has asked for it."""
+        is_scheduled = self._task is not None and self._task.scheduled
+        return self.settings.retention_share_max if is_scheduled else None
+
+    def act_id(self, kind: str) -> str:
+        """The id of an act about to be done: bound to a server's run, so that its successor finds what it committed."""
+        return f"{kind}-{self._task.run_id}" if self._task is not None else new_act_id(kind)
+
+    def for_task(self, task: ServerTask, progress: Progress) -> Home:
+        """The same home, Spark session and catalog for one run of a server."""
+        twin = Home(self.settings, progress, self.now_ms, task)
+        bench = Workbench(lambda: self.bench.spark, self.now_ms, progress, self.settings.lock_timeout_s)
+        vars(twin).update(catalog=self.catalog, definitions=self.definitions, bench=bench, _specs=self._specs)
+        return twin
+
+    def _start_spark(self) -> Any:
+        from hybrid.jvm.jars import ensure_jars
+        from hybrid.jvm.java import find_java
+        from hybrid.lake.archive import with_archive
+        from hybrid.lake.spark import SparkSettings, is_running, spark_session
+
+        java = find_java()  # says what to install; Spark itself only says that its gateway has gone
+        jars = ensure_jars(self.progress)
+        if not is_running():
+            self.progress.say("Starting Spark.")
+        settings = SparkSettings(
+            jars=jars.spark,
+            java_home=java.home,
+            log_dir=self.settings.logs,
+            master=self.settings.spark_master,
+            driver_memory=self.settings.spark_driver_memory,
+            extra=self.settings.spark,
+            java_options=with_archive(java),
+        )
+        return spark_session(settings)

@@ -1,0 +1,41 @@
+"""`TableRef`: a table's name, definition and folders, and the state of its halves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.errors import NotFoundError
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.table.boundary import Boundary
+from hybrid.table.effective import EffectiveBoundary
+
+
+@dataclass(frozen=True)
+class TableRef:
+    """A table of a home."""
+
+    spec: TableSpec
+    layout: TableLayout
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.spec.name
+
+    def half(self, half: Half) -> HalfSnapshot:
+        """A half as it is now; NotFoundError when the table has no such half."""
+        if half not in self.spec.halves:
+            raise NotFoundError(f"Table '{self.name}' has no {half.value} half.")
+        return open_half(self.layout.half(half))
+
+    def boundary(self) -> Boundary | None:
+        """What moves have taken over, with mode and override; None on a table that has one half only."""
+        return self.half(Half.OFFLINE).offline.boundary if len(self.spec.halves) == 2 else None
+
+    def effective_boundary(self) -> EffectiveBoundary | None:
+        """What the boundary makes visible now; None on a table that has one half only."""
+        if len(self.spec.halves) < len(Half):
+            return None
+        return self.half(Half.OFFLINE).effective_boundary(self.spec.boundary_lag_ms)

@@ -1,0 +1,149 @@
+"""Ingestion of a table from Kafka: one batch, until caught up, or until stopped; replays; sealing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hybrid.config.connectors import live_connector
+from hybrid.config.table_config import Half
+from hybrid.errors import HybridError, NotFoundError, StreamError
+from hybrid.operations.connectors.run import Done, TableConnectors
+from hybrid.operations.pauses import is_paused
+from hybrid.table.boundary import TopicPartition, current_keys
+
+if TYPE_CHECKING:
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
+    from hybrid.ingest.batch import BatchReport
+    from hybrid.ingest.loop import IngestReport
+    from hybrid.ingest.replay import ReplayReport
+    from hybrid.ingest.seal import SealReport
+
+_KAFKA_TIMEOUT_MS = 1500
+_WAIT_S = 2.0
+
+
+def ingest_batch(home: Home, table: TableRef) -> BatchReport | None:
+    """Commit one batch of what Kafka holds; None when there is nothing new. No run is recorded."""
+    from hybrid.ingest.batch import run_batch
+
+    stop_at = TableConnectors(home, table).stop_at
+    return run_batch(home.bench, table.spec, table.layout, _batch_max(table), stop_at)
+
+
+def _batch_max(table: TableRef) -> int:
+    """How many records one commit may hold: what the stream's connector says, bounded by what is quick."""
+    from hybrid.ingest.batch import BATCH_OFFSETS_MAX
+
+    live = live_connector(table.spec.connectors)
+    return min(BATCH_OFFSETS_MAX, (live.max_batch_size if live is not None else None) or BATCH_OFFSETS_MAX)
+
+
+def ingest(home: Home, table: TableRef, stop: Callable[[], bool] | None = None) -> IngestReport:
+    """Load the history whose turn it is, then ingest until caught up; with `stop`, until it returns true.
+
+    The error of a connector that failed is raised at the end.
+    """
+    from hybrid.ingest.loop import IngestReport, ingest_forever, ingest_until_caught_up
+
+    if is_paused(home, table.name):
+        go = f"`hybrid connector start {table.name}` lets it go on."
+        return IngestReport(0, 0, 0, f"Nothing to ingest: table '{table.name}' is paused. {go}")
+    connectors = TableConnectors(home, table)
+    done = _run_due(home, connectors, stop)
+    options: dict[str, Any] = {
+        "batch_offsets_max": _batch_max(table),
+        "stop_at": connectors.stop_at,
+        "newest": lambda: home.spec(table.name),
+    }
+    with home.recorded(table.name, "ingest") as run:
+        waits = connectors.waits()
+        if waits is not None or (table.spec.connectors and table.spec.stream is None):
+            report = IngestReport(0, 0, 0, f"Nothing to ingest: {waits or 'the table has no stream'}.")
+        elif stop is None:
+            report = ingest_until_caught_up(home.bench, table.spec, table.layout, **options)
+        else:
+            over = lambda: stop() or is_paused(home, table.name)  # noqa: E731
+            report = ingest_forever(home.bench, table.spec, table.layout, over, **options)
+        run.ended(report.sentence, did_something=report.batches > 0)
+    if done.failed is not None:
+        raise done.failed
+    return report
+
+
+def _run_due(home: Home, connectors: TableConnectors, stop: Callable[[], bool] | None) -> Done:
+    """Run the connectors that are due; with `stop` again and again, until the stream can be read."""
+    while True:
+        done = connectors.run_due(stop or _never)
+        for sentence in (*done.said, *([str(done.failed)] if done.failed is not None and stop is not None else ())):
+            home.progress.say(sentence)
+        if stop is None or stop() or connectors.waits() is None:
+            return done
+        time.sleep(_WAIT_S)
+
+
+def _never() -> bool:
+    return False
+
+
+def replay_rejected(home: Home, table: TableRef, *, dry_run: bool = False) -> ReplayReport:
+    """Bring the rejected rows that convert by the current settings; see `hybrid.ingest.replay`."""
+    from hybrid.ingest import replay
+
+    if dry_run:
+        return replay.replay_rejected(home.bench, table.spec, table.layout, dry_run=True)
+    with home.recorded(table.name, "replay") as run:
+        report = replay.replay_rejected(home.bench, table.spec, table.layout, act_id=home.act_id("replay"))
+        run.ended(report.sentence, did_something=report.version is not None)
+    return report
+
+
+def seal(home: Home, table: TableRef, segment: str | None = None) -> SealReport:
+    """Commit what Kafka holds, then seal the consuming segments, or the one of that name."""
+    from hybrid.ingest.loop import ingest_until_caught_up
+    from hybrid.ingest.seal import seal_consuming
+
+    with home.recorded(table.name, "seal") as run:
+        stop_at = TableConnectors(home, table).stop_at
+        ingest_until_caught_up(home.bench, table.spec, table.layout, stop_at=stop_at)
+        report = seal_consuming(home.bench, table.spec, table.layout, segment)
+        run.ended(report.sentence, did_something=report.version is not None)
+    return report
+
+
+def catch_up(home: Home, table: TableRef) -> list[str]:
+    """Commit what Kafka holds, so that an operation sees the rows that queries show; what prevented it, in words."""
+    from hybrid.ingest.loop import ingest_until_caught_up
+
+    connectors = TableConnectors(home, table)
+    if table.spec.stream is None or is_paused(home, table.name) or connectors.waits() is not None:
+        return []
+    try:
+        ingest_until_caught_up(home.bench, table.spec, table.layout, stop_at=connectors.stop_at)
+    except (StreamError, NotFoundError) as error:
+        return [f"Went on without what Kafka may hold beyond the last commit: {error}"]
+    return []
+
+
+def stream_ends(home: Home, table: TableRef) -> Mapping[TopicPartition, int] | None:
+    """Where Kafka ends at this moment; None where nobody commits it, or Kafka cannot be asked."""
+    from hybrid.kafka.streams import require_topics
+
+    stream = table.spec.stream
+    if stream is None or is_paused(home, table.name):
+        return None
+    try:
+        known = table.half(Half.REALTIME).realtime.known_ids(stream)
+        return require_topics(stream, known, _KAFKA_TIMEOUT_MS).ends
+    except HybridError:
+        return None
+
+
+def has_committed(table: TableRef, ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether the stream is committed up to these offsets."""
+    assert table.spec.stream is not None
+    offsets = table.half(Half.REALTIME).realtime.offsets
+    keys = current_keys(table.spec.stream, ends, offsets)
+    return all(offsets.get(keys[place], 0) >= end for place, end in ends.items())

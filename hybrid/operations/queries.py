@@ -1,0 +1,111 @@
+"""Queries over the tables of a home: from the files, or from memory where a server keeps the tables there."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from hybrid.config.connectors import Connector
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
+    from hybrid.query.cache.answers import CachedAnswers
+    from hybrid.query.engine import Explanation, QueryOptions, QueryResult
+    from hybrid.query.revision import Revision
+    from hybrid.query.views.view import TableView
+    from hybrid.table.boundary import TopicPartition
+
+# A revision or its text; a time, by its ISO 8601 text, as a datetime with a zone or in epoch milliseconds.
+AsOfText: TypeAlias = "str | int | datetime | Revision"
+
+
+class Queries:
+    """Answers statements over the tables of a home."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._cached: CachedAnswers | None = None
+
+    def query(self, sql: str, options: QueryOptions | None = None, *, as_of: AsOfText | None = None) -> QueryResult:
+        """Answer a statement from one revision, rows in Kafka that are not committed yet included."""
+        from hybrid.query.engine import QueryOptions, run
+
+        asked = options or QueryOptions()
+        text = asked.as_of if as_of is None else str(as_of)
+        return run(sql, _Source(self._home), replace(asked, cache=self._cached, as_of=text))
+
+    def query_at_once(self, sql: str, options: QueryOptions) -> QueryResult | None:
+        """Answer where memory does so in a moment, without waiting for anything; None: ask `query`."""
+        from hybrid.query.engine import run_at_once
+
+        return run_at_once(sql, replace(options, cache=self._cached))
+
+    def serve_from_memory(self, bytes_max: int) -> None:
+        """Keep the tables in memory from now on."""
+        from hybrid.query.cache.answers import CachedAnswers
+        from hybrid.query.cache.cache import Cache
+
+        settings = self._home.settings
+        cache = Cache(_Source(self._home), settings.warehouse, bytes_max=bytes_max, spill=settings.spill)
+        cache.follow_all()
+        self._cached = CachedAnswers(cache)
+
+    def cached_sizes(self) -> Sequence[tuple[str, int, int]]:
+        """What is kept by `serve_from_memory`: bytes in memory and on disk, by kind."""
+        return () if self._cached is None else self._cached.sizes()
+
+    def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
+        """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
+        from hybrid.query.engine import QueryOptions, explain
+
+        asked = replace(options or QueryOptions(), as_of=None if as_of is None else str(as_of))
+        return explain(sql, _Source(self._home), asked)
+
+
+class _Source:
+    """The tables of a home, as the query engine asks for them."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        # The connectors of each table, by its definition's stamp: a statement asks for both.
+        self._connectors: dict[str, tuple[Hashable, tuple[Connector, ...]]] = {}
+
+    def names(self) -> list[str]:
+        return self._home.table_names()
+
+    def stamp(self, name: str) -> Any:
+        stamp = self._home.definitions.stamp(name)
+        if stamp is None:
+            return stamp
+        known = self._connectors.get(name)
+        if known is None or known[0] != stamp:
+            known = self._connectors[name] = stamp, self._home.spec(name).connectors
+        # A pause changes what is shown.
+        held = self._stop_at(name, known[1])
+        return stamp, None if held is None else tuple(sorted(held.items()))
+
+    def open(self, name: str) -> Any:
+        from hybrid.query.engine import QueryTable
+
+        spec = self._home.spec(name)
+        brokers = spec.stream.brokers if spec.stream else None
+        return QueryTable(spec, self._home.layout(name), brokers, self._stop_at(name, spec.connectors))
+
+    def _stop_at(self, name: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
+        if not connectors:  # most tables: the catalog takes longer to import than a query to run
+            return None
+        from hybrid.operations.connectors.progress import stop_at
+
+        return stop_at(self._home, name, connectors)
+
+
+def view_table(table: TableRef, engine: str, now_ms: int, as_of: AsOfText | None = None) -> TableView:
+    """A table at one revision as Python code for `spark`, `duckdb` or `polars`."""
+    from hybrid.query.plan import QueryTable
+    from hybrid.query.views.view import table_view
+
+    brokers = table.spec.stream.brokers if table.spec.stream else None
+    queried = QueryTable(table.spec, table.layout, brokers)
+    return table_view(queried, engine, now_ms, None if as_of is None else str(as_of))
