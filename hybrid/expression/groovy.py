@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 _SCRIPT = re.compile(r"\s*groovy\s*\(\s*\{(.*)\}\s*(?:,[^{}]*)?\)\s*", re.IGNORECASE | re.DOTALL)
 _JOINED = re.compile(r"(\w+)\s*\+\s*['\"]([^'\"]*)['\"]\s*\+\s*(\w+)")
@@ -26,18 +27,19 @@ _REWRITES = (
 )
 
 
-def check_no_script(text: str) -> None:
-    """ValueError when `text` is a Groovy script, with the SQL that says the same where that is plain to see."""
+def check_no_script(text: str, parse_sql: Callable[[str], object]) -> None:
+    """ValueError when `text` is a Groovy script, with the SQL for it where there is a plain one.
+
+    `parse_sql` raises ValueError for SQL that cannot be read: such SQL is not suggested.
+    """
     match = _SCRIPT.fullmatch(text)
     if match is not None:
-        found = _as_sql(match[1].strip().removeprefix("return ").rstrip("; "))
+        found = _as_sql(match[1].strip().removeprefix("return ").rstrip("; "), parse_sql)
         instead = f'; write "{found}"' if found else "; write it with Pinot's built-in functions"
         raise ValueError(f"Groovy scripts are not run{instead}")
 
 
-def _as_sql(script: str) -> str | None:
-    from hybrid.expression.parse import parse_expression
-
+def _as_sql(script: str, parse_sql: Callable[[str], object]) -> str | None:
     joined = _JOINED.fullmatch(script)
     if joined is not None:
         return f"concat({joined[1]}, {joined[3]}, '{joined[2]}')"
@@ -49,7 +51,7 @@ def _as_sql(script: str) -> str | None:
     if "'" in found and "+" in found:
         return None
     try:
-        parse_expression(found)
+        parse_sql(found)
     except ValueError:
         return None
     return found

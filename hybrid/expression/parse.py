@@ -42,7 +42,7 @@ class Expression:
 @lru_cache(maxsize=256)
 def parse_expression(text: str) -> Expression:
     """The expression in `text`. ValueError says what cannot be read, without a full stop."""
-    check_no_script(text)
+    check_no_script(text, parse_expression)
     builder = _Builder()
     try:
         evaluate = builder.node(_tree(text))
