@@ -18,7 +18,7 @@ from hybrid.lake import spark as lake_spark
 from hybrid.lake.archive import with_archive
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
-from tests.turns import turn
+from tests.exclusive_run import turn
 
 # The JVMs of tests live for seconds, in which compiling well costs more than it brings: most tests are a third faster.
 # Many of them are started by tests that kill them: with the archive of classes in two thirds of the time.

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from hybrid.config.table_config import TableSpec
-from tests.table.test_decode import EVERY_TYPE, table
+from tests.records.test_decode import EVERY_TYPE, table
 
 NOON = datetime(2021, 9, 24, 12, 0, 0, 123456, tzinfo=UTC)
 

@@ -143,13 +143,18 @@ def test_a_planted_cycle_is_found(tmp_path: Path) -> None:
     """Also one that is closed by an import for types and by one inside a function."""
     typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from hybrid.sql.names import Name\n"
     graph = planted(
-        tmp_path, sql__texts=typed, sql__names="from hybrid.sql import calls", sql__calls="def f():\n    import hybrid.sql.texts\n"
+        tmp_path,
+        sql__texts=typed,
+        sql__names="from hybrid.sql import calls",
+        sql__calls="def f():\n    import hybrid.sql.texts\n",
     )
     assert cycles(graph) == [["hybrid.sql.calls", "hybrid.sql.names", "hybrid.sql.texts"]]
 
 
 def test_a_planted_upward_import_is_found(tmp_path: Path) -> None:
-    graph = planted(tmp_path, sql__texts="def f():\n    from hybrid.query import plan\n", query__plan="", table__names="")
+    graph = planted(
+        tmp_path, sql__texts="def f():\n    from hybrid.query import plan\n", query__plan="", table__names=""
+    )
     assert upward_imports(graph) == ["hybrid.sql.texts imports hybrid.query.plan"]
 
 

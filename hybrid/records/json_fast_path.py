@@ -2,7 +2,7 @@
 
 It takes JSON objects whose values are written as their columns want them, which nearly all are, and is many times
 faster than going record by record. Whatever else there is in a message it leaves to the decoder: that alone says what
-becomes of it, and why not. What it takes it takes alike; `tests/table/test_plain_records.py` holds it to that.
+becomes of it, and why not. What it takes it takes alike; `tests/records/test_json_fast_path.py` holds it to that.
 """
 
 from __future__ import annotations

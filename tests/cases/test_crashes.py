@@ -18,7 +18,7 @@ from hybrid.lake.failpoints import POSITIONS
 from hybrid.lake.log import own_states
 from tests.cases.tables import HOUR, LiveTable, layout_in, table_spec
 from tests.cases.test_streams import recreate_topic
-from tests.lent import ROOT, dying_at
+from tests.shared_jvm import ROOT, dying_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -16,7 +16,7 @@ from hybrid.lake.spark import SparkSettings
 from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
 from tests.cases.tables import LiveTable, layout_in, table_spec
-from tests.lent import session_of_dying
+from tests.shared_jvm import session_of_dying
 
 
 def perform(table: LiveTable, verb: str, most: int) -> str:

@@ -14,8 +14,8 @@ import hybrid
 from hybrid.cli.main import run
 from hybrid.errors import NotFoundError
 from hybrid.home.accounts import Accounts, Right
+from tests.operations.tables.test_change import given
 from tests.serve.app import OFFLINE, SCHEMA
-from tests.test_change import given
 
 NOWHERE = [
     ["status"],

@@ -26,7 +26,7 @@ from hybrid.query.types import convert_rows, converter, duckdb_type, wire_type
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded
 from hybrid.replace.backfill.inputs import inspect_input
-from tests.table.test_decode import table, to_arrow
+from tests.records.test_decode import table, to_arrow
 
 TYPES = {
     "i": "INT", "l": "LONG", "f": "FLOAT", "d": "DOUBLE", "n": "BIG_DECIMAL", "b": "BOOLEAN", "t": "TIMESTAMP",

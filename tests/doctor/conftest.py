@@ -19,8 +19,8 @@ from hybrid.lake.log import open_half
 from hybrid.progress import Silent
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.state import Consuming
+from tests.fake_streams import seen
 from tests.query.halves import Halves, Row
-from tests.seen import seen
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 KEY = PartitionKey("kafka", "orders", 0, 0)

@@ -24,14 +24,14 @@ from hybrid.progress import Silent
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import Consuming
 from tests.doctor.conftest import KEY, SEGMENT, Kafka, Patient, row
-from tests.seen import seen
+from tests.fake_streams import seen
 
 OLD = 1_600_000_000
 STAGER = """
 import os, sys
 from pathlib import Path
 from hybrid.lake.staging import staging_folder
-from tests.seen import seen
+from tests.fake_streams import seen
 with staging_folder(Path(sys.argv[1])) as path:
     path.mkdir()
     print("staged", flush=True)

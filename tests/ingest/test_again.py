@@ -18,7 +18,7 @@ from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Rejected
 from hybrid.schema.ingestion import ComplexTypes, IngestionConfig
 from hybrid.table.state import Act, RealtimeState
-from tests.table.test_decode import table
+from tests.records.test_decode import table
 
 STATE = RealtimeState(Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00"), {}, {})
 NOWHERE = cast("Workbench", None)

@@ -11,7 +11,7 @@ from hybrid.kafka.streams import missing_topics
 from hybrid.table.boundary import TopicPartition, partition_key, topic_key
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.state import Act, RealtimeState
-from tests.seen import by_place, seen, together
+from tests.fake_streams import by_place, seen, together
 
 ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
 STREAM = StreamConfig(("orders",), "localhost:9092")

@@ -14,9 +14,9 @@ from hybrid.table.boundary import TopicPartition, current_keys, partition_key, t
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.replays import replay_key
 from hybrid.table.state import Act, RealtimeState
+from tests.fake_streams import seen
 from tests.query.halves import orders_spec
-from tests.seen import seen
-from tests.table.test_decode import table
+from tests.records.test_decode import table
 
 ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
 STREAM = StreamConfig(("orders",), "localhost:9092")

@@ -22,8 +22,8 @@ from hybrid.table.boundary import PartitionKey
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Act, RealtimeState
-from tests.table.test_codecs import AVRO
-from tests.table.test_decode import table
+from tests.records.test_codecs import AVRO
+from tests.records.test_decode import table
 
 KEY = PartitionKey("kafka", "topic", 0, 0)
 STATE = RealtimeState(Act("create-1", 0, "create", "2021-11-21T00:00:00.000+00:00"))

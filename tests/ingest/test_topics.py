@@ -26,8 +26,8 @@ from hybrid.table.names import realtime_group, realtime_segment, replay_segment,
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Act, Consuming, RealtimeState
-from tests.seen import seen, together
-from tests.table.test_decode import table
+from tests.fake_streams import seen, together
+from tests.records.test_decode import table
 
 ACT = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
 STREAM = StreamConfig(("a", "b"), "localhost:9092")

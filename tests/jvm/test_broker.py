@@ -15,7 +15,7 @@ from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.log4j import escaped
 from hybrid.jvm.process import Process
 from hybrid.kafka.topics import Record, create_topic, describe_topic, list_topics, produce
-from tests.progress import Heard
+from tests.recorded_progress import Heard
 
 
 @pytest.mark.kafka

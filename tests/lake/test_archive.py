@@ -14,7 +14,7 @@ from hybrid.jvm.jars import spark_jars
 from hybrid.jvm.java import Java, find_java
 from hybrid.lake import archive
 from hybrid.lake.archive import archive_of, ensure_archive, with_archive
-from tests.progress import Heard
+from tests.recorded_progress import Heard
 
 JAVA = Java(Path(sys.executable), 17, Path("/somewhere"))
 

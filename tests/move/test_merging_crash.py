@@ -18,10 +18,10 @@ from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.table.boundary import Boundary
-from tests.lent import ROOT, dying_at
 from tests.move.clocked import DAY
 from tests.move.upkeep_worker import worker_spec
 from tests.query.halves import KEY, Halves, Row
+from tests.shared_jvm import ROOT, dying_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
 

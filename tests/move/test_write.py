@@ -17,7 +17,7 @@ from hybrid.lake.workbench import Workbench
 from hybrid.move.write import write_files, written_columns
 from hybrid.table import columns
 from tests.every_type import NOON, every_type, values
-from tests.table.test_decode import EVERY_TYPE
+from tests.records.test_decode import EVERY_TYPE
 
 BUCKET = 100
 

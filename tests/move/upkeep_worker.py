@@ -14,9 +14,9 @@ from hybrid.lake.workbench import Workbench
 from hybrid.move.merging.run import run_merges
 from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent
-from tests.lent import session_of_dying
 from tests.move.clocked import DAY
 from tests.query.halves import orders_spec
+from tests.shared_jvm import session_of_dying
 
 RUNS = {"retention": run_retention, "merges": run_merges}
 

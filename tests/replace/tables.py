@@ -22,7 +22,7 @@ from hybrid.progress import Silent
 from hybrid.records.decode import Decoded, Decoder
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.state import Act, OfflineState, RealtimeState, next_act
-from tests.lent import session_of_dying
+from tests.shared_jvm import session_of_dying
 
 ROOT = Path(__file__).parents[2]
 SEGMENT = "orders_1632463351000_1632467070000_0"

@@ -12,8 +12,8 @@ from hybrid.errors import ConflictError
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert
-from tests.lent import ROOT, dying_at
 from tests.replace.tables import Table
+from tests.shared_jvm import ROOT, dying_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ import pytest
 
 from hybrid.catalog.runs import RunRecord
 from hybrid.ingest import reset
-from tests.seen import seen
+from tests.fake_streams import seen
 from tests.serve.app import App, Worker, fail_at_once
 
 PATH = "/tables/orders/connectors/kafka/reset"

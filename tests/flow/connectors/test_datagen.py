@@ -14,7 +14,7 @@ from hybrid.flow.connectors.datagen_source import (
     open_datagen,
     open_datagen_after,
 )
-from tests.spec.test_datagen_values import table
+from tests.config.test_datagen_values import table
 
 SPEC = table("id BIGINT NOT NULL", plan=[{"limit": 1}])
 

@@ -7,7 +7,7 @@ from hybrid.errors import SpecError, StreamError
 from hybrid.flow.connectors.handover import Held, start_offsets, tells_all_of
 from hybrid.flow.connectors.history import next_chunk
 from hybrid.flow.connectors.source import Piece, coordinates
-from tests.seen import by_place
+from tests.fake_streams import by_place
 
 HELD = Held(by_place("t", {0: 10, 1: 0}), by_place("t", {0: 50, 1: 7}))
 

@@ -17,8 +17,8 @@ from hybrid.replace.backfill.claims import brought_back, claim, units_of
 from hybrid.replace.lineage import entries_of
 from hybrid.replace.revert import revert, revert_backfill
 from hybrid.table.plans import Plan
-from tests.lent import dying_at
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
+from tests.shared_jvm import dying_at
 
 pytestmark = pytest.mark.spark
 Make = Callable[..., Lab]

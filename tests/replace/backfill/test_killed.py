@@ -12,8 +12,8 @@ from hybrid.lake import plans
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.lineage import entries_of
 from hybrid.table.plans import Plan
-from tests.lent import dying_at
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
+from tests.shared_jvm import dying_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 KILLED = -9

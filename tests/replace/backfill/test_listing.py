@@ -12,9 +12,9 @@ from hybrid.config.settings import load_settings
 from hybrid.lake.workbench import Workbench
 from hybrid.operations.backfills import Change
 from hybrid.replace.backfill.running import How
+from tests.operations.tables.test_change import given
 from tests.query.halves import Halves
 from tests.replace.backfill.lab import row
-from tests.test_change import given
 
 pytestmark = pytest.mark.spark
 DAY = 86_400_000

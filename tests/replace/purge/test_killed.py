@@ -11,9 +11,9 @@ import pytest
 
 from hybrid.lake.workbench import Workbench
 from hybrid.replace.purge import remove
-from tests.lent import dying_at
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 from tests.replace.purge.erasing import holding, move_all, purge_rows, stream
+from tests.shared_jvm import dying_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 NAME = "erase-me"

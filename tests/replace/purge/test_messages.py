@@ -11,7 +11,7 @@ from hybrid.formats.csv_format import CsvFormat
 from hybrid.records.messages import Message, pack
 from hybrid.replace.purge.rejected import MessageReader, _read_batch
 from hybrid.schema.ingestion import ComplexTypes, IngestionConfig
-from tests.table.test_decode import table
+from tests.records.test_decode import table
 
 COLUMNS = {"__key": "STRING", "name": "STRING", "head.name": "STRING"}
 

@@ -13,7 +13,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Filtered, Outcome, Rejected
 from hybrid.schema.ingestion import IngestionConfig, Transform
-from tests.table.test_decode import table
+from tests.records.test_decode import table
 
 COLUMNS = {"id": "INT", "name": "STRING", "price": "DOUBLE", "cents": "INT"}
 NOW = 1_700_000_000_000

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, to_batch
-from tests.table.test_decode import EVERY_TYPE, table
+from tests.records.test_decode import EVERY_TYPE, table
 
 NULLS = {"nullHandlingEnabled": True}
 UPSERT = {"mode": "FULL", "comparisonColumn": "ts", "deleteRecordColumn": "b"}

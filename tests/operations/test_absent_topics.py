@@ -21,8 +21,8 @@ from hybrid.operations.connectors.run import TableConnectors
 from hybrid.operations.connectors.status import Standing
 from hybrid.operations.tables.status import _lag
 from hybrid.table.boundary import PartitionKey, TopicPartition
+from tests.fake_streams import seen, together
 from tests.query.halves import Halves, orders_spec
-from tests.seen import seen, together
 
 SPEC = replace(orders_spec(), stream=StreamConfig(("orders", "ordrs"), "b:1"))
 A = PartitionKey("kafka", "orders", 0, 0)

@@ -15,7 +15,7 @@ from hybrid.catalog.catalog import Catalog
 from hybrid.cli.main import run
 from hybrid.errors import MachineError
 from hybrid.runtime.disk import machine_error
-from tests.test_change import given
+from tests.operations.tables.test_change import given
 
 
 def test_a_full_disk_is_told_by_whoever_meets_it(tmp_path: Path) -> None:

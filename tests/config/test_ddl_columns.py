@@ -11,7 +11,7 @@ from hybrid.config.schema_json import parse_schema
 from hybrid.schema.period import parse_period
 from hybrid.schema.schema import FieldKind
 from hybrid.schema.sqltypes import parse_sql_type
-from tests.spec.ddl_docs import (
+from tests.config.ddl_docs import (
     CHANGES,
     RAW,
     configs,

@@ -22,7 +22,7 @@ from hybrid.formats.registry_messages import RegistryFormat, RegistryMessages
 from hybrid.records.codecs import records_of
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Rejected
-from tests.table.test_codecs import with_codec
+from tests.records.test_codecs import with_codec
 
 WRITER = {
     "type": "record", "name": "r",

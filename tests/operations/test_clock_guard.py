@@ -21,7 +21,7 @@ from hybrid.operations.clock_guard import doubt_of, is_clock_believed, observe_c
 from hybrid.progress import Silent
 from hybrid.rpc.verbs import VERBS
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "orders"
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 DAY = 86_400_000
 TASKS = ("RetentionManager", "VacuumTask")
 

@@ -9,7 +9,7 @@ from hybrid.config.table_config import StreamConfig
 from hybrid.records.decode import Decoder
 from hybrid.records.messages import Message, MessageFields, pack, unpack
 from hybrid.records.outcome import Decoded, Rejected
-from tests.table.test_decode import table
+from tests.records.test_decode import table
 
 bytes_or_none = st.none() | st.binary(max_size=8) | st.just(b"\x00hybrid message\x00") | st.just(b"\x00\x01")
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.expressions.engines import by_query, by_transform, is_same
+from tests.expression.engines import by_query, by_transform, is_same
 
 VALUES: dict[str, object] = {
     # texts

@@ -164,7 +164,7 @@ def test_not_null_counts_only_with_the_schemas_null_handling(parse: Any, schema_
 
 def test_a_table_without_transforms_does_not_load_the_parser() -> None:
     code = (
-        "import sys; from tests.table.test_decode import table; from hybrid.records.decode import Decoder;"
+        "import sys; from tests.records.test_decode import table; from hybrid.records.decode import Decoder;"
         "Decoder(table({'a': 'INT'})).decode(b'{}'); sys.exit('sqlglot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybrid.lake.workbench import Workbench
-from tests.expressions.engines import ERROR, Values, by_correction, by_query, by_transform, is_same, lines_of
+from tests.expression.engines import ERROR, Values, by_correction, by_query, by_transform, is_same, lines_of
 
 
 def test_transforms_give_what_queries_give() -> None:

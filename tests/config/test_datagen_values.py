@@ -18,7 +18,7 @@ from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded
-from tests.spec.connector_docs import connector, read_datagen
+from tests.config.connector_docs import connector, read_datagen
 
 TYPES = (
     "tiny TINYINT, n INTEGER, id BIGINT, price DECIMAL(15,2), f REAL, d DOUBLE, ok BOOLEAN, code CHAR(3), "

@@ -18,7 +18,7 @@ from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.process import Process
 from hybrid.lake.lock import half_lock, last_holder
 from hybrid.rpc.client import SERVER_FILE, secret_of, server_of
-from tests.test_change import given
+from tests.operations.tables.test_change import given
 
 URL = "http://127.0.0.1:1"  # nobody answers there: a command that asks it fails
 

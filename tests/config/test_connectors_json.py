@@ -20,7 +20,7 @@ from hybrid.config.connectors import (
 from hybrid.config.connectors_json import connector_warnings, parse_connectors
 from hybrid.errors import SpecError
 from hybrid.schema.document import Section
-from tests.spec.connector_docs import (
+from tests.config.connector_docs import (
     DELTA,
     JSON,
     KAFKA,

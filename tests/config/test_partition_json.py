@@ -10,7 +10,7 @@ import pytest
 from hybrid.config.table_config import PartitionedColumn, PartitionFunction, TableSpec
 from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
-from tests.spec.test_bucket_json import OFFLINE, REALTIME, SCHEMA
+from tests.config.test_bucket_json import OFFLINE, REALTIME, SCHEMA
 
 
 def parsed(**columns: Any) -> TableSpec:

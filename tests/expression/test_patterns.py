@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tests.expressions.engines import ERROR, by_query, by_transform, is_same
+from tests.expression.engines import ERROR, by_query, by_transform, is_same
 
 OFFSETS = ("Z", "ZZ", "X", "XX", "XXX")
 FRACTIONS = ("S", "SS", "SSS", "SSSSSS")

@@ -13,7 +13,7 @@ from hybrid.api import Hybrid, TableDocuments
 from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.errors import SpecError
 from hybrid.rpc.verbs import VERBS
-from tests.test_merges import TIME
+from tests.operations.test_merges import TIME
 
 
 @pytest.fixture

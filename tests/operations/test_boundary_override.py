@@ -19,10 +19,10 @@ from hybrid.lake.log import open_half
 from hybrid.move.explicit import Wish, decide
 from hybrid.progress import Silent
 from hybrid.table.boundary import Boundary
+from tests.fake_streams import seen
 from tests.query.halves import KEY, Halves, Row
-from tests.seen import seen
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "orders"
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 PINOT, EXACT = BoundaryMode.PINOT, BoundaryMode.EXACT
 NO_TASK = "/task={}"
 MODE = "/metadata/customConfigs/hybrid.boundary"

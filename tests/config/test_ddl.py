@@ -15,7 +15,7 @@ from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
 from hybrid.schema.document import Section
 from hybrid.schema.schema import FieldKind
-from tests.spec.ddl_docs import (
+from tests.config.ddl_docs import (
     CHANGES,
     FILES,
     configs,

@@ -19,7 +19,7 @@ from hybrid.ingest.reset import ResetPartition, ResetReport
 from hybrid.operations.connectors.progress import stop_at
 from hybrid.operations.connectors.run import TableConnectors
 from hybrid.table.boundary import TopicPartition
-from tests.table.test_decode import table
+from tests.records.test_decode import table
 
 STREAM = StreamConfig(("t",), "b", connector="live")
 SPEC = replace(table({"name": "STRING"}), stream=STREAM, connectors=(Connector("live", KafkaInput("b", ("t",))),))

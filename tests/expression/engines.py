@@ -24,7 +24,7 @@ from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.row_sql import row_condition
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.times import Context
-from tests.expressions.odd_rows import COUNT, odd_arrow, odd_records, odd_table
+from tests.expression.odd_rows import COUNT, odd_arrow, odd_records, odd_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

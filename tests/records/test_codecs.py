@@ -18,7 +18,7 @@ from hybrid.records.codecs import records_of
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Rejected
 from hybrid.schema.ingestion import ComplexTypes, IngestionConfig
-from tests.table.test_decode import table
+from tests.records.test_decode import table
 
 SCHEMA = {
     "type": "record", "name": "r", "fields": [

@@ -23,7 +23,7 @@ from hybrid.operations.tables.create import _definition
 from hybrid.progress import Silent
 from hybrid.serve import pipeline
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "orders"
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 
 
 class Idle:

@@ -14,7 +14,7 @@ from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.errors import SpecError
 from hybrid.rpc.verbs import VERBS
 
-DOCUMENTS = Path(__file__).resolve().parent.parent / "data" / "orders"
+DOCUMENTS = Path(__file__).resolve().parents[2] / "data" / "orders"
 REPORTS = {
     VACUUM_TASK: ["files", "bytes", "commits", "log_bytes", "kept", "sentence", "dry_run"],
     OPTIMIZE_TASK: ["segments", "files", "files_after", "bytes", "left", "versions", "sentence", "dry_run"],

@@ -12,7 +12,7 @@ from hybrid.api import Hybrid
 from hybrid.cli.main import run
 from hybrid.errors import NotFoundError
 from hybrid.operations.tables.drop import dropped_copies
-from tests.test_change import given
+from tests.operations.tables.test_change import given
 
 
 @pytest.fixture
