@@ -6,11 +6,11 @@ from hybrid.config.table_config import TableSpec
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import HybridError, NotFoundError, StreamError, TopicError
 from hybrid.ingest.plan import plan_batch
+from hybrid.kafka.clients import CHECK_TIMEOUT_MS
 from hybrid.kafka.streams import SilentBrokers, absent_words
 from hybrid.runtime.json_values import capitalized
 from hybrid.table.state import RealtimeState
 
-_TIMEOUT_MS = 3000
 _NO_BOUND = 2**62
 
 
@@ -19,7 +19,7 @@ class StreamChecks:
 
     def __init__(self, checkup: Checkup) -> None:
         self._checkup = checkup
-        self._brokers = SilentBrokers(_TIMEOUT_MS)
+        self._brokers = SilentBrokers(CHECK_TIMEOUT_MS)
 
     def check(self, spec: TableSpec, state: RealtimeState) -> None:
         """The stream of one table, and the messages that could not be read."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import StreamConfig
 from hybrid.errors import NotFoundError, StreamError, TopicError
+from hybrid.kafka.clients import WORK_TIMEOUT_MS, admin_client, consumer
 from hybrid.kafka.leader_epochs import EpochEnd, epoch_ends
 from hybrid.kafka.topics import existing_topics, require_listener
 from hybrid.runtime.json_values import capitalized
@@ -17,12 +16,9 @@ from hybrid.table.boundary import TopicPartition, read_places
 from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
-    from kafka import KafkaConsumer
     from kafka.admin import KafkaAdminClient
     from kafka.protocol.consumer import OffsetSpec
     from kafka.structs import OffsetAndTimestamp
-
-_TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -42,28 +38,19 @@ class StreamView:
 
 
 def view_stream(
-    stream: StreamConfig, timeout_ms: int = _TIMEOUT_MS, asked: Mapping[TopicPartition, int] | None = None
+    stream: StreamConfig, timeout_ms: int = WORK_TIMEOUT_MS, asked: Mapping[TopicPartition, int] | None = None
 ) -> StreamView:
     """The topics of a stream as the cluster shows them now, those that there are. `asked`: leader epochs to look up.
 
     Raises StreamError when the cluster does not answer within `timeout_ms`, TopicError for a topic that it refuses.
     The ends are last stable offsets: what an open transaction holds back is not in them.
     """
-    import kafka
     from kafka.errors import KafkaError
     from kafka.protocol.consumer import OffsetSpec
 
     require_listener(stream.brokers)
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
     try:
-        with ExitStack() as stack:
-            admin = kafka.KafkaAdminClient(
-                bootstrap_servers=stream.brokers,
-                bootstrap_timeout_ms=timeout_ms,
-                request_timeout_ms=timeout_ms,
-                **stream.security.for_python(),
-            )
-            stack.callback(admin.close)
+        with admin_client(stream.brokers, timeout_ms, stream.security) as admin:
             found = existing_topics(admin, stream.topics)
             places = [place for one in found for place in read_places(stream, one.name, one.partitions)]
             if not places:
@@ -119,17 +106,6 @@ def _leader_epochs(
     return answering, {place: max(0, before[place].end) for place in asked}
 
 
-def _consumer(stream: StreamConfig) -> KafkaConsumer:
-    from kafka import KafkaConsumer
-
-    return KafkaConsumer(
-        bootstrap_servers=stream.brokers,
-        isolation_level="read_committed",
-        group_id=None,
-        **stream.security.for_python(),
-    )
-
-
 def offsets_at(stream: StreamConfig, places: Iterable[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
     """The first offset of each partition whose message is not older than `time_ms`; not of one that has none.
 
@@ -140,11 +116,11 @@ def offsets_at(stream: StreamConfig, places: Iterable[TopicPartition], time_ms: 
 
     parts = [kafka.TopicPartition(*place) for place in places]
     try:
-        consumer = _consumer(stream)
+        client = consumer(stream.brokers, stream.security, WORK_TIMEOUT_MS)
         try:
-            found = consumer.offsets_for_times(dict.fromkeys(parts, time_ms))
+            found = client.offsets_for_times(dict.fromkeys(parts, time_ms))
         finally:
-            consumer.close()
+            client.close()
     except (KafkaError, OSError) as error:
         raise unreachable(stream.brokers, error) from error
     return {TopicPartition(*part): one.offset for part, one in found.items() if one is not None}
@@ -153,7 +129,7 @@ def offsets_at(stream: StreamConfig, places: Iterable[TopicPartition], time_ms: 
 def require_topics(
     stream: StreamConfig,
     known: Collection[str] = (),
-    timeout_ms: int = _TIMEOUT_MS,
+    timeout_ms: int = WORK_TIMEOUT_MS,
     asked: Mapping[TopicPartition, int] | None = None,
     *,
     needed: Collection[str] = (),

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, StreamError, TopicError
+from hybrid.kafka.clients import CHECK_TIMEOUT_MS, WORK_TIMEOUT_MS, admin_client, producer
 from hybrid.progress import Progress, Silent
 
 if TYPE_CHECKING:
     from kafka import KafkaProducer
     from kafka.admin import KafkaAdminClient
 
-BOOTSTRAP_TIMEOUT_MS = 8_000
 _STEP_RECORDS = 10_000
 _CONNECT_S = 5
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -47,7 +47,7 @@ def answers(brokers: str) -> bool:
 
     try:
         require_listener(brokers)
-        with _client(brokers, timeout_ms=3_000) as admin:
+        with admin_client(brokers, CHECK_TIMEOUT_MS) as admin:
             return bool(admin.describe_cluster()["brokers"])
     except (KafkaError, OSError, StreamError):
         return False
@@ -122,8 +122,8 @@ def produce(
     cannot be reached, the topic or partition does not exist, or a record is refused.
     """
     _require_partition(brokers, _required(brokers, topic), partition)
-    with _errors(brokers), _producer(brokers) as producer:
-        count = _send(producer, topic, records, partition, progress or Silent())
+    with _errors(brokers), producer(brokers) as client:
+        count = _send(client, topic, records, partition, progress or Silent())
     return count
 
 
@@ -199,39 +199,10 @@ def _topic(described: dict[str, object]) -> Topic:
 
 
 @contextmanager
-def _producer(brokers: str) -> Iterator[KafkaProducer]:
-    from kafka import KafkaProducer
-
-    producer = KafkaProducer(
-        bootstrap_servers=brokers.split(","),
-        acks="all",
-        linger_ms=5,
-        bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS,
-    )
-    try:
-        yield producer
-    finally:
-        producer.close(timeout=10)
-
-
-@contextmanager
 def _admin(brokers: str) -> Iterator[KafkaAdminClient]:
     require_listener(brokers)
-    with _errors(brokers), _client(brokers, BOOTSTRAP_TIMEOUT_MS) as admin:
+    with _errors(brokers), admin_client(brokers, WORK_TIMEOUT_MS) as admin:
         yield admin
-
-
-@contextmanager
-def _client(brokers: str, timeout_ms: int) -> Iterator[KafkaAdminClient]:
-    from kafka.admin import KafkaAdminClient
-
-    admin = KafkaAdminClient(
-        bootstrap_servers=brokers.split(","), bootstrap_timeout_ms=timeout_ms, request_timeout_ms=timeout_ms
-    )
-    try:
-        yield admin
-    finally:
-        admin.close()
 
 
 @contextmanager

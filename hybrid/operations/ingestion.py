@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.config.connectors import live_connector
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError, NotFoundError, StreamError
+from hybrid.kafka.clients import QUERY_TIMEOUT_MS
 from hybrid.operations.connectors.run import Done, TableConnectors
 from hybrid.operations.pauses import is_paused
 from hybrid.table.boundary import TopicPartition, current_keys
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from hybrid.ingest.replay import ReplayReport
     from hybrid.ingest.seal import SealReport
 
-_KAFKA_TIMEOUT_MS = 1500
 _WAIT_S = 2.0
 
 
@@ -136,7 +136,7 @@ def stream_ends(home: Home, table: TableRef) -> Mapping[TopicPartition, int] | N
         return None
     try:
         known = table.half(Half.REALTIME).realtime.known_ids(stream)
-        return require_topics(stream, known, _KAFKA_TIMEOUT_MS).ends
+        return require_topics(stream, known, QUERY_TIMEOUT_MS).ends
     except HybridError:
         return None
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
+from hybrid.kafka.clients import QUERY_TIMEOUT_MS
 from hybrid.kafka.streams import require_topics
 from hybrid.table.boundary import TopicPartition
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
-
-_KAFKA_TIMEOUT_MS = 1500
 
 
 @dataclass(frozen=True)
@@ -114,6 +113,6 @@ def _ends(table: TableRef) -> Mapping[TopicPartition, int]:
     if stream is None:
         return {}
     try:
-        return require_topics(stream, timeout_ms=_KAFKA_TIMEOUT_MS).ends
+        return require_topics(stream, timeout_ms=QUERY_TIMEOUT_MS).ends
     except HybridError:
         return {}

@@ -5,8 +5,6 @@ A query never fails for Kafka's sake: what cannot be read is a warning, and the 
 
 from __future__ import annotations
 
-import logging
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from hybrid.config.kafka_security import KafkaSecurity
 from hybrid.config.table_config import StreamConfig, TableSpec
 from hybrid.errors import TopicError
+from hybrid.kafka.clients import QUERY_TIMEOUT_MS, admin_client, broker_answers, consumer
 from hybrid.kafka.topics import existing_topics
 from hybrid.records.messages import Headers
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
@@ -25,12 +24,10 @@ if TYPE_CHECKING:
     from kafka import KafkaConsumer
 
 ROWS_MAX = 2_000_000
-CONNECT_S_MAX = 1.5
 READ_S_MAX = 30.0
 BYTES_MAX = 512 * 1024 * 1024  # with what Python adds to each
 _MESSAGE_BYTES = 200
 _POLL_RECORDS = 20_000
-_CONNECT_MS = int(CONNECT_S_MAX * 1000)
 
 
 class TailMessage(NamedTuple):
@@ -146,16 +143,8 @@ def _view(brokers: str, stream: StreamConfig) -> tuple[Mapping[str, str], Mappin
     import kafka
     from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
     # The admin client answers both in 12 ms; a consumer waits 100 ms for its first metadata.
-    with ExitStack() as stack:
-        admin = kafka.KafkaAdminClient(
-            bootstrap_servers=brokers,
-            bootstrap_timeout_ms=_CONNECT_MS,
-            request_timeout_ms=_CONNECT_MS,
-            **stream.security.for_python(),
-        )
-        stack.callback(admin.close)
+    with admin_client(brokers, QUERY_TIMEOUT_MS, stream.security) as admin:
         found = existing_topics(admin, stream.topics)
         places = [place for one in found for place in read_places(stream, one.name, one.partitions)]
         latest = {kafka.TopicPartition(*place): OffsetSpec.LATEST for place in places}
@@ -252,21 +241,8 @@ class _Reader:
 
 
 def _consumer(brokers: str, security: KafkaSecurity) -> KafkaConsumer:
-    from kafka import KafkaConsumer
-
-    return KafkaConsumer(
-        bootstrap_servers=brokers,
-        group_id=None,
-        enable_auto_commit=False,
-        isolation_level="read_committed",
-        auto_offset_reset="none",
-        allow_auto_create_topics=False,
-        bootstrap_timeout_ms=_CONNECT_MS,
-        fetch_max_wait_ms=20,
-        max_partition_fetch_bytes=8 * 1024 * 1024,
-        metrics_enabled=False,
-        **security.for_python(),
-    )
+    settings = {"auto_offset_reset": "none", "fetch_max_wait_ms": 20, "max_partition_fetch_bytes": 8 * 1024 * 1024}
+    return consumer(brokers, security, QUERY_TIMEOUT_MS, **settings)
 
 
 def _gone(topic: str, of_it: str) -> str:
@@ -289,17 +265,3 @@ def _refilled(key: PartitionKey, start: int, end: int) -> str:
 
 def _unreachable(brokers: str) -> str:
     return f"Kafka at {brokers} does not answer: answered from committed rows only."
-
-
-def broker_answers(brokers: str) -> bool:
-    """Whether any broker of the list accepts a connection: refused ones cost nothing, silent ones CONNECT_S_MAX."""
-    deadline = time.monotonic() + CONNECT_S_MAX
-    for address in brokers.split(","):
-        host, _, port = address.strip().rpartition(":")
-        try:
-            left = max(0.05, deadline - time.monotonic())
-            socket.create_connection((host.strip("[]"), int(port)), timeout=left).close()
-        except (OSError, ValueError):
-            continue
-        return True
-    return False

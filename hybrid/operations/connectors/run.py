@@ -19,8 +19,9 @@ from hybrid.config.connectors import (
 )
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError, NotFoundError, SpecError, StreamError, UsageError
+from hybrid.kafka.clients import CHECK_TIMEOUT_MS
 from hybrid.operations.connectors.progress import ConnectorView, stop_at
-from hybrid.operations.connectors.status import KAFKA_TIMEOUT_MS, ConnectorStatus, Standing, configured_status
+from hybrid.operations.connectors.status import ConnectorStatus, Standing, configured_status
 from hybrid.table.boundary import TopicPartition, current_keys, place_text
 
 if TYPE_CHECKING:
@@ -290,7 +291,7 @@ class TableConnectors:
         others = [name for name in now.open_before(self._before(after)) if name != one.name]
         if kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
             return
-        view = view_stream(stream, KAFKA_TIMEOUT_MS)
+        view = view_stream(stream, CHECK_TIMEOUT_MS)
         if view.topic_ids.keys() == set(stream.topics):
             found, told = dict(self._loaded_offsets(after) or {}), source.highest_offsets(self._home.bench.spark)
             raise_to(found, told or {})
@@ -380,7 +381,7 @@ class TableConnectors:
         if not state.reads(stream):
             return None
         try:
-            return {**committed, **view_stream(stream, KAFKA_TIMEOUT_MS).ends}
+            return {**committed, **view_stream(stream, CHECK_TIMEOUT_MS).ends}
         except StreamError:
             return committed
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from hybrid.config.table_config import StreamConfig
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
-    from hybrid.operations.connectors.progress import ConnectorView
+    from hybrid.kafka.clients import CHECK_TIMEOUT_MS
+from hybrid.operations.connectors.progress import ConnectorView
 
-KAFKA_TIMEOUT_MS = 3000
 _LATELY_MS = 60_000
 _STATES = {"WAITING": "WAITING", "STOPPED": "FAILED"}  # of a server's ingestion
 _TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input", FileInput: "file_input", Datagen: "datagen"}
@@ -161,7 +161,7 @@ class Standing:
         assert stream is not None
         state = self._table.half(Half.REALTIME).realtime
         try:
-            view = require_topics(stream, state.known_ids(stream), KAFKA_TIMEOUT_MS)
+            view = require_topics(stream, state.known_ids(stream), CHECK_TIMEOUT_MS)
         except HybridError:
             return None, None
         keys = current_keys(stream, view.ends, state.offsets)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
 from hybrid.ingest.plan import plan_batch
+from hybrid.kafka.clients import QUERY_TIMEOUT_MS
 from hybrid.kafka.streams import SilentBrokers, absent_words
 from hybrid.operations.connectors.run import TableConnectors
 from hybrid.operations.run_views import visible_run
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
 
-_KAFKA_TIMEOUT_MS = 1500
 _THREADS = 8
 _NO_BOUND = 2**62
 
@@ -60,7 +60,7 @@ class TableStatus:
 
 def status_of_all(home: Home) -> list[TableStatus]:
     """The status of every table, by name. Several are looked at at once: Kafka may take its time for each."""
-    names, silent = home.table_names(), SilentBrokers(_KAFKA_TIMEOUT_MS)
+    names, silent = home.table_names(), SilentBrokers(QUERY_TIMEOUT_MS)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
         # Each in a copy of the context, which says what the account that asks may see.
         looks = [threads.submit(copy_context().run, status_of, home, home.table(name), silent) for name in names]
@@ -110,7 +110,7 @@ def _lag(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> tu
         state = table.half(Half.REALTIME).realtime
         if not state.reads(stream):
             return None, "OK"
-        view = (silent or SilentBrokers(_KAFKA_TIMEOUT_MS)).view(stream, state)
+        view = (silent or SilentBrokers(QUERY_TIMEOUT_MS)).view(stream, state)
         plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
     except HybridError as error:
         return None, str(error)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import StreamError
-from hybrid.query.tail import CONNECT_S_MAX, TailMessage, broker_answers
+from hybrid.kafka.clients import QUERY_TIMEOUT_MS, broker_answers, consumer
+from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
 
@@ -82,29 +83,17 @@ class KafkaStream:
 
     def __init__(self, spec: TableSpec, state: RealtimeState, brokers: str) -> None:
         from confluent_kafka import Consumer
-        from kafka import KafkaConsumer
 
         assert spec.stream is not None
         if not broker_answers(brokers):  # asked first: a consumer that finds none leaves its sockets behind
             raise StreamError(f"Kafka at {brokers} does not answer.", hint="hybrid kafka status")
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # we say what is wrong ourselves, once
         self._stream = spec.stream
         self._known_ids = state.known_ids(self._stream)
         self._positions = dict(state.offsets)
         security = self._stream.security
         settings = {**_FETCHING, "bootstrap.servers": brokers, **security.for_librdkafka()}
         self._fetching = Consumer(settings, logger=_SILENT)
-        self._asking = KafkaConsumer(
-            bootstrap_servers=brokers,
-            group_id=None,
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-            allow_auto_create_topics=False,
-            bootstrap_timeout_ms=int(1000 * CONNECT_S_MAX),
-            metadata_max_age_ms=_METADATA_MS,
-            metrics_enabled=False,
-            **security.for_python(),
-        )
+        self._asking = consumer(brokers, security, QUERY_TIMEOUT_MS, metadata_max_age_ms=_METADATA_MS)
         self._one_asks = threading.Lock()
         # Rows do not wait for the answer.
         self._asker = ThreadPoolExecutor(1, thread_name_prefix="ends")

@@ -1,0 +1,90 @@
+"""Kafka clients, all made here, and how long each kind of work waits for a broker."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hybrid.config.kafka_security import KafkaSecurity
+
+if TYPE_CHECKING:
+    from kafka import KafkaConsumer, KafkaProducer
+    from kafka.admin import KafkaAdminClient
+
+QUERY_TIMEOUT_MS = 1_500  # a query or a page waits: without Kafka it goes on with committed rows
+CHECK_TIMEOUT_MS = 3_000  # a check-up or the status of a connector
+WORK_TIMEOUT_MS = 10_000  # ingestion, and commands that do nothing without Kafka
+
+
+@contextmanager
+def admin_client(brokers: str, timeout_ms: int, security: KafkaSecurity | None = None) -> Iterator[KafkaAdminClient]:
+    """An admin client of the brokers `host:port,...`. It raises the client's own errors."""
+    from kafka.admin import KafkaAdminClient
+
+    _silence()
+    client = KafkaAdminClient(
+        bootstrap_servers=brokers.split(","),
+        bootstrap_timeout_ms=timeout_ms,
+        request_timeout_ms=timeout_ms,
+        **(security or KafkaSecurity()).for_python(),
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def consumer(brokers: str, security: KafkaSecurity, timeout_ms: int, **settings: Any) -> KafkaConsumer:
+    """A consumer without a group, of committed transactions; `settings` are kafka-python's."""
+    from kafka import KafkaConsumer
+
+    _silence()
+    return KafkaConsumer(
+        bootstrap_servers=brokers.split(","),
+        bootstrap_timeout_ms=timeout_ms,
+        group_id=None,
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        allow_auto_create_topics=False,
+        metrics_enabled=False,
+        **settings,
+        **security.for_python(),
+    )
+
+
+@contextmanager
+def producer(brokers: str) -> Iterator[KafkaProducer]:
+    """A producer whose records are acknowledged by all replicas."""
+    from kafka import KafkaProducer
+
+    _silence()
+    client = KafkaProducer(
+        bootstrap_servers=brokers.split(","), bootstrap_timeout_ms=WORK_TIMEOUT_MS, acks="all", linger_ms=5
+    )
+    try:
+        yield client
+    finally:
+        client.close(timeout=10)
+
+
+def broker_answers(brokers: str) -> bool:
+    """Whether any broker of the list accepts a connection. Silent ones cost `QUERY_TIMEOUT_MS`."""
+    deadline = time.monotonic() + QUERY_TIMEOUT_MS / 1000
+    for address in brokers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        try:
+            left = max(0.05, deadline - time.monotonic())
+            socket.create_connection((host.strip("[]"), int(port)), timeout=left).close()
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
+
+
+def _silence() -> None:
+    """The client logs each failed try; the error that we raise says it once."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
