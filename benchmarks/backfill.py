@@ -21,11 +21,11 @@ from hybrid.config.overrides import load_json
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.table_json import parse_table
 from hybrid.jvm.jars import spark_jars
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.spark import SparkSettings, spark_session
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import Silent
 from hybrid.replace.backfill.planning import plan_backfill
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of

@@ -15,8 +15,8 @@ from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.java import find_java
 from hybrid.kafka.topics import create_topic
 from hybrid.lake import spark as lake_spark
-from hybrid.lake.archive import with_archive
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.class_data_archive import with_archive
+from hybrid.lake.commit_context import Workbench
 from hybrid.progress import Silent
 from tests.exclusive_run import turn
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake import spark as lake_spark
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -125,7 +125,7 @@ class Hybrid:
     def query(self, sql: str, options: QueryOptions | None = None, *, as_of: AsOfText | None = None) -> QueryResult:
         """Answers a statement from one revision, rows in Kafka that are not committed yet included.
 
-        `as_of` is the revision of another answer or a time, instead of now; see `hybrid.query.asof`.
+        `as_of` is the revision of another answer or a time, instead of now; see `hybrid.query.time_travel`.
         """
         return self._queries.query(sql, options, as_of=as_of)
 

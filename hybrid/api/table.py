@@ -9,10 +9,10 @@ from hybrid.clock import wall_clock_ms
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
-from hybrid.operations import boundary_override, ingestion, moves, pauses, rejected_rows
+from hybrid.operations import ingestion, moves, pauses, rejected_rows
 from hybrid.operations.queries import AsOfText, view_table
 from hybrid.operations.segments import Segment, find_segment, segment_origins, segments_of
-from hybrid.operations.time_boundary import TimeBoundary, time_boundary_of
+from hybrid.operations.time_boundary import TimeBoundary, clear_boundary, set_boundary, time_boundary_of
 from hybrid.table.boundary import Boundary, TopicPartition
 from hybrid.table.effective import EffectiveBoundary
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hybrid.ingest.loop import IngestReport
     from hybrid.ingest.replay import ReplayReport
     from hybrid.ingest.seal import SealReport
-    from hybrid.move.explicit import BoundaryReport
+    from hybrid.move.boundary_override import BoundaryReport
     from hybrid.move.move import MoveReport
     from hybrid.operations.connectors.run import TableConnectors
     from hybrid.operations.maintenance import Upkeep
@@ -132,11 +132,11 @@ class Table:
         what the offline half covers, or where all its rows would be hidden and that is not `accepted`; NotFoundError
         on a table with one half, SpecError without a time column.
         """
-        return boundary_override.set_boundary(self._home, self._ref, time_ms, accepted=accepted)
+        return set_boundary(self._home, self._ref, time_ms, accepted=accepted)
 
     def clear_boundary(self) -> BoundaryReport:
         """Takes back what `set_boundary` has set."""
-        return boundary_override.clear_boundary(self._home, self._ref)
+        return clear_boundary(self._home, self._ref)
 
     def replace(self, job: JobSpec, *, dry_run: bool = False, **options: Any) -> JobReport:
         """Puts a job's rows in place of offline segments, or adds them, in one swap."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import refuse_server, require_home, require_right
+from hybrid.cli.dispatch import refuse_server, require_home, require_right
 from hybrid.runtime.json_values import shown_stamps
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.dispatch import ask
 from hybrid.cli.job import read_variables, run_spec
-from hybrid.cli.opened import ask
 from hybrid.cli.replacement import os_user, tell_job
 from hybrid.cli.table import tell_creation
 from hybrid.errors import UsageError

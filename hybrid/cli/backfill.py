@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.job import read_expectation
-from hybrid.cli.opened import ask, confirm, tell
 from hybrid.cli.replacement import os_user, tell_job
 from hybrid.errors import NotFoundError, UsageError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import ask, tell
+from hybrid.cli.dispatch import ask, tell
 
 
 @click.group(cls=HybridGroup)

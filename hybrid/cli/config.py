@@ -19,7 +19,7 @@ def config() -> None:
 @pass_cli
 def show(cli: Cli) -> None:
     """Every setting, its value, and where it came from."""
-    from hybrid.cli.opened import refuse_server
+    from hybrid.cli.dispatch import refuse_server
 
     refuse_server(cli, "hybrid config show", "Run it on the server's machine: its settings lie there.", flag_only=True)
     settings = cli.settings

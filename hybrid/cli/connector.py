@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import ask, confirm, tell
+from hybrid.cli.dispatch import ask, confirm, tell
 
 _SHOWN = ["name", "state", "detail", "transport", "records", "lag", "errors"]
 

@@ -16,7 +16,7 @@ from hybrid.errors import MachineError
 @pass_cli
 def demo(cli: Cli, recipe: str) -> None:
     """Play a recipe end to end, in a home and with a broker of its own: each command, and what it gives."""
-    from hybrid.cli.opened import refuse_server
+    from hybrid.cli.dispatch import refuse_server
     from hybrid.demo.tour import play
 
     refuse_server(cli, "hybrid demo", "Leave --server out: it plays on this machine.", flag_only=True)

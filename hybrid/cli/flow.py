@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.dispatch import ask, confirm, opened, refuse_server, require_right
 from hybrid.cli.job import read_variables
-from hybrid.cli.opened import ask, confirm, opened, refuse_server, require_right
 
 COLUMNS = ("target", "flow", "type", "state", "last_run", "rows", "rejected", "files", "refreshes", "result")
 _EVERYTHING = "\0"

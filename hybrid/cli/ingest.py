@@ -9,7 +9,7 @@ from collections.abc import Callable
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import ask, opened, require_right, server_url, tell
+from hybrid.cli.dispatch import ask, opened, require_right, server_url, tell
 from hybrid.errors import UsageError
 
 

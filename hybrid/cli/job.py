@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import ask
+from hybrid.cli.dispatch import ask
 from hybrid.cli.replacement import os_user, tell_job
 from hybrid.errors import UsageError
 

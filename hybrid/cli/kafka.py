@@ -8,7 +8,7 @@ from typing import IO
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import refuse_server, require_home
+from hybrid.cli.dispatch import refuse_server, require_home
 
 UNHEALTHY = 3
 _kafka_option = click.option("--kafka", "brokers", metavar="ADDR", help="Brokers, host:port (default: the local one).")

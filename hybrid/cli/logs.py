@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import refuse_server, require_home, require_right
+from hybrid.cli.dispatch import refuse_server, require_home, require_right
 from hybrid.cli.output import emit, printable
 from hybrid.errors import UsageError
 

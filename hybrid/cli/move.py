@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import ask, tell
+from hybrid.cli.dispatch import ask, tell
 from hybrid.errors import UsageError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import ask, confirm, tell
+from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.replacement import os_user
 from hybrid.errors import UsageError
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import ask
+from hybrid.cli.dispatch import ask
 from hybrid.cli.output import printable
 from hybrid.errors import UsageError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import opened, refuse_server, require_right
+from hybrid.cli.dispatch import opened, refuse_server, require_right
 from hybrid.errors import UsageError
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ def setup(cli: Cli, verify: bool) -> None:
 
     Afterwards no network is needed.
     """
-    from hybrid.cli.opened import refuse_server
+    from hybrid.cli.dispatch import refuse_server
     from hybrid.jvm.jars import ensure_jars, jar_folder
     from hybrid.jvm.java import find_java
-    from hybrid.lake.archive import ensure_archive
+    from hybrid.lake.class_data_archive import ensure_archive
 
     refuse_server(cli, "hybrid setup", "Run it on the server's machine.", flag_only=True)
     java = find_java()

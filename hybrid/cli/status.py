@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.opened import ask
+from hybrid.cli.dispatch import ask
 
 UNHEALTHY = 3
 _SHOWN = ["table", "state", "offline_rows", "realtime_rows", "boundary", "behind", "rejected", "last_task"]

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.opened import ask, confirm, tell
+from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.errors import UsageError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)

@@ -10,8 +10,8 @@ from hybrid.catalog.definitions import Definition
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.doctor.findings import Checkup, Severity, now_words
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
-from hybrid.lake.kept import kept_acts
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log import open_half, own_states, state_at
 from hybrid.operations.tables.create import creation_lock
 from hybrid.progress import Silent

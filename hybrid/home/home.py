@@ -15,8 +15,8 @@ from hybrid.config.settings import Settings, missing_home
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import NotFoundError
 from hybrid.home.table_ref import TableRef
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.logs import log_context
 from hybrid.progress import Progress
 from hybrid.runtime import durable
@@ -192,7 +192,7 @@ class Home:
     def _start_spark(self) -> Any:
         from hybrid.jvm.jars import ensure_jars
         from hybrid.jvm.java import find_java
-        from hybrid.lake.archive import with_archive
+        from hybrid.lake.class_data_archive import with_archive
         from hybrid.lake.spark import SparkSettings, is_running, spark_session
 
         java = find_java()  # says what to install; Spark itself only says that its gateway has gone

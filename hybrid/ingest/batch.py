@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import SpecError, StreamError
-from hybrid.ingest.pieces import Piece, Pieces
 from hybrid.ingest.plan import BatchPlan, check_identity, check_same_log, plan_batch
 from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
+from hybrid.ingest.segment_stats import Piece, Pieces
 from hybrid.kafka.streams import require_topics
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
 from hybrid.table.names import realtime_sequence

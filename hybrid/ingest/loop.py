@@ -11,9 +11,9 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import NotFoundError, StreamError
 from hybrid.ingest.batch import BatchReport, run_batch, stream_of
 from hybrid.kafka.streams import absent_words, view_stream
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.runtime.json_values import capitalized
 
 _POLL_S = 1.0

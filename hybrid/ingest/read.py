@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import RegistryError
-from hybrid.ingest.pieces import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
+from hybrid.ingest.segment_stats import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
 from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
 from hybrid.lake.workers import Worker

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.rejected import BROUGHT, KIND, WHY, RejectedRows, rejected_rows
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.runtime.json_values import capitalized
 from hybrid.table import columns

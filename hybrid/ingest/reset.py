@@ -40,9 +40,9 @@ from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import is_recreated, leader_epochs_at, reset_target, valid_positions
 from hybrid.kafka.streams import StreamView, offsets_at, require_topics
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.runtime.json_values import capitalized
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys

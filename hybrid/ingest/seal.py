@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import NotFoundError
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import next_act
 

@@ -14,9 +14,9 @@ from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import leader_epochs_at
 from hybrid.kafka.streams import StreamView
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.table.boundary import TopicPartition, partition_key
 from hybrid.table.state import next_act
 

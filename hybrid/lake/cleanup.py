@@ -29,7 +29,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from hybrid.errors import DataError
-from hybrid.lake.kept import VersionedAct, keep_acts, outlives_log
+from hybrid.lake.lineage_archive import VersionedAct, keep_acts, outlives_log
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.runtime import durable
 from hybrid.table.state import Act, from_user_metadata

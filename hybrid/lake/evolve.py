@@ -20,9 +20,9 @@ from hybrid.config.evolution import is_wider
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit import commit_columns
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.schema.schema import FieldSpec
 from hybrid.schema.types import DataType
 from hybrid.table.state import next_act

@@ -3,7 +3,7 @@
 <warehouse>/<table>/REALTIME      Delta table, partitioned by segment
 <warehouse>/<table>/OFFLINE       Delta table, partitioned by segment
 <warehouse>/<table>/REALTIME.lock, OFFLINE.lock
-<warehouse>/<table>/REALTIME.acts, OFFLINE.acts   acts that outlive the log: see hybrid.lake.kept
+<warehouse>/<table>/REALTIME.acts, OFFLINE.acts   acts that outlive the log: see hybrid.lake.lineage_archive
 <warehouse>/<table>/staging/<act id>/   staged rows of an act that has not committed; removed with it
 <warehouse>/<table>/plans/<id>/   plans of backfills with their staged rows: see hybrid.lake.plans; replacements
                                   in several requests: see hybrid.lake.pushes

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from hybrid.errors import DataError, NotFoundError
-from hybrid.lake.kept import kept_acts
+from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log_sync import set_torn_aside
 from hybrid.table.columns import SEGMENT, TIME
 from hybrid.table.effective import EffectiveBoundary, effective_boundary

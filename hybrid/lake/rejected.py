@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from hybrid.lake.commit_context import Workbench
     from hybrid.lake.log import HalfSnapshot
-    from hybrid.lake.workbench import Workbench
 
 # The coordinates of a message.
 MESSAGE = (columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION, columns.OFFSET)

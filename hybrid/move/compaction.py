@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.table_config import BucketConfig, CompactionConfig, Half, TableSpec
 from hybrid.errors import SpecError
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, lineage_acts, open_half, texts
-from hybrid.lake.winning import beats, best, order_struct
-from hybrid.lake.workbench import Workbench, new_act_id
+from hybrid.lake.spark_upsert_order import beats, best, order_struct
 from hybrid.move.expired_markers import expired_markers, have_come
-from hybrid.move.merging.apart import claims_on, hidden_from, is_awaited, kept_apart
+from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, is_awaited, kept_apart
 from hybrid.move.merging.plan import NO_TIMES, Group
 from hybrid.move.merging.report import Merged, MergeReport, Told
 from hybrid.move.merging.rewrite import Rewrite
@@ -33,8 +33,8 @@ from hybrid.table import columns
 from hybrid.table.buckets import bucket_of
 from hybrid.table.coverage_sql import covered_sql
 from hybrid.table.lineage import MERGE
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, winning_order
 from hybrid.table.state import Act
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, winning_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

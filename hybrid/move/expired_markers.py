@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, read_commit
-from hybrid.lake.winning import beats, key_struct, order_struct, worst
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.spark_upsert_order import beats, key_struct, order_struct, worst
 from hybrid.move.retention.plan import never_shown
 from hybrid.schema.types import DataType
 from hybrid.table import columns
 from hybrid.table.coverage_sql import visible_realtime_sql
-from hybrid.table.liveness import winning_order
+from hybrid.table.upsert_order import winning_order
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BucketConfig, MergeType, TableSpec
 from hybrid.lake.defaults import with_added
 from hybrid.lake.layout import quoted
-from hybrid.lake.winning import winners_first
+from hybrid.lake.spark_upsert_order import winners_first
 from hybrid.move.rollup import rolled_up
 from hybrid.move.rounding import with_rounded_times
 from hybrid.schema.types import DataType
 from hybrid.table import columns
-from hybrid.table.liveness import winning_order
+from hybrid.table.upsert_order import winning_order
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

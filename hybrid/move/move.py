@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BoundaryMode, Half, MergeType, MoveConfig, TableSpec
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.commit import FileAct, Written, commit_files
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half, segments_in_lineage
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import BUCKET, merge, with_bucket
-from hybrid.move.parts import (
+from hybrid.move.plan import MovePlan, Reach, Slots, Waiting, count_until, plan_move, reason_for_nothing, until
+from hybrid.move.rollup import sums_that_fit
+from hybrid.move.task_splits import (
     TASK_ROWS,
     borders,
     borders_of_all,
@@ -32,8 +34,6 @@ from hybrid.move.parts import (
     stretches,
     waiting_files,
 )
-from hybrid.move.plan import MovePlan, Reach, Slots, Waiting, count_until, plan_move, reason_for_nothing, until
-from hybrid.move.rollup import sums_that_fit
 from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.progress import counted
 from hybrid.runtime.json_values import utc
@@ -41,7 +41,7 @@ from hybrid.schema.rounding import rounded_down
 from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.coverage_sql import covered_sql, may_wait_sql
-from hybrid.table.rolled import refuse_rolled_otherwise
+from hybrid.table.rollup_rules import refuse_rolled_otherwise
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:

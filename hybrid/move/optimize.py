@@ -21,9 +21,9 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK
 from hybrid.errors import SpecError
 from hybrid.lake.commit import rewrite_files
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.progress import counted
 from hybrid.table import columns
 

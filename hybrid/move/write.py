@@ -19,8 +19,8 @@ from hybrid.config.table_config import BucketConfig, Half, TableSpec
 from hybrid.lake.files import LaidFile, RowsFile, file_name, path_in_half
 from hybrid.lake.layout import physical_columns, quoted, statistics_columns
 from hybrid.lake.workers import Worker, map_in_arrow
-from hybrid.move.dividing import divided_by
-from hybrid.move.parts import Part
+from hybrid.move.partitioning import divided_by
+from hybrid.move.task_splits import Part
 from hybrid.runtime import durable
 from hybrid.table import columns
 

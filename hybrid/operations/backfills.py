@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, HybridError, NotFoundError, SpecError, UsageError
 from hybrid.lake import plans
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import Wanted, Wish
-from hybrid.lake.workbench import new_act_id
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.backfill_status import CANCELLED, DONE, REVERTED, BackfillStatus, status_of
 from hybrid.operations.ingestion import catch_up
@@ -33,7 +33,7 @@ from hybrid.table.plans import Plan
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
-    from hybrid.lake.held import HeldRows
+    from hybrid.lake.refetched_rows import HeldRows
     from hybrid.replace.backfill.running import How, RunReport
     from hybrid.replace.report import JobReport
     from hybrid.table.window import Window
@@ -111,7 +111,7 @@ class Backfills:
 
     def _held(self, spec: TableSpec, realtime: HalfSnapshot | None) -> HeldRows:
         """What Kafka holds of the offsets that are committed in that version."""
-        from hybrid.ingest.again import held_rows
+        from hybrid.ingest.refetch import held_rows
 
         assert realtime is not None, "a table with a stream has a REALTIME half"
         return held_rows(self._home.bench, spec, realtime.realtime)

@@ -17,7 +17,7 @@ from hybrid.config.job_spec import AnsweredStatement, JobSpec
 from hybrid.config.table_config import Half
 from hybrid.errors import DataError, UsageError
 from hybrid.expression.path_patterns import is_hidden
-from hybrid.lake.workbench import new_act_id
+from hybrid.lake.commit_context import new_act_id
 from hybrid.operations.job_rows import ParquetSpool
 from hybrid.operations.queries import Queries
 from hybrid.operations.replacement_jobs import run_replacement_job
@@ -71,8 +71,8 @@ def answered(
 
     `tail` is where rows beyond the last commit come from (None: Kafka).
     """
-    from hybrid.query.asof import AS_OF_OPTION
     from hybrid.query.engine import QueryOptions
+    from hybrid.query.time_travel import AS_OF_OPTION
     from hybrid.sql.statement import parse_statement
 
     home.bench.progress.say("Answering the statement.")

@@ -14,8 +14,8 @@ from hybrid.operations.connectors.run import TableConnectors
 from hybrid.operations.ingestion import catch_up
 from hybrid.operations.tables.drop import dropped_copies
 from hybrid.progress import counted
-from hybrid.replace.purge.asked import Asked
 from hybrid.replace.purge.report import PurgeReport
+from hybrid.replace.purge.request import Asked
 from hybrid.sql.row_sql import condition_words, row_condition
 
 if TYPE_CHECKING:

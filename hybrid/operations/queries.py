@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hybrid.config.connectors import Connector
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
-    from hybrid.query.cache.answers import CachedAnswers
+    from hybrid.query.cache.cache_reader import CachedAnswers
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.query.revision import Revision
     from hybrid.query.views.view import TableView
@@ -44,8 +44,8 @@ class Queries:
 
     def serve_from_memory(self, bytes_max: int) -> None:
         """Keep the tables in memory from now on."""
-        from hybrid.query.cache.answers import CachedAnswers
         from hybrid.query.cache.cache import Cache
+        from hybrid.query.cache.cache_reader import CachedAnswers
 
         settings = self._home.settings
         cache = Cache(_Source(self._home), settings.warehouse, bytes_max=bytes_max, spill=settings.spill)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hybrid.config.table_config import Half
 from hybrid.errors import QueryError
 from hybrid.home.table_ref import TableRef
-from hybrid.query.failures import TIMEOUT
+from hybrid.query.error_mapping import TIMEOUT
 from hybrid.records.messages import unpack
 from hybrid.table import columns
 

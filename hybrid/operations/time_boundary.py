@@ -1,12 +1,18 @@
-"""The boundary as Pinot's clients ask for it: the last offline time that is covered, as the time column writes it."""
+"""The time boundary of a table: as Pinot's clients ask for it, and overrides of it, recorded as runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.lake.log import HalfSnapshot
 from hybrid.schema.types import DataType
+
+if TYPE_CHECKING:
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
+    from hybrid.move.boundary_override import BoundaryReport, Wish
 
 
 @dataclass(frozen=True)
@@ -31,3 +37,26 @@ def time_boundary_of(spec: TableSpec, offline: HalfSnapshot) -> TimeBoundary | N
         last = [file.high.get(field.name) for file in offline.files if file.times and file.times[1] == last_ms]
         value = max((one for one in last if isinstance(one, int)), default=value)
     return TimeBoundary(field.name, str(value))
+
+
+def set_boundary(home: Home, table: TableRef, time_ms: int | None, *, accepted: bool = False) -> BoundaryReport:
+    """Set the boundary until it is cleared; see `hybrid.api.Table.set_boundary`."""
+    from hybrid.move.boundary_override import Wish
+
+    return _change_boundary(home, table, Wish(time_ms, accepted=accepted))
+
+
+def clear_boundary(home: Home, table: TableRef) -> BoundaryReport:
+    """Take back what `set_boundary` has set."""
+    from hybrid.move.boundary_override import Wish
+
+    return _change_boundary(home, table, Wish(clear=True))
+
+
+def _change_boundary(home: Home, table: TableRef, wish: Wish) -> BoundaryReport:
+    from hybrid.move.boundary_override import change_boundary
+
+    with home.recorded(table.name, "boundary") as run:
+        report = change_boundary(home.bench, table.spec, table.layout, wish, act_id=home.act_id("boundary"))
+        run.ended(report.sentence, did_something=report.committed)
+    return report

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
+from hybrid.query.ast_allow_list import check_statement
 from hybrid.query.connection import load_duckdb, locked_connection
+from hybrid.query.error_mapping import is_evolution, is_missing_file
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_by, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
-from hybrid.query.failures import is_evolution, is_missing_file
-from hybrid.query.guard import check_statement
 from hybrid.query.memory_budget import MemoryBudget
 from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
@@ -28,7 +28,7 @@ from hybrid.sql.statement import Statement, check_text, parse_statement
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from hybrid.query.cache.answers import CachedAnswers
+    from hybrid.query.cache.cache_reader import CachedAnswers
 
 __all__ = ["Explanation", "QueryOptions", "QueryResult", "QueryTable", "TableSource", "explain", "run"]
 

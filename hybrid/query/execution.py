@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hybrid.errors import QueryError
 from hybrid.query.deadline import deadline
 from hybrid.query.engine_words import EXECUTION
-from hybrid.query.failures import query_error, stopped
+from hybrid.query.error_mapping import query_error, stopped
 from hybrid.query.options import apply_options
 from hybrid.query.plan import Rewritten
 from hybrid.query.result import QueryResult, QueryStats

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hybrid.errors import QueryError
-from hybrid.query.failures import TIMEOUT
+from hybrid.query.error_mapping import TIMEOUT
 
 _LEAST = 64 * 1024**2
 

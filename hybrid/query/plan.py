@@ -16,15 +16,15 @@ from hybrid.errors import QueryError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot
 from hybrid.lake.plans import rows_folder
-from hybrid.query.asof import AS_OF_OPTION, AsOf, LaterRows, PastTable, refuse_missing
-from hybrid.query.failures import values_checked
+from hybrid.query.error_mapping import values_checked
+from hybrid.query.plan_preview import as_planned, find_staged
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
 from hybrid.query.references import join_dotted, refuse_missing_halves
 from hybrid.query.revision import PinnedHalves, Revision, TableRevision, all_grown, pin_halves
 from hybrid.query.scan import Scan, relation_sql
-from hybrid.query.staged import as_planned, find_staged
 from hybrid.query.tail import Tail, TailSource
 from hybrid.query.tailrows import TailRows, tail_decoder, tail_rows
+from hybrid.query.time_travel import AS_OF_OPTION, AsOf, LaterRows, PastTable, refuse_missing
 from hybrid.schema.schema import FieldSpec
 from hybrid.schema.types import DataType
 from hybrid.sql.coerce import coerce_timestamps

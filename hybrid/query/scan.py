@@ -18,7 +18,7 @@ from hybrid.config.evolution import WIDER
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.log import DataFile
 from hybrid.query.connection import identifier, quoted
-from hybrid.query.fold import folded_sql
+from hybrid.query.partial_upsert import folded_sql
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.schema.schema import FieldSpec
 from hybrid.schema.types import DataType
@@ -26,7 +26,7 @@ from hybrid.table.boundary import Offsets
 from hybrid.table.columns import ARRIVAL, OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
 from hybrid.table.coverage_sql import below_sql, visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary
-from hybrid.table.liveness import winners_first_sql
+from hybrid.table.upsert_order import winners_first_sql
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.config.table_config import TableSpec
 from hybrid.lake.collect import collect_rows
 from hybrid.lake.layout import quoted
-from hybrid.lake.winning import best_by, key_struct, order_struct
+from hybrid.lake.spark_upsert_order import best_by, key_struct, order_struct
 from hybrid.schema.types import DataType
 from hybrid.schema.values import shortest_float
 from hybrid.table import columns

@@ -15,25 +15,25 @@ from hybrid.config.expectations import ExpectationKind
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, UsageError
 from hybrid.lake import pushes
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout, ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
-from hybrid.lake.workbench import Workbench
 from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
 from hybrid.replace.diff import Difference, difference
+from hybrid.replace.inherited_arrival import in_taken_places
 from hybrid.replace.lineage import EntryState, entries_of, lineage_of
-from hybrid.replace.netted import refuse_reviving, refuse_swallowing
+from hybrid.replace.net_delete_guard import refuse_reviving, refuse_swallowing
 from hybrid.replace.opening import closed
 from hybrid.replace.plan import refuse_unmoved, stage_markers, warn_unseen
 from hybrid.replace.pushing import user_columns
 from hybrid.replace.report import JobReport, report_of, sentence_of_job, shown
 from hybrid.replace.swap import NOT_YET, Arrival, Swap, commit_swap, newest_rows
-from hybrid.replace.taken_places import in_taken_places
 from hybrid.replace.targets import Target
 from hybrid.runtime.json_values import capitalized
 from hybrid.table import columns
 from hybrid.table.lineage import Lineage
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -23,10 +23,10 @@ from hybrid.errors import DataError, SpecError, UsageError, suggestion
 from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.formats.csv_format import CsvFormat, multi_value_columns, text_columns
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.pushes import OpenReplacement
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace.check_result import CheckResult, refuse_failed
 from hybrid.replace.diff import Difference
 from hybrid.replace.duplicates import refuse_duplicate_keys
@@ -34,7 +34,7 @@ from hybrid.replace.inputs import list_inputs
 from hybrid.replace.job_checks import check_count, check_staged, expectations_of, notices, refused, uncounted, watched
 from hybrid.replace.lineage import ReplacementEntry, lineage_of
 from hybrid.replace.naming import naming_warnings
-from hybrid.replace.netted import refuse_reviving, refuse_swallowing
+from hybrid.replace.net_delete_guard import refuse_reviving, refuse_swallowing
 from hybrid.replace.plan import JobPlan, plan_job, refuse_outdated
 from hybrid.replace.pushing import awaited_by, publish_push, stage_push
 from hybrid.replace.report import (

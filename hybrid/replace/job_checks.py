@@ -15,9 +15,9 @@ from hybrid.config.expectations import (
 )
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import Half, TableSpec
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.replace.check_result import CheckResult, CheckState, change_result
 from hybrid.replace.checks import Checked, check
 from hybrid.replace.stage import FILE, Staged, StagedFile

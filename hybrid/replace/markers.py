@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.layout import physical_columns, quoted
-from hybrid.lake.winning import best_by, key_struct
+from hybrid.lake.spark_upsert_order import best_by, key_struct
 from hybrid.replace.diff import order_of
 from hybrid.table import columns
 

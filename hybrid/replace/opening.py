@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, NotFoundError, UsageError
 from hybrid.lake import pushes
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.pushes import OpenReplacement, PushState
-from hybrid.lake.workbench import new_act_id
 from hybrid.replace.report import shown
 from hybrid.replace.swap import require_offline
 from hybrid.table.names import why_no_segment_name

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half
-from hybrid.lake.workbench import Workbench, new_act_id
-from hybrid.replace.cover import Stretch, covered_names, covered_stretch
 from hybrid.replace.diff import Difference, difference
-from hybrid.replace.ignored import compared, ignored_warnings
+from hybrid.replace.inherited_arrival import hidden_by_earlier, in_taken_places
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.merged import refuse_merged
+from hybrid.replace.replaced_range import Stretch, covered_names, covered_stretch
 from hybrid.replace.stage import FILE, Staged
+from hybrid.replace.stale_rows import compared, ignored_warnings
 from hybrid.replace.swap import NOT_YET, Arrival, newest_rows, rows_that_stay, unmoved_rows
-from hybrid.replace.taken_places import hidden_by_earlier, in_taken_places
 from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
 from hybrid.table import columns
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from hybrid.table.names import time_value
 from hybrid.table.state import PURGE
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
 from hybrid.table.window import rounded_to
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake import pushes
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
-from hybrid.lake.workbench import Workbench
 from hybrid.replace.opening import closed
 from hybrid.replace.plan import under_names
 from hybrid.replace.report import shown

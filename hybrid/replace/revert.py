@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, NotFoundError
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, has_entry, open_half, read_commit
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of, find_entry, lineage_of
-from hybrid.replace.netted import refuse_swallowing
-from hybrid.replace.refreshed import refreshes_of, refuse_refreshed
+from hybrid.replace.net_delete_guard import refuse_swallowing
+from hybrid.replace.refresh_guard import refreshes_of, refuse_refreshed
 from hybrid.replace.report import JobReport, numbers, report_of, shown
 from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of
 from hybrid.table import columns

@@ -21,7 +21,7 @@ from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
 from hybrid.files.records import Record, Slice
 from hybrid.formats.csv_format import CsvFormat
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Filtered, Rejected
 from hybrid.replace.check_rows import NULLS

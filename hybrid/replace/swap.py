@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench
-from hybrid.replace.overtaken import is_overtaken
+from hybrid.replace.conflict_check import is_overtaken
 from hybrid.table import columns
 from hybrid.table.coverage_sql import covered_sql, visible_offline_sql, visible_realtime_sql
 from hybrid.table.lineage import Lineage, with_entry

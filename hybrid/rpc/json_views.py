@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hybrid.api.table import Table
     from hybrid.catalog.runs import RunRecord
     from hybrid.config.table_config import BucketConfig, TableSpec
-    from hybrid.move.explicit import BoundaryReport
+    from hybrid.move.boundary_override import BoundaryReport
     from hybrid.move.merging.report import MergeReport
     from hybrid.move.move import MoveReport
     from hybrid.move.optimize import OptimizeReport

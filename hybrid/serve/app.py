@@ -36,11 +36,11 @@ from hybrid.serve import (
     verbs,
 )
 from hybrid.serve.admission import Admission
-from hybrid.serve.answers import add_error_answers, answer_of
+from hybrid.serve.authentication import Door
 from hybrid.serve.context import Context, Limits
-from hybrid.serve.door import Door
-from hybrid.serve.gate import Gate
+from hybrid.serve.error_responses import add_error_answers, answer_of
 from hybrid.serve.metrics import Metrics
+from hybrid.serve.middleware import Gate
 
 _ROUTERS = tuple(
     noun.router

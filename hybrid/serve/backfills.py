@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import context_of
-from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import named
 
 router = APIRouter(tags=["backfills"])
 _ID = "backfill-5f0c1a2b3c4d5e6f"

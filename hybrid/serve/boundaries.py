@@ -11,8 +11,8 @@ from hybrid.api.table import Table
 from hybrid.config.table_config import BoundaryMode
 from hybrid.errors import NotFoundError
 from hybrid.serve.context import context_of
-from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import Done, shown
+from hybrid.serve.path_parameters import TableName, named
 from hybrid.table.boundary import Boundary
 
 router = APIRouter(tags=["boundary"])

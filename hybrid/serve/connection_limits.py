@@ -16,7 +16,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hybrid.serve.answers import for_pinot
+from hybrid.serve.error_responses import for_pinot
 
 _SLICE = 4 * 1024
 # Of a body: what stands behind the last of it in a slice (trailers, an extension) is not counted as part of a head.

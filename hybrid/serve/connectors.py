@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import context_of
-from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import TableName, named
 
 router = APIRouter(tags=["connectors"])
 ConnectorName = Annotated[str, Path(description="The connector's name or a label of it", examples=["lineitem.live"])]

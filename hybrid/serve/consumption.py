@@ -14,8 +14,8 @@ from hybrid.operations.pauses import ConsumingInfo, PauseStatus
 from hybrid.rpc.verbs import SEAL
 from hybrid.runtime.json_values import epoch_ms, instant
 from hybrid.serve.context import Context, context_of
-from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import TableName, named
 
 router = APIRouter(tags=["consumption"])
 _LENGTH_MAX = 200

@@ -24,10 +24,10 @@ from hybrid.query.memory_budget import MemoryBudget, default_total
 from hybrid.rpc.queue import enqueue
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.admission import RUNNING_OF_ONE, Admission
+from hybrid.serve.authentication import who_asks
 from hybrid.serve.commit_waits import CommitWaits
-from hybrid.serve.door import who_asks
 from hybrid.serve.metrics import Metrics
-from hybrid.serve.running import Callers, RunningQueries
+from hybrid.serve.query_registry import Callers, RunningQueries
 from hybrid.serve.status_cache import StatusCache
 from hybrid.serve.uploads import Uploads
 

@@ -15,8 +15,8 @@ from fastapi import APIRouter, Path, Query, Request
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.serve.context import context_of
-from hybrid.serve.named import HalfType, TableName, named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import HalfType, TableName, named
 
 router = APIRouter(tags=["brokers"])
 TENANT = "DefaultTenant"

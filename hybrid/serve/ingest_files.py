@@ -19,8 +19,8 @@ from hybrid.home.input_access import UPLOAD, rules_of
 from hybrid.serve.bodies import document
 from hybrid.serve.context import Context, context_of, source_of
 from hybrid.serve.jobs import spec_text
-from hybrid.serve.named import half_in, named
 from hybrid.serve.openapi import file_form, shown
+from hybrid.serve.path_parameters import half_in, named
 from hybrid.serve.uploads import remove_upload
 
 router = APIRouter(tags=["jobs"])

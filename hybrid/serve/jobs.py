@@ -17,8 +17,8 @@ from hybrid.operations.run_views import run_details
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import JOB
 from hybrid.serve.context import context_of
-from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import named
 
 router = APIRouter(tags=["jobs"])
 SOURCE = "spec"

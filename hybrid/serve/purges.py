@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import context_of
-from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import TableName, named
 
 router = APIRouter(tags=["corrections"])
 _REPORT = {

@@ -15,14 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
 from hybrid.errors import HybridError, NotFoundError, QueryError
-from hybrid.query.asof import AS_OF_OPTION
 from hybrid.query.engine import QueryOptions, QueryResult
 from hybrid.query.options import apply_options
+from hybrid.query.time_travel import AS_OF_OPTION
+from hybrid.serve.authentication import may_operate, who_asks
 from hybrid.serve.context import context_of
-from hybrid.serve.door import may_operate, who_asks
 from hybrid.serve.openapi import shown
-from hybrid.serve.running import CANCELLED
-from hybrid.serve.wire import failed_answer, query_answer, requested_options, requested_timeout
+from hybrid.serve.pinot_response import failed_answer, query_answer, requested_options, requested_timeout
+from hybrid.serve.query_registry import CANCELLED
 
 router = APIRouter(tags=["query"])
 ARROW = "application/vnd.apache.arrow.stream"

@@ -15,8 +15,8 @@ from hybrid.errors import NotFoundError
 from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import json_value
 from hybrid.serve.context import Context, context_of
-from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import TableName, named
 
 router = APIRouter(tags=["corrections"])
 _LENGTH_MAX = 200

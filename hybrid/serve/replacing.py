@@ -12,10 +12,10 @@ from hybrid.api.table import Table
 from hybrid.config.table_config import Half
 from hybrid.errors import UsageError
 from hybrid.lake.pushes import PushState
+from hybrid.serve.authentication import who_asks
 from hybrid.serve.context import Context, context_of
-from hybrid.serve.door import who_asks
-from hybrid.serve.named import HalfType, TableName, named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import HalfType, TableName, named
 
 router = APIRouter(tags=["segments"])
 _ID = "replace-5f0c1a2b3c4d5e6f"

@@ -14,10 +14,10 @@ from hybrid.lake.pushes import OpenReplacement, PushState
 from hybrid.operations.segments import Segment
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.runtime.json_values import epoch_ms
-from hybrid.serve.answers import not_built
 from hybrid.serve.context import context_of
-from hybrid.serve.named import HalfType, Named, TableName, named
+from hybrid.serve.error_responses import not_built
 from hybrid.serve.openapi import NOT_BUILT, Done, shown
+from hybrid.serve.path_parameters import HalfType, Named, TableName, named
 
 router = APIRouter(tags=["segments"])
 SegmentName = Annotated[str, Path(examples=["orders_1632463351000_1632467070000_0"])]

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from hybrid.config.table_config import Half
 from hybrid.operations.segments import Segment
 from hybrid.serve.context import context_of
-from hybrid.serve.named import HalfType, TableName, named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import HalfType, TableName, named
 from hybrid.serve.schemas import EXAMPLE
 
 router = APIRouter(tags=["tables"])

@@ -17,8 +17,8 @@ from hybrid.operations.tables import configs
 from hybrid.schema.document import Section
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import Context, context_of
-from hybrid.serve.named import TableName, named
 from hybrid.serve.openapi import Done, json_body, shown
+from hybrid.serve.path_parameters import TableName, named
 from hybrid.serve.schemas import EXAMPLE as SCHEMA
 from hybrid.serve.tables import EXAMPLE as CONFIG
 from hybrid.serve.tables import config_shown

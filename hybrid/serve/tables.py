@@ -11,11 +11,11 @@ from hybrid.config.table_config import Half
 from hybrid.operations.tables import configs
 from hybrid.operations.tables.create import Creation
 from hybrid.schema.secrets import without_secrets
-from hybrid.serve.answers import not_built
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
-from hybrid.serve.named import HalfType, TableName, half_type, named
+from hybrid.serve.error_responses import not_built
 from hybrid.serve.openapi import NOT_BUILT, Done, json_body, shown
+from hybrid.serve.path_parameters import HalfType, TableName, half_type, named
 
 router = APIRouter(tags=["tables"])
 EXAMPLE: dict[str, Any] = {

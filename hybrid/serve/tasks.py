@@ -17,8 +17,8 @@ from hybrid.operations.tasks import TASK_TYPES, TaskType, task_type
 from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import shown_stamps
 from hybrid.serve.context import Context, context_of
-from hybrid.serve.named import named
 from hybrid.serve.openapi import shown
+from hybrid.serve.path_parameters import named
 
 router = APIRouter(tags=["tasks"])
 STATES = {

@@ -22,9 +22,9 @@ from hybrid.query.engine import QueryOptions
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS, Verb, explain, query, rejected, segments
 from hybrid.runtime.json_values import json_value
+from hybrid.serve.authentication import who_asks
 from hybrid.serve.bodies import check_characters
 from hybrid.serve.context import Context, context_of
-from hybrid.serve.door import who_asks
 
 router = APIRouter(tags=["verbs"])
 _STATEMENTS = frozenset({"query", "explain", "table_view", "rejected"})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.kafka.topics import create_topic
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from tests.cases.tables import LiveTable, layout_in, table_spec
 
 

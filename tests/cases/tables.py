@@ -16,10 +16,10 @@ from hybrid.ingest.loop import IngestReport, ingest_until_caught_up
 from hybrid.ingest.replay import ReplayReport, replay_rejected
 from hybrid.ingest.reset import ResetReport, reset_stream, resolve_reset
 from hybrid.kafka.topics import Record, produce
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
-from hybrid.move.explicit import BoundaryReport, Wish, change_boundary
+from hybrid.move.boundary_override import BoundaryReport, Wish, change_boundary
 from hybrid.move.move import MoveReport, run_move
 from hybrid.move.plan import Reach
 from hybrid.operations.tables.create import lay_halves

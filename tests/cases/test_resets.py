@@ -5,7 +5,7 @@ from kafka import TopicPartition
 
 from hybrid.config.table_config import Half
 from hybrid.errors import QueryError, SpecError, StreamError
-from hybrid.ingest.again import held_rows
+from hybrid.ingest.refetch import held_rows
 from hybrid.query.engine import QueryOptions, run
 from hybrid.table.columns import EPOCH
 from tests.cases.tables import HOUR, _Source

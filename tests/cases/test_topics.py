@@ -15,10 +15,10 @@ from kafka import KafkaAdminClient
 from hybrid.config.offset_place import parse_place
 from hybrid.config.table_config import Half
 from hybrid.errors import StreamError, TopicError
-from hybrid.ingest.again import held_rows
+from hybrid.ingest.refetch import held_rows
 from hybrid.ingest.reset import reset_stream, resolve_reset
 from hybrid.kafka.topics import Record, create_topic, describe_topic, produce
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.query.cache.stream import KafkaStream
 from hybrid.query.engine import run
 from hybrid.replace.backfill.from_kafka import _goes

@@ -16,11 +16,11 @@ import pytest
 from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.ingest import batch as batch_module
-from hybrid.ingest.again import held_rows
+from hybrid.ingest.refetch import held_rows
 from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.streams import view_stream
 from hybrid.kafka.topics import create_topic
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.table.boundary import TopicPartition
 from hybrid.table.state import from_user_metadata, to_user_metadata
 from tests.cases.tables import LiveTable, layout_in, table_spec

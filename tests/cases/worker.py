@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from hybrid.jvm.jars import spark_jars
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.spark import SparkSettings
-from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
 from tests.cases.tables import LiveTable, layout_in, table_spec
 from tests.shared_jvm import session_of_dying

@@ -17,8 +17,8 @@ import duckdb
 from hybrid.errors import QueryError, UsageError
 from hybrid.expression.parse import parse_expression
 from hybrid.lake.collect import collect_rows
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.exact_decimals import with_exact_decimals
-from hybrid.lake.workbench import Workbench
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.row_sql import row_condition

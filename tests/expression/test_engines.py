@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from tests.expression.engines import ERROR, Values, by_correction, by_query, by_transform, is_same, lines_of
 
 

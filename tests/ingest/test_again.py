@@ -11,9 +11,9 @@ from hybrid.config.table_config import Half, Records, StreamConfig, TableSpec
 from hybrid.errors import SpecError
 from hybrid.formats.avro_messages import AvroMessages
 from hybrid.formats.csv_format import CsvFormat
-from hybrid.ingest import again
-from hybrid.ingest.again import held_rows
-from hybrid.lake.workbench import Workbench
+from hybrid.ingest import refetch as again
+from hybrid.ingest.refetch import held_rows
+from hybrid.lake.commit_context import Workbench
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Rejected
 from hybrid.schema.ingestion import ComplexTypes, IngestionConfig

@@ -11,10 +11,10 @@ from hybrid.config.connectors import Connector, KafkaInput, KafkaStart, StartKin
 from hybrid.config.offset_place import parse_place
 from hybrid.config.table_config import StreamConfig
 from hybrid.errors import ConflictError, NotFoundError, StreamError, TopicError
-from hybrid.ingest.pieces import pieces_from_json, pieces_of, pieces_to_json
 from hybrid.ingest.plan import plan_batch, start_offsets
 from hybrid.ingest.read import _convert_batch, assigners_for
 from hybrid.ingest.reset import ResetReport, _after, _offsets, _report, plan_accepted
+from hybrid.ingest.segment_stats import pieces_from_json, pieces_of, pieces_to_json
 from hybrid.kafka import streams as ingest_stream
 from hybrid.kafka.streams import StreamView, absent_words, require_topics
 from hybrid.kafka.topics import existing_topics

@@ -12,8 +12,8 @@ import pytest
 
 from hybrid.jvm.jars import spark_jars
 from hybrid.jvm.java import Java, find_java
-from hybrid.lake import archive
-from hybrid.lake.archive import archive_of, ensure_archive, with_archive
+from hybrid.lake import class_data_archive as archive
+from hybrid.lake.class_data_archive import archive_of, ensure_archive, with_archive
 from tests.recorded_progress import Heard
 
 JAVA = Java(Path(sys.executable), 17, Path("/somewhere"))

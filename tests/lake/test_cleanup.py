@@ -17,13 +17,13 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake import cleanup
 from hybrid.lake.cleanup import Expired, expired_log, remove_expired
-from hybrid.lake.kept import kept_acts
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log import acts_between, commits_to, lineage_acts, open_half, own_states, read_commit, state_at
 from hybrid.lake.plans import corrected_spans, was_reverted
 from hybrid.lake.pushes import is_committed
-from hybrid.lake.window import window_of
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.retention_window import window_of
 from hybrid.progress import Silent
 from hybrid.replace.lineage import EntryState, entries_of, list_replacements
 from hybrid.replace.revert import revert

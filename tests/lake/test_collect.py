@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hybrid.lake.collect import collect_rows, rows_of
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 
 YEAR_1 = datetime(1, 1, 1, tzinfo=UTC)
 LAST = datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)

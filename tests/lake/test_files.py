@@ -14,11 +14,11 @@ import pytest
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.create import arrow_schema, create_half, record_batch
 from hybrid.lake.files import RowsFile, path_in_half
 from hybrid.lake.layout import physical_columns, physical_ddl, statistics_columns
 from hybrid.lake.log import open_half, read_commit
-from hybrid.lake.workbench import Workbench
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import Act, RealtimeState, next_act
 from tests.every_type import every_type, values

@@ -13,7 +13,7 @@ from hybrid.config.table_config import Half
 from hybrid.lake.create import create_half
 from hybrid.lake.log import open_half
 from hybrid.lake.log_sync import TORN, set_torn_aside, sync_log
-from hybrid.replace.purge.logged import forget_values, logged_files
+from hybrid.replace.purge.log_statistics import forget_values, logged_files
 from hybrid.runtime import durable
 from hybrid.table.state import Act, OfflineState
 from tests.lake.power_failure import compile_shim

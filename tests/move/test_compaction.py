@@ -11,11 +11,11 @@ import pytest
 
 from hybrid.config.table_config import BoundaryMode, CompactionConfig, UpsertConfig
 from hybrid.errors import ConflictError, SpecError
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.report import MergeReport
 from hybrid.table.boundary import Boundary
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR
 from tests.move.clocked import DAY
 from tests.move.test_merging import STORED, Merging, row
 from tests.query.halves import KEY, Halves, orders_spec

@@ -18,7 +18,7 @@ from hybrid.config.table_config import (
     TableSpec,
     UpsertConfig,
 )
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move

@@ -11,9 +11,9 @@ import pytest
 
 from hybrid.config.table_config import CompactionConfig, Half, UpsertConfig
 from hybrid.lake import pushes
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import open_half
 from hybrid.lake.pushes import PushState
-from hybrid.lake.workbench import Workbench
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.report import MergeReport
 from hybrid.move.retention.run import run_retention

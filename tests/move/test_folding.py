@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import Half, MergeLevel, MoveConfig, Partial, Strategy, TableSpec, UpsertConfig
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach

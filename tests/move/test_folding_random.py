@@ -23,7 +23,7 @@ from hybrid.config.table_config import (
     Strategy,
     UpsertConfig,
 )
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.move.retention.run import run_retention
 from tests.folding import folded
 from tests.move.clocked import DAY

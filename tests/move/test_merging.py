@@ -14,11 +14,11 @@ from hybrid.config.table_config import BoundaryMode, Half, MergeLevel, MergeType
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake import commit as lake_commit
 from hybrid.lake import plans
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.move.merging import rewrite
 from hybrid.move.merging import run as merging_run
-from hybrid.move.merging.apart import HIDDEN
+from hybrid.move.merging.merge_exclusions import HIDDEN
 from hybrid.move.merging.report import MergeReport
 from hybrid.move.merging.run import run_merges
 from hybrid.query.engine import QueryOptions, run

@@ -12,8 +12,8 @@ import pytest
 
 from hybrid.config.table_config import Half, MoveConfig
 from hybrid.errors import ConflictError, SpecError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import DataFile, open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.move import optimize
 from hybrid.move.move import run_move
 from hybrid.move.optimize import heaps, run_optimize
@@ -138,7 +138,7 @@ def test_it_goes_on_by_holds_and_waits_for_others(
     assert counts(halves)[FULL] == 6 - report.files + report.files_after
     assert rows(halves) == shown
 
-    from hybrid.lake import workbench as module
+    from hybrid.lake import commit_context as module
 
     with bench.lock(halves.layout, REALTIME):
         monkeypatch.setattr(module, "_TURNS", {})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import DataFile
-from hybrid.move.parts import Stretch, borders, borders_of_all, parts_of, stretches, waiting_files
+from hybrid.move.task_splits import Stretch, borders, borders_of_all, parts_of, stretches, waiting_files
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
 from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP

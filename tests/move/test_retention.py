@@ -14,9 +14,9 @@ import pytest
 from hybrid.config.connectors import JsonFlavor
 from hybrid.config.table_config import BoundaryMode, Half, MessageFormat, MoveConfig, StreamConfig, UpsertConfig
 from hybrid.errors import ConflictError, QueryError, SpecError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import open_half, own_states
-from hybrid.lake.workbench import Workbench
-from hybrid.move.explicit import Wish, change_boundary
+from hybrid.move.boundary_override import Wish, change_boundary
 from hybrid.move.retention import run as retention_run
 from hybrid.move.retention.report import RetentionReport
 from hybrid.move.retention.run import run_retention

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hybrid.config.table_config import Half
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.failpoints import POSITIONS
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run

@@ -25,10 +25,10 @@ from hybrid.config.table_config import (
     TableSpec,
 )
 from hybrid.errors import ConflictError, DataError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import ADDED, open_half
-from hybrid.lake.workbench import Workbench
-from hybrid.move.explicit import Wish, change_boundary
-from hybrid.move.merging.apart import DIVIDED, HIDDEN
+from hybrid.move.boundary_override import Wish, change_boundary
+from hybrid.move.merging.merge_exclusions import DIVIDED, HIDDEN
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach

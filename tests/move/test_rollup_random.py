@@ -15,8 +15,8 @@ import pytest
 
 from hybrid.config.table_config import BoundaryMode, Half, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import ConflictError
-from hybrid.lake.workbench import Workbench
-from hybrid.move.explicit import Wish, change_boundary
+from hybrid.lake.commit_context import Workbench
+from hybrid.move.boundary_override import Wish, change_boundary
 from hybrid.move.plan import Reach
 from hybrid.move.retention.run import run_retention
 from hybrid.replace.lineage import EntryState, list_replacements

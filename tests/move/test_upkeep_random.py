@@ -28,8 +28,8 @@ from hybrid.config.table_config import (
     UpsertConfig,
 )
 from hybrid.errors import ConflictError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move

@@ -16,18 +16,18 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.cleanup import expired_log, remove_expired
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.create import arrow_schema, commit_state
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import newest_version, open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.move.vacuum import run as vacuum_run
 from hybrid.move.vacuum.report import VacuumReport
 from hybrid.move.vacuum.run import run_vacuum
 from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
-from hybrid.replace.backfill.watch import Watch
-from hybrid.replace.purge.logged import forget_values, logged_files, remembered
+from hybrid.replace.backfill.conflict_monitor import Watch
+from hybrid.replace.purge.log_statistics import forget_values, logged_files, remembered
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import next_act, to_user_metadata
 from tests.lake.aged import age, entry, older
@@ -214,7 +214,7 @@ def test_it_waits_for_whoever_lays_files_in_the_half(workbench: Workbench, table
 
 def _in_another_thread(call: Callable[[], object]) -> None:
     """A lock file that this process has open elsewhere: threads of one process take turns before they try it."""
-    from hybrid.lake import workbench as module
+    from hybrid.lake import commit_context as module
 
     turns, module._TURNS = module._TURNS, {}
     try:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybrid.config.table_config import Half, MoveConfig, TableSpec
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import physical_columns, physical_ddl
-from hybrid.lake.workbench import Workbench
 from hybrid.move.write import write_files, written_columns
 from hybrid.table import columns
 from tests.every_type import NOON, every_type, values

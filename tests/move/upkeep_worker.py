@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hybrid.config.table_config import Half, MergeLevel, TableSpec
 from hybrid.jvm.jars import spark_jars
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.spark import SparkSettings
-from hybrid.lake.workbench import Workbench
 from hybrid.move.merging.run import run_merges
 from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent

@@ -16,7 +16,7 @@ from hybrid.config.settings import load_settings
 from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.lake.log import open_half
-from hybrid.move.explicit import Wish, decide
+from hybrid.move.boundary_override import Wish, decide
 from hybrid.progress import Silent
 from hybrid.table.boundary import Boundary
 from tests.fake_streams import seen

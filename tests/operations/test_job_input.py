@@ -13,7 +13,7 @@ from hybrid.api import Hybrid, TableDocuments, wall_clock_ms
 from hybrid.config.job_spec import AnsweredStatement, JobSpec
 from hybrid.config.settings import load_settings
 from hybrid.errors import ConflictError, UsageError
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.operations.job_input import GivenToJob, run_given
 from hybrid.progress import Silent
 from hybrid.replace.lineage import list_replacements

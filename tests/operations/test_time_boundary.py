@@ -12,7 +12,7 @@ from hybrid.config.table_config import Half, MoveConfig, TableSpec
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import open_half
 from hybrid.move.move import MoveReport
-from hybrid.move.parts import Part, names_of
+from hybrid.move.task_splits import Part, names_of
 from hybrid.operations.time_boundary import time_boundary_of
 from hybrid.query.revision import time_text
 from hybrid.rpc.json_views import move_view

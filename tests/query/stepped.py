@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hybrid.query.cache.answers import CachedAnswers
+from hybrid.query.cache.background_rebuild import Fold
+from hybrid.query.cache.cache_reader import CachedAnswers
+from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase
-from hybrid.query.cache.fold import Fold
 from hybrid.query.cache.follower import Follower
-from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.stream import Polled
 from hybrid.query.execution import Limits
 from hybrid.query.plan import QueryTable

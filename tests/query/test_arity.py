@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.query.failures import query_error
-from hybrid.query.guard import check_statement
+from hybrid.query.ast_allow_list import check_statement
+from hybrid.query.error_mapping import query_error
 from hybrid.schema.dialect import canonical
 from hybrid.sql import aggregates, arithmetic, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE, WINDOWS

@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import QueryError
 from hybrid.lake.log import read_commit
-from hybrid.query.asof import AsOf, NamedVersions
 from hybrid.query.engine import QueryOptions, explain
 from hybrid.query.tail import NoTail
+from hybrid.query.time_travel import AsOf, NamedVersions
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
@@ -121,7 +121,7 @@ def test_the_tail_is_answered_from_the_commits_that_brought_it_up_to_its_end(mak
 
 
 def test_what_is_neither_committed_nor_in_the_tail_is_refused(make: Make, ask: Ask, monkeypatch: Any) -> None:
-    monkeypatch.setattr("hybrid.query.asof._WAIT_S", 0.1)
+    monkeypatch.setattr("hybrid.query.time_travel._WAIT_S", 0.1)
     halves = make()
     halves.commit_realtime([row(1, 10, 0)], offsets={KEY: 1})
     pinned = both(ask, halves, ListTail([message(2, 20, 1), message(3, 30, 2)]))

@@ -14,7 +14,7 @@ from hybrid.config.table_config import Half
 from hybrid.query.cache import cache as cache_module
 from hybrid.query.cache import follower as follower_module
 from hybrid.query.cache.cache import CachedTable
-from hybrid.query.cache.rows import CachedRows
+from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.execution import Limits
 from hybrid.query.tail import NoTail, TailMessage

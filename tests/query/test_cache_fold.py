@@ -12,7 +12,10 @@ import duckdb
 import pytest
 
 from hybrid.config.table_config import Half
-from hybrid.query.cache import fold, form, generation, rows
+from hybrid.query.cache import background_rebuild as fold
+from hybrid.query.cache import cached_rows as rows
+from hybrid.query.cache import physical_layout as form
+from hybrid.query.cache import table_snapshot as generation
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import TopicPartition

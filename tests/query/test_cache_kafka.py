@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import StreamConfig
-from hybrid.query.cache import answers, rows, served, waiting
-from hybrid.query.cache.answers import CachedAnswers
+from hybrid.query.cache import cache_reader as answers
+from hybrid.query.cache import cached_rows as rows
+from hybrid.query.cache import read_view as served
+from hybrid.query.cache import write_buffer as waiting
 from hybrid.query.cache.cache import Cache
+from hybrid.query.cache.cache_reader import CachedAnswers
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.execution import Limits
 from hybrid.table.boundary import Boundary, PartitionKey

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from hybrid.errors import NotFoundError, QueryError
-from hybrid.query.cache import answers, cache
+from hybrid.query.cache import cache
+from hybrid.query.cache import cache_reader as answers
 from hybrid.query.cache.cache import CachedTable
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail, TailMessage

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from hybrid.query.cache import form, relations, rows, waiting
+from hybrid.query.cache import cached_rows as rows
+from hybrid.query.cache import physical_layout as form
+from hybrid.query.cache import relations
+from hybrid.query.cache import write_buffer as waiting
 from hybrid.query.cache.relations import Over
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
@@ -129,7 +132,7 @@ def test_look_ups_take_waiting_rows_along(
 ) -> None:
     if enums:
         monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
-    monkeypatch.setattr("hybrid.query.cache.generation.indexed_columns", lambda *_: ["order_id"] if indexed else [])
+    monkeypatch.setattr("hybrid.query.cache.table_snapshot.indexed_columns", lambda *_: ["order_id"] if indexed else [])
     table = Table(tmp_path)
     for order in (3, 7, 40):
         table.send(order, key=NEXT if order == 7 else KEY)
@@ -146,7 +149,7 @@ def test_look_ups_take_waiting_rows_along(
 def test_anything_else_has_them_laid_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, indexed: bool
 ) -> None:
-    monkeypatch.setattr("hybrid.query.cache.generation.indexed_columns", lambda *_: ["order_id"] if indexed else [])
+    monkeypatch.setattr("hybrid.query.cache.table_snapshot.indexed_columns", lambda *_: ["order_id"] if indexed else [])
     table = Table(tmp_path)
     table.send(3, 40)
     assert table.waits == 2

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from hybrid.query.cache import answers, form, rows, served
+from hybrid.query.cache import cache_reader as answers
+from hybrid.query.cache import cached_rows as rows
+from hybrid.query.cache import physical_layout as form
+from hybrid.query.cache import read_view as served
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import TopicPartition

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.query.cache import answers, served
+from hybrid.query.cache import cache_reader as answers
+from hybrid.query.cache import read_view as served
 from hybrid.query.cache.template import Template, cut
 from hybrid.query.execution import Limits
 from hybrid.query.result import QueryResult

@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.query.cache import answers, form, rows, served
+from hybrid.query.cache import cache_reader as answers
+from hybrid.query.cache import cached_rows as rows
+from hybrid.query.cache import physical_layout as form
+from hybrid.query.cache import read_view as served
+from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase
-from hybrid.query.cache.generation import Generation
-from hybrid.query.cache.rows import CachedRows
+from hybrid.query.cache.table_snapshot import Generation
 from hybrid.query.cache.template import cut
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits

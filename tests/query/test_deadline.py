@@ -19,7 +19,7 @@ from hybrid.query.deadline import _Deadlines, deadline
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
 from hybrid.query.tail import NoTail
-from hybrid.serve.running import RunningQueries
+from hybrid.serve.query_registry import RunningQueries
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
 

@@ -15,7 +15,10 @@ import pytest
 
 from hybrid.config.table_config import MessageFormat, Partial, Strategy, StreamConfig, TableSpec, UpsertConfig
 from hybrid.errors import QueryError
-from hybrid.query.cache import answers, form, rows, served
+from hybrid.query.cache import cache_reader as answers
+from hybrid.query.cache import cached_rows as rows
+from hybrid.query.cache import physical_layout as form
+from hybrid.query.cache import read_view as served
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.prune import prunable_columns
 from hybrid.query.tail import TailMessage
@@ -23,8 +26,8 @@ from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from hybrid.table.replays import FIRST_EPOCH
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
 from tests.folding import folded, folding_spec, some_values
 from tests.oracle import Event, Oracle
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec

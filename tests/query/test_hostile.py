@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from hybrid.errors import QueryError
+from hybrid.query.ast_allow_list import check_statement
 from hybrid.query.connection import locked_connection
-from hybrid.query.guard import check_statement
 from tests.query.halves import Halves
 
 _FILE = Path(__file__).parents[1] / "sql" / "hostile.sql"

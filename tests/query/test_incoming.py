@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec, UpsertConfig
-from hybrid.query.cache.incoming import Incoming
+from hybrid.query.cache.stream_batch import Incoming
 from hybrid.query.connection import locked_connection
 from hybrid.query.scan import winners_sql
 from hybrid.query.tail import TailMessage

@@ -15,7 +15,7 @@ import pytest
 
 from hybrid.config.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.table.boundary import INFINITE, PartitionKey
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
 from tests.oracle import Event, Oracle
 from tests.query.halves import Halves, ListTail, Row, orders_spec
 

@@ -11,7 +11,7 @@ from hybrid.errors import QueryError
 from hybrid.lake import plans
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import Wanted, Wish
-from hybrid.query.staged import STALE_PLAN, as_planned
+from hybrid.query.plan_preview import STALE_PLAN, as_planned
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
 from tests.query.halves import Halves, orders_spec
 

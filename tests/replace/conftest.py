@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
 from tests.replace.tables import NOW_MS, Table
 

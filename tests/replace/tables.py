@@ -13,11 +13,11 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.table_json import parse_table
 from hybrid.jvm.jars import spark_jars
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.spark import SparkSettings
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import Silent
 from hybrid.records.decode import Decoded, Decoder
 from hybrid.table.boundary import Boundary, PartitionKey

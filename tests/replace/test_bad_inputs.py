@@ -25,8 +25,8 @@ from hybrid.errors import DataError
 from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.formats.csv_format import CsvFormat
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import DataFile
-from hybrid.lake.workbench import Workbench
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.stage import Staged, StagedFile, _Converter, _Note, _stage_slice, stage
 from hybrid.replace.targets import refuse_times_outside_name

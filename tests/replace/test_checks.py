@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from hybrid.config.expectations import EXPECTATIONS, Expectation, parse_expect, parse_expectations
 from hybrid.errors import DataError, HybridError, SpecError, UsageError
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.replace.check_result import CheckResult, CheckState
 from hybrid.replace.check_rows import repeated
 from hybrid.replace.checks import Checked, check

@@ -14,10 +14,10 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError, UsageError
 from hybrid.lake.log import DataFile
-from hybrid.replace.cover import Stretch, covered_names, covered_stretch
 from hybrid.replace.diff import Difference
 from hybrid.replace.job import run_job
 from hybrid.replace.plan import JobPlan
+from hybrid.replace.replaced_range import Stretch, covered_names, covered_stretch
 from hybrid.replace.revert import revert
 from hybrid.replace.stage import Staged, StagedFile
 from hybrid.table import columns

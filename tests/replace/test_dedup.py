@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.replace.ending import end_replacement

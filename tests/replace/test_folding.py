@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import Partial, Strategy, UpsertConfig
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.plan import QueryTable
 from hybrid.replace.job import run_job

@@ -14,21 +14,21 @@ from deltalake.schema import PrimitiveType
 
 from hybrid.config.table_config import Half, MessageFormat
 from hybrid.errors import ConflictError
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.replace import swap
+from hybrid.replace.conflict_check import is_overtaken
 from hybrid.replace.ending import end_replacement
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import lineage_of, list_replacements
 from hybrid.replace.opening import open_replacement
-from hybrid.replace.overtaken import is_overtaken
 from hybrid.replace.report import JobReport
 from hybrid.replace.revert import revert
 from hybrid.table.boundary import Boundary
-from hybrid.table.liveness import replacement_topic
 from hybrid.table.plans import Counts
 from hybrid.table.state import LineagePointer, next_act, to_user_metadata
+from hybrid.table.upsert_order import replacement_topic
 from tests.query.halves import Halves, Row, orders_spec
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 from tests.replace.tables import BOUNDARY_MS, SEGMENT, Table

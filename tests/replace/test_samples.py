@@ -9,7 +9,7 @@ import pytest
 
 from hybrid.config.schema_json import parse_schema
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.replace.check_rows import sample_of
 from hybrid.replace.diff import differences
 from hybrid.runtime.json_values import json_value

@@ -13,8 +13,8 @@ import pytest
 
 from hybrid.config.table_config import Half
 from hybrid.errors import DataError, UsageError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.replace.job import JobReport, run_job
 from hybrid.schema.ingestion import IngestionConfig, Transform
 from tests.replace.tables import SEGMENT, Table

@@ -4,7 +4,7 @@ import pytest
 
 from hybrid.config.offset_place import parse_place
 from hybrid.errors import QueryError, UsageError
-from hybrid.query.asof import AsOf
+from hybrid.query.time_travel import AsOf
 from hybrid.schema.moment import parse_moment
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.timeformat import TimeFormat

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.progress import Silent
 from tests.serve.app import App, Worker, lay_orders
 

@@ -29,11 +29,11 @@ from hybrid.home.accounts import Accounts, Right
 from hybrid.logs import read_logs, setup_logging
 from hybrid.progress import Silent
 from hybrid.rpc.verbs import VERBS
-from hybrid.serve import door as door_module
-from hybrid.serve import gate
+from hybrid.serve import authentication as door_module
+from hybrid.serve import middleware as gate
 from hybrid.serve.app import LOOPBACK, build_app
+from hybrid.serve.authorization import OPEN_PATHS, PATH_RIGHTS, VERB_RIGHTS, right_for
 from hybrid.serve.context import Limits
-from hybrid.serve.rights import OPEN_PATHS, PATH_RIGHTS, VERB_RIGHTS, right_for
 from tests.serve.server import Server
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"

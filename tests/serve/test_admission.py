@@ -18,9 +18,9 @@ from hybrid.home.accounts import Account, Right
 from hybrid.progress import Silent
 from hybrid.serve.admission import Admission
 from hybrid.serve.app import build_app
+from hybrid.serve.authentication import asking, may_operate, who_asks
 from hybrid.serve.context import Limits
-from hybrid.serve.door import asking, may_operate, who_asks
-from hybrid.serve.running import RunningQueries
+from hybrid.serve.query_registry import RunningQueries
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 _RECURSIVE = "with recursive t(n) as (select 1 union all select n + 1 from t where n < {rows}) "

@@ -24,7 +24,7 @@ from hybrid.serve import queries
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
 from hybrid.serve.queries import ARROW
-from hybrid.serve.running import Callers, RunningQueries
+from hybrid.serve.query_registry import Callers, RunningQueries
 from tests.query.halves import Halves
 from tests.serve.app import OFFLINE, SCHEMA, App, row
 

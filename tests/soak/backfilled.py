@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.config.table_config import Half
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import newest_version
-from hybrid.lake.workbench import Workbench
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
 from hybrid.query.tail import TailMessage

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.plans import corrected_spans, runner
-from hybrid.lake.workbench import Workbench
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
 from hybrid.replace.lineage import ReplacementEntry, entries_of

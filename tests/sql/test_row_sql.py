@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from hybrid.errors import SpecError, UsageError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.exact_decimals import with_exact_decimals
-from hybrid.lake.workbench import Workbench
 from hybrid.schema.dialect import canonical
 from hybrid.sql.row_functions import FUNCTIONS
 from hybrid.sql.row_sql import row_assignments, row_condition

@@ -9,7 +9,7 @@ from hybrid.config.table_config import ARRIVED, TableSpec, UpsertConfig
 from hybrid.schema.schema import FieldKind, FieldSpec, Schema
 from hybrid.schema.types import DataType
 from hybrid.table import columns
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic, winners_first_sql, winning_order
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic, winners_first_sql, winning_order
 from tests.oracle import Event
 
 SPEC = TableSpec(

@@ -4,7 +4,7 @@ import pytest
 
 from hybrid.config.table_config import Aggregation, BucketConfig, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import SpecError
-from hybrid.table.rolled import refuse_rolled_otherwise
+from hybrid.table.rollup_rules import refuse_rolled_otherwise
 
 COUNT, SUM, MAX = Aggregation.COUNT, Aggregation.SUM, Aggregation.MAX
 

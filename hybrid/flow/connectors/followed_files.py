@@ -14,10 +14,10 @@ from typing import Any
 
 from hybrid.config import connectors as words
 from hybrid.errors import DataError
-from hybrid.files.grown import Growth, ReadUpTo, check_begins, grown, is_as_known
 from hybrid.files.inputs import DataFormat, InputFile, inspect
+from hybrid.files.log_rotation import by_new_names
 from hybrid.files.records import Shape, is_gzip
-from hybrid.files.renamed import by_new_names
+from hybrid.files.tailed_file import Growth, ReadUpTo, check_begins, grown, is_as_known
 
 # All of them stand in every commit of the half.
 FILES_MAX = 5000

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.flow.connectors.source import BYTES_PER_ROW, Piece, Source, Staged, raise_to
-from hybrid.flow.laying import Laying, laying_of, named_segments
+from hybrid.flow.segment_layout import Laying, laying_of, named_segments
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:

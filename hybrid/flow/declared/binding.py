@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.declared.convert import union_all
-from hybrid.flow.declared.ledger import changed_since
 from hybrid.flow.declared.listing import SourceFile, list_files, next_files
 from hybrid.flow.declared.options import FileSource
+from hybrid.flow.declared.processed_files import changed_since
 from hybrid.flow.declared.read import Loaded, NoColumnsError, load_files
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import OvertakenError
 from hybrid.flow.declared.convert import union_all
-from hybrid.flow.declared.ledger import ledger_rows
 from hybrid.flow.declared.listing import SourceFile
+from hybrid.flow.declared.processed_files import ledger_rows
 from hybrid.flow.declared.progress import INCREMENTAL, FlowProgress, realtime_progress, with_realtime
 from hybrid.flow.declared.stage import Staged, laid_out
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.table import columns
 from hybrid.table.names import realtime_segment
 from hybrid.table.state import RealtimeState, next_act

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, MoveConfig, TableSpec
 from hybrid.errors import OvertakenError
-from hybrid.flow.declared.brought import Brought, brought_by
 from hybrid.flow.declared.convert import union_all
+from hybrid.flow.declared.flow_provenance import Brought, brought_by
 from hybrid.flow.declared.progress import (
     ONCE,
     ONCE_TIMESTAMP,
@@ -27,11 +27,11 @@ from hybrid.flow.declared.progress import (
     with_realtime,
 )
 from hybrid.flow.declared.stage import Staged, laid_out
-from hybrid.flow.laying import laying_of, named_segments
+from hybrid.flow.segment_layout import laying_of, named_segments
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.table import columns
 from hybrid.table.state import OfflineState, RealtimeState, next_act
 

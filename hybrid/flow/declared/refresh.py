@@ -17,12 +17,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.flow.declared.brought import brought_by
+from hybrid.flow.declared.flow_provenance import brought_by
 from hybrid.flow.declared.progress import INCREMENTAL, FlowProgress, all_progress, with_offline, with_realtime
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.table import columns
 from hybrid.table.state import OfflineState, RealtimeState, next_act
 

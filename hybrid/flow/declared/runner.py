@@ -17,18 +17,18 @@ from hybrid.flow.declared.convert import column_types
 from hybrid.flow.declared.documents import new_columns
 from hybrid.flow.declared.failures import told
 from hybrid.flow.declared.incremental import MicroBatch, commit_batch
-from hybrid.flow.declared.ledger import read_ledger
 from hybrid.flow.declared.model import Flow
 from hybrid.flow.declared.once import Load, commit_load, commit_rejected
+from hybrid.flow.declared.processed_files import read_ledger
 from hybrid.flow.declared.progress import INCREMENTAL, ONCE, FlowProgress, FlowState, flow_state, progress_of
 from hybrid.flow.declared.refresh import clear_moved
 from hybrid.flow.declared.session import FlowSession, in_session
 from hybrid.flow.declared.shape import frame_of, refuse_per_batch
 from hybrid.flow.declared.stage import Staged, stage_rows
 from hybrid.flow.declared.targets import Keeper
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 
 if TYPE_CHECKING:

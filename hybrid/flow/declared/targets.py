@@ -16,8 +16,8 @@ from hybrid.flow.declared.model import Declaration, Flow, FlowTable
 from hybrid.flow.declared.reader import parse_ddl
 from hybrid.flow.declared.session import FlowSession, in_session
 from hybrid.flow.declared.shape import frame_of
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.workbench import Workbench
 
 
 class Keeper(Protocol):

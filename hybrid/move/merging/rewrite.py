@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BucketConfig, Half, MergeType, TableSpec
 from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_files
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_named_by
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merging.plan import Group
 from hybrid.move.merging.report import Merged, left_out
-from hybrid.move.parts import Part, borders, names_of, parts_of, rows_per_task, stretches
 from hybrid.move.rollup import sums_that_fit
+from hybrid.move.task_splits import Part, borders, names_of, parts_of, rows_per_task, stretches
 from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.progress import counted
 from hybrid.table import columns

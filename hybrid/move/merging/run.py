@@ -20,20 +20,20 @@ from hybrid.config.merge_json import MERGE_TASK
 from hybrid.config.rollup_json import AGGREGATION_SUFFIX
 from hybrid.config.table_config import Half, MergeLevel, MergeType, MoveConfig, TableSpec
 from hybrid.errors import DataError, OvertakenError, SpecError
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.merge import merge
-from hybrid.move.merging.apart import claims_on, hidden_from, kept_apart
+from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, kept_apart
 from hybrid.move.merging.plan import LONGER, Group, MergePlan, first_batch, plan_merges
 from hybrid.move.merging.report import Merged, MergeReport, Told, left_out
 from hybrid.move.merging.rewrite import Rewrite
-from hybrid.move.parts import TASK_ROWS
 from hybrid.move.segments import by_age
+from hybrid.move.task_splits import TASK_ROWS
 from hybrid.progress import counted
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
-from hybrid.table.rolled import refuse_rolled_otherwise
+from hybrid.table.rollup_rules import refuse_rolled_otherwise
 from hybrid.table.state import Act
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.lake.layout import quoted
-from hybrid.lake.winning import beats, best, key_struct, order_struct, worst
+from hybrid.lake.spark_upsert_order import beats, best, key_struct, order_struct, worst
 from hybrid.table import columns
-from hybrid.table.liveness import winning_order
+from hybrid.table.upsert_order import winning_order
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, in_files, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.move.retention.markers import Markers, deciding, stage_markers
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
 from hybrid.move.retention.report import Dropped, Kept, RetentionReport, Told

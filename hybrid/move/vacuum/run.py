@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError
 from hybrid.lake.cleanup import Expired, expired_log, remove_expired
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.window import FILES, Unneeded, unneeded_files, window_of
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.retention_window import FILES, Unneeded, unneeded_files, window_of
 from hybrid.move.vacuum.report import Removed, VacuumReport, report_of
 from hybrid.runtime.json_values import utc
 

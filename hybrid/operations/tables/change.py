@@ -22,7 +22,7 @@ from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
 from hybrid.operations.tables.create import Creation, check_stream, creation_lock, lay_halves, settle_boundary_mode
 from hybrid.schema.secrets import hides, opens_options, value_without_secrets
-from hybrid.table.rolled import refuse_rolled_otherwise
+from hybrid.table.rollup_rules import refuse_rolled_otherwise
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home

@@ -24,11 +24,11 @@ from hybrid.config.table_json import parse_table
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.ingest.plan import check_partitions, leader_epochs_at, start_offsets
 from hybrid.kafka.streams import StreamView, absent_words, offsets_at, view_stream, words_of
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.create import commit_state, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import new_act_id
 from hybrid.operations.tables.brokers import brokers_for
 from hybrid.progress import Progress
 from hybrid.runtime import durable

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError
+from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
 from hybrid.query.cache.follower import Follower, OpenStream
-from hybrid.query.cache.rows import CachedRows
 from hybrid.query.cache.stream import KafkaStream, Stream
 from hybrid.query.plan import QueryTable, TableSource
 from hybrid.table.state import RealtimeState

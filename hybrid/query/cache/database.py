@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import QueryError
-from hybrid.query.cache.served import Served
+from hybrid.query.cache.read_view import Served
 from hybrid.query.connection import locked_connection
 from hybrid.query.execution import parsed
 

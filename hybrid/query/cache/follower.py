@@ -12,7 +12,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import Commit, has_entry, is_followed, open_half, read_commit
-from hybrid.query.cache.rows import CachedRows
+from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.plan import QueryTable
 from hybrid.query.revision import pin_halves

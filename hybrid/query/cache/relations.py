@@ -13,9 +13,9 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from hybrid.config.table_config import TableSpec
-from hybrid.query.cache.served import Served
+from hybrid.query.cache.read_view import Served
 from hybrid.query.connection import identifier, quoted
-from hybrid.query.fold import folded_sql
+from hybrid.query.partial_upsert import folded_sql
 from hybrid.query.plan import Relation, Rewritten
 from hybrid.query.tailrows import types_of
 from hybrid.schema.types import DataType

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from hybrid.query import fold
+from hybrid.query import partial_upsert as fold
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.types import duckdb_type
 from hybrid.query.views.python import commented, long_text

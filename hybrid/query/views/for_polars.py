@@ -17,7 +17,7 @@ from hybrid.schema.values import EPOCH
 from hybrid.table import columns
 from hybrid.table.boundary import Offsets, PartitionKey
 from hybrid.table.columns import ARRIVAL, OP, OP_DELETE
-from hybrid.table.liveness import first_wins, winning_order
+from hybrid.table.upsert_order import first_wins, winning_order
 
 _TYPES = {
     DataType.INT: "pl.Int32",

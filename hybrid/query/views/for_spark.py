@@ -8,8 +8,8 @@ from pathlib import Path
 from hybrid.errors import QueryError
 from hybrid.lake.history import committed_ms
 from hybrid.lake.log import HalfSnapshot
-from hybrid.query import fold
-from hybrid.query.asof import refuse_missing
+from hybrid.query import partial_upsert as fold
+from hybrid.query.time_travel import refuse_missing
 from hybrid.query.views.python import commented, long_text
 from hybrid.query.views.reads import ViewReads, stored_columns, version_with
 from hybrid.query.views.statement import Source, Words, statement

@@ -13,10 +13,10 @@ from hybrid.config.evolution import is_wider
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import QueryError
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.query.asof import refuse_missing
 from hybrid.query.plan import PinnedTable, QueryTable, plan_query
 from hybrid.query.scan import Scan, shown_default
 from hybrid.query.tail import KafkaTail, NoTail
+from hybrid.query.time_travel import refuse_missing
 from hybrid.schema.schema import FieldSpec
 from hybrid.schema.types import DataType
 from hybrid.sql.statement import parse_statement

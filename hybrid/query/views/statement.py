@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hybrid.query import fold
+from hybrid.query import partial_upsert as fold
 from hybrid.query.views.reads import Part, ViewReads
 from hybrid.schema.schema import FieldSpec
 from hybrid.table.columns import ARRIVAL, OP, OP_DELETE
 from hybrid.table.coverage_sql import below_sql, visible_offline_sql, visible_realtime_sql
-from hybrid.table.liveness import first_wins, winners_first_sql
+from hybrid.table.upsert_order import first_wins, winners_first_sql
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.defaults import with_defaults
-from hybrid.lake.kept import kept_acts
 from hybrid.lake.layout import physical_columns, quoted
+from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log import DataFile, HalfSnapshot, own_states
-from hybrid.lake.winning import best, key_struct
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.spark_upsert_order import best, key_struct
 from hybrid.replace.diff import order_of
 from hybrid.replace.swap import rows_as_of
 from hybrid.table import columns

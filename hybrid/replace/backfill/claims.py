@@ -25,10 +25,10 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake import plans
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.rejected import MESSAGE, rejected_rows
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, WHOLE, Base
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of

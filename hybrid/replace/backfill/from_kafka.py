@@ -13,20 +13,20 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-from hybrid.lake.held import HeldRows
 from hybrid.lake.layout import quoted
+from hybrid.lake.refetched_rows import HeldRows
 from hybrid.lake.rejected import MESSAGE, rejected_rows
 from hybrid.progress import counted
-from hybrid.replace.backfill.arrivals import rebuilt_rows
 from hybrid.replace.backfill.base import BUCKET, Base
 from hybrid.replace.backfill.claims import stage_claims
 from hybrid.replace.backfill.correction import Correction
 from hybrid.replace.backfill.request import Request
+from hybrid.replace.backfill.row_replacement import rebuilt_rows
 from hybrid.replace.backfill.values import check_corrected
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR
 from hybrid.table.replays import replay_connector
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from hybrid.lake.layout import quoted
 from hybrid.lake.rejected import BROUGHT, HIGH, KIND, LOW, MESSAGE, WHY, rejected_rows
 from hybrid.progress import counted
-from hybrid.replace.backfill.arrivals import added_rows
 from hybrid.replace.backfill.base import BUCKET, WHOLE, Base
 from hybrid.replace.backfill.claims import stage_claims
 from hybrid.replace.backfill.correction import SHARED, Correction
 from hybrid.replace.backfill.request import Request
+from hybrid.replace.backfill.row_replacement import added_rows
 from hybrid.replace.backfill.values import check_corrected
 from hybrid.table import columns
 

@@ -14,19 +14,19 @@ from pathlib import Path
 from hybrid.config.expectations import ExpectationKind
 from hybrid.config.table_config import TableSpec
 from hybrid.lake import plans
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
-from hybrid.lake.workbench import Workbench
 from hybrid.progress import counted
-from hybrid.replace.backfill.arrivals import corrected_arrivals, fresh_topic
 from hybrid.replace.backfill.base import WHOLE, Base
+from hybrid.replace.backfill.conflict_monitor import refuse_falling_limit
 from hybrid.replace.backfill.correction import Correction
 from hybrid.replace.backfill.from_kafka import corrected_by_kafka
 from hybrid.replace.backfill.from_rejected import corrected_by_rejected
 from hybrid.replace.backfill.request import ChangeKind, Request
+from hybrid.replace.backfill.row_replacement import corrected_arrivals, fresh_topic
 from hybrid.replace.backfill.staging import stage_units
 from hybrid.replace.backfill.values import corrected_values
-from hybrid.replace.backfill.watch import refuse_falling_limit
 from hybrid.replace.check_result import CheckState, change_result
 from hybrid.replace.check_rows import spark_errors
 from hybrid.replace.job_checks import check_staged, notices, watched

@@ -12,7 +12,7 @@ from hybrid.config.table_config import ARRIVED, BoundaryMode, MergeLevel, MergeT
 from hybrid.errors import SpecError, UsageError
 from hybrid.files.inputs import InputFile
 from hybrid.formats.csv_format import CsvFormat
-from hybrid.lake.held import HeldRows
+from hybrid.lake.refetched_rows import HeldRows
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import OfflineState
 from hybrid.table.window import Window, refuse_divided, rounded_to

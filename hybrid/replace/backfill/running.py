@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import OvertakenError
 from hybrid.lake import plans
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted, segment_order
 from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
 from hybrid.lake.plans import Wish
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.progress import counted
 from hybrid.replace.backfill.claims import claim
-from hybrid.replace.backfill.watch import KIND, Watch
+from hybrid.replace.backfill.conflict_monitor import KIND, Watch
 from hybrid.replace.lineage import lineage_of
 from hybrid.replace.report import numbers
 from hybrid.replace.swap import Ready, arrival_timestamp, commit_under_lock
 from hybrid.runtime.json_values import utc
 from hybrid.table import columns
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
 from hybrid.table.names import offline_segment, time_value
 from hybrid.table.plans import Plan, PlannedBucket, Unit, span, total
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -24,9 +24,9 @@ from hybrid.config.table_config import Half
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
-from hybrid.lake.winning import beats, best, key_struct
+from hybrid.lake.spark_upsert_order import beats, best, key_struct
 from hybrid.replace.diff import order_of
-from hybrid.replace.purge.asked import Scene
+from hybrid.replace.purge.request import Scene
 from hybrid.replace.purge.scan import CONDEMNED, with_condemned
 from hybrid.replace.swap import rows_as_of
 from hybrid.table import columns

@@ -23,18 +23,18 @@ from pathlib import Path
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake import plans
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import took_lock
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.progress import counted
-from hybrid.replace.purge.asked import Asked, Scene, require_purgeable
-from hybrid.replace.purge.look import Look, look
 from hybrid.replace.purge.places import clear_ended
 from hybrid.replace.purge.remove import remove_dead
 from hybrid.replace.purge.report import PurgeReport, Reading, RemovedFile, incomplete, keep, sentence_of
+from hybrid.replace.purge.request import Asked, Scene, require_purgeable
 from hybrid.replace.purge.rewrite import refuse_override, tell, write_anew
 from hybrid.replace.purge.scan import Found
+from hybrid.replace.purge.survey import Look, look
 from hybrid.runtime import durable
 
 _ROUNDS_MAX, _TRIES_MIN = 6, 2

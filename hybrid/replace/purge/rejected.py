@@ -21,7 +21,7 @@ from hybrid.records.decode import Decoder
 from hybrid.records.fields import Field, fields_of
 from hybrid.records.messages import unpack
 from hybrid.records.outcome import Filtered, Rejected
-from hybrid.replace.purge.asked import Scene
+from hybrid.replace.purge.request import Scene
 from hybrid.replace.purge.scan import digest
 from hybrid.schema.jsontext import parse_json
 from hybrid.table import columns

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from hybrid.config.table_config import Half
 from hybrid.lake.cleanup import delete_file
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
-from hybrid.replace.purge.logged import forget_values, logged_files
+from hybrid.replace.purge.log_statistics import forget_values, logged_files
 from hybrid.runtime import durable
 
 # A file that no entry of the log names was left by a killed act, or is about to be committed by a foreign tool.

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half
-from hybrid.lake.workbench import new_act_id
-from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.hidden import GOES, HIDDEN, Hidden, Segment
+from hybrid.replace.purge.request import Scene
 from hybrid.replace.swap import newest_rows
 from hybrid.table import columns
 from hybrid.table.state import PURGE, Act, HalfState, OfflineState, RealtimeState, next_act

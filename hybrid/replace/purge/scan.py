@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlparse
 from hybrid.config.table_config import Half
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
-from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.places import is_record, is_rejected
+from hybrid.replace.purge.request import Scene
 from hybrid.table import columns
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from hybrid.config.connectors import CsvFormat, FileInput, Format, JsonFormat, ParquetFormat, UpdateFormat
 from hybrid.errors import DataError, NotFoundError
-from hybrid.files import grown
+from hybrid.files import tailed_file as grown
+from hybrid.files.log_rotation import by_new_names
 from hybrid.files.reading import read_slice
-from hybrid.files.renamed import by_new_names
 from hybrid.flow.connectors import followed_files
 from hybrid.flow.connectors.file_source import open_files, open_files_after
 from hybrid.flow.connectors.followed_files import Reading, first_round, next_round

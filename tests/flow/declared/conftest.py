@@ -12,8 +12,8 @@ from hybrid.api import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
 from hybrid.flow.declared.runner import FlowReport
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.progress import Silent
 
 

@@ -9,7 +9,7 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError
 from hybrid.flow.declared import once, runner
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -12,7 +12,7 @@ from hybrid.cli import main
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.flow.declared.refresh import begin_refresh
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.operations.queries import _Source
 from hybrid.progress import Silent
 from hybrid.table.columns import files_segment

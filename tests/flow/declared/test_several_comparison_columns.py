@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybrid.flow.declared.convert import stored_rows
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from tests.table.test_folding_rows import several
 
 pytestmark = pytest.mark.spark

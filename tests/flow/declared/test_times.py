@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybrid.flow.declared.convert import _millis
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.schema.timeformat import TimeFormat
 
 VALUES = (1_699_999_999_999_999_999, 1_700_000_000_000_000_000, -1, 0, 253_402_300_799_999_999, 9_007_199_254_740_993)

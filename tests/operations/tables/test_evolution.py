@@ -19,14 +19,14 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
 from hybrid.kafka.topics import Record, produce
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.operations.queries import _Source
 from hybrid.operations.tables import change
 from hybrid.progress import Silent
-from hybrid.query.cache.answers import CachedAnswers
 from hybrid.query.cache.cache import Cache
+from hybrid.query.cache.cache_reader import CachedAnswers
 from hybrid.query.execution import Limits
 from hybrid.table.state import next_act
 

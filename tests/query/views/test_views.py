@@ -18,8 +18,8 @@ from deltalake import DeltaTable, Field, Schema
 from hybrid.config.schema_json import default_null
 from hybrid.config.table_config import ARRIVED, BoundaryMode, Half, Partial, Strategy, UpsertConfig
 from hybrid.errors import QueryError, UsageError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import read_commit
-from hybrid.lake.workbench import Workbench
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.query.views.view import ENGINES, table_view

@@ -11,9 +11,9 @@ from typing import Any
 
 from hybrid.config.table_config import BoundaryMode, Half, MoveConfig, TableSpec
 from hybrid.ingest.replay import ReplayReport, replay_rejected
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.operations.rejected_rows import read_rejected
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult

@@ -10,7 +10,7 @@ import pytest
 
 from hybrid.config.table_config import Partial, Strategy, UpsertConfig
 from hybrid.errors import ConflictError, UsageError
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.replace.backfill.request import refuse_deciding
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType

@@ -10,9 +10,9 @@ import pytest
 
 from hybrid.config.table_config import Aggregation, BoundaryMode, Half, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import SpecError
-from hybrid.lake.held import HeldRows
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import physical_ddl
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.refetched_rows import HeldRows
 from hybrid.replace.backfill.request import ChangeKind, Request, require_correctable, window_of
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.plans import Plan

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.errors import ConflictError
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.operations.backfill_status import status_of
 from hybrid.replace.backfill.claims import brought_back, claim, units_of
 from hybrid.replace.lineage import entries_of

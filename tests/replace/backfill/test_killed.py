@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.lake import plans
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.replace.lineage import entries_of
 from hybrid.table.plans import Plan
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row

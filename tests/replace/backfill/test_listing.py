@@ -9,7 +9,7 @@ import pytest
 
 from hybrid.api import Hybrid
 from hybrid.config.settings import load_settings
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.operations.backfills import Change
 from hybrid.replace.backfill.running import How
 from tests.operations.tables.test_change import given

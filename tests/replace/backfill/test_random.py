@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import ARRIVED, UpsertConfig
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.replace.revert import revert_backfill
 from hybrid.table.plans import total
 from tests.query.halves import Row

@@ -16,9 +16,9 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.errors import ConflictError, DataError, QueryError
 from hybrid.lake import plans
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import read_commit
 from hybrid.lake.plans import Wanted, Wish
-from hybrid.lake.workbench import Workbench
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
 from hybrid.replace.backfill import running

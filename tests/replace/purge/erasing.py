@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from hybrid.lake.workbench import new_act_id
-from hybrid.replace.purge.asked import Asked
+from hybrid.lake.commit_context import new_act_id
 from hybrid.replace.purge.purge import purge
 from hybrid.replace.purge.report import PurgeReport
+from hybrid.replace.purge.request import Asked
 from hybrid.sql.row_sql import condition_words, row_condition
 from hybrid.table.boundary import Boundary
 from tests.query.halves import KEY, Row

@@ -6,7 +6,7 @@ import pytest
 
 from hybrid.config.table_config import Aggregation, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import SpecError
-from hybrid.replace.purge.asked import require_purgeable
+from hybrid.replace.purge.request import require_purgeable
 from hybrid.table.state import Act, OfflineState
 from tests.query.halves import orders_spec
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.commit_context import Workbench
 from hybrid.replace.purge import remove
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 from tests.replace.purge.erasing import holding, move_all, purge_rows, stream

@@ -12,10 +12,10 @@ import pytest
 from hybrid.config.table_config import BoundaryMode, Half, MessageFormat
 from hybrid.doctor.halves import contradictions_of_realtime
 from hybrid.errors import ConflictError, DataError, SpecError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.log import open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.move import optimize
-from hybrid.move.explicit import Wish, change_boundary
+from hybrid.move.boundary_override import Wish, change_boundary
 from hybrid.move.optimize import run_optimize
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.replace.job_checks import with_asked

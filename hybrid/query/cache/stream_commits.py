@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from hybrid.config.table_config import BoundaryMode, TableSpec
 from hybrid.lake.log import Commit
-from hybrid.query.cache.generation import columns
+from hybrid.query.cache.table_snapshot import columns
 from hybrid.query.scan import FILE, Scan, stored_sql
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import OP

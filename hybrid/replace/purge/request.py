@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import SpecError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.defaults import filled
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.workbench import Workbench
 from hybrid.table.state import OfflineState
 from hybrid.table.window import rounded_to
 

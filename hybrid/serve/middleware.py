@@ -19,11 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hybrid.errors import AccessError
 from hybrid.home.accounts import Account, Right
 from hybrid.logs import Audit, Later, Sampler, log_context
-from hybrid.serve.answers import error_answer, hybrid_answer
+from hybrid.serve.authentication import Door, asking, may_pass
+from hybrid.serve.authorization import right_for
 from hybrid.serve.context import Limits
-from hybrid.serve.door import Door, asking, may_pass
+from hybrid.serve.error_responses import error_answer, hybrid_answer
 from hybrid.serve.metrics import Metrics
-from hybrid.serve.rights import right_for
 
 _LOG = Later(logging.getLogger(__name__))
 _UPLOADS = ("/ingestFromFile",)

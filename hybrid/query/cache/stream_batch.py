@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import TableSpec
 from hybrid.query.connection import identifier
 from hybrid.query.tailrows import TailRows, arrow_schema, types_of
-from hybrid.table.liveness import winners_first_sql, winning_order
+from hybrid.table.upsert_order import winners_first_sql, winning_order
 
 if TYPE_CHECKING:
     import pyarrow as pa

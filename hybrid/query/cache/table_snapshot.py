@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
-from hybrid.query.cache.form import Texts, definitions, few_texts, fits_plain, indexed_columns
+from hybrid.query.cache.physical_layout import Texts, definitions, few_texts, fits_plain, indexed_columns
 from hybrid.query.connection import identifier
 from hybrid.query.scan import FILE
 from hybrid.query.types import HIDDEN_TYPES

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
-from hybrid.query.cache.generation import Generation, among, lay
+from hybrid.query.cache.table_snapshot import Generation, among, lay
 from hybrid.query.scan import FILE
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import OFFSET

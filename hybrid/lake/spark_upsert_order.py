@@ -1,4 +1,4 @@
-"""Which row of a key wins, as Spark's columns: the direction of `hybrid.table.liveness` in one place."""
+"""Which row of a key wins, as Spark's columns: the direction of `hybrid.table.upsert_order` in one place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.lake.layout import quoted
-from hybrid.table.liveness import first_wins, winning_order
+from hybrid.table.upsert_order import first_wins, winning_order
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -31,15 +31,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
-from hybrid.query.cache.commits import is_onward, staged_sql
+from hybrid.query.cache.background_rebuild import Fold
 from hybrid.query.cache.database import CacheDatabase
-from hybrid.query.cache.fold import Fold
-from hybrid.query.cache.generation import Generation, among, columns, lay
-from hybrid.query.cache.incoming import Incoming
-from hybrid.query.cache.served import Pace, Served
-from hybrid.query.cache.waiting import Waiting
+from hybrid.query.cache.read_view import Pace, Served
+from hybrid.query.cache.stream_batch import Incoming
+from hybrid.query.cache.stream_commits import is_onward, staged_sql
+from hybrid.query.cache.table_snapshot import Generation, among, columns, lay
+from hybrid.query.cache.write_buffer import Waiting
 from hybrid.query.connection import identifier
-from hybrid.query.failures import is_evolution
+from hybrid.query.error_mapping import is_evolution
 from hybrid.query.plan import QueryTable
 from hybrid.query.prune import choose_offline, choose_realtime
 from hybrid.query.revision import PinnedHalves, TableRevision

@@ -46,7 +46,7 @@ def ensure_archive(java: Java, jars: Sequence[Path], progress: Progress) -> Path
     target.parent.mkdir(parents=True, exist_ok=True)
     _forget_older_ones(target.parent)
     made = target.with_suffix(f".{os.getpid()}.part")
-    words = [sys.executable, "-m", "hybrid.lake.archive", str(made), str(java.home), *map(str, jars)]
+    words = [sys.executable, "-m", "hybrid.lake.class_data_archive", str(made), str(java.home), *map(str, jars)]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=_REHEARSAL_S, check=False)
         if done.returncode == 0 and made.exists():

@@ -19,15 +19,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot
-from hybrid.lake.winning import beats, best, best_by, key_struct, order_struct
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.spark_upsert_order import beats, best, best_by, key_struct, order_struct
 from hybrid.progress import counted
-from hybrid.replace.ignored import compared
+from hybrid.replace.stale_rows import compared
 from hybrid.replace.swap import rows_that_stay
 from hybrid.table import columns
-from hybrid.table.liveness import first_wins
+from hybrid.table.upsert_order import first_wins
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

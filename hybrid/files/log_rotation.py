@@ -16,8 +16,8 @@ from os import stat_result
 from pathlib import Path
 
 from hybrid.errors import DataError
-from hybrid.files.grown import NOTHING_MORE, ReadUpTo, continues, is_as_known, read_whole, stat_of, unreadable
 from hybrid.files.records import is_gzip
+from hybrid.files.tailed_file import NOTHING_MORE, ReadUpTo, continues, is_as_known, read_whole, stat_of, unreadable
 
 _BLOCK = 1024 * 1024
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.replace.swap import newest_rows, unmoved_rows
 from hybrid.table import columns
 

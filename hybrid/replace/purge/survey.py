@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half
 from hybrid.errors import DataError
 from hybrid.lake.log import HalfSnapshot
-from hybrid.replace.purge.asked import Scene
 from hybrid.replace.purge.hidden import Hidden, Segment
-from hybrid.replace.purge.logged import remembered
+from hybrid.replace.purge.log_statistics import remembered
 from hybrid.replace.purge.places import STAGED, Place, halves_of, is_rejected, places
 from hybrid.replace.purge.rejected import condemned
 from hybrid.replace.purge.report import Reading
+from hybrid.replace.purge.request import Scene
 from hybrid.replace.purge.scan import Found, read_files, scan, whole_files
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.lake.commit import commit_act
+from hybrid.lake.commit_context import Workbench, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench, new_act_id
 from hybrid.runtime.json_values import utc
 from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import Boundary

@@ -12,17 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.errors import QueryError
-from hybrid.query.asof import AS_OF_OPTION
+from hybrid.query.ast_allow_list import check_statement
 from hybrid.query.cache.cache import Cache, CachedTable
 from hybrid.query.cache.database import NoRoom, Unanswered
+from hybrid.query.cache.read_view import Served
 from hybrid.query.cache.relations import Over, Unlaid
-from hybrid.query.cache.served import Served
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
-from hybrid.query.guard import check_statement
 from hybrid.query.plan import PLAN_OPTION, QueryTable, Rewritten, resolve, rewrite
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
+from hybrid.query.time_travel import AS_OF_OPTION
 from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import PartitionKey
 

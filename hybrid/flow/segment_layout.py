@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import MoveConfig, TableSpec
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, segments_in_lineage
-from hybrid.lake.workbench import Workbench
 from hybrid.table import columns
 from hybrid.table.names import exact_time, offline_segment
 

@@ -17,22 +17,22 @@ from hybrid.config.table_config import Half
 from hybrid.errors import DataError
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import segments_in_lineage
-from hybrid.lake.winning import best, key_struct
+from hybrid.lake.spark_upsert_order import best, key_struct
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, KEY, LIVE, ORDER, Base
 from hybrid.replace.backfill.correction import SHARED, Correction
 from hybrid.replace.backfill.request import Request
 from hybrid.replace.diff import Difference, differences
 from hybrid.replace.duplicates import refuse_duplicate_keys
-from hybrid.replace.ignored import compared, ignored_warnings
+from hybrid.replace.inherited_arrival import in_taken_places
 from hybrid.replace.places import place_in_files
 from hybrid.replace.plan import stage_markers
 from hybrid.replace.stage import Staged
-from hybrid.replace.taken_places import in_taken_places
+from hybrid.replace.stale_rows import compared, ignored_warnings
 from hybrid.table import columns
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR, first_wins, replacement_topic
 from hybrid.table.names import exact_time, offline_segment, time_text, time_value
 from hybrid.table.plans import Counts
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, first_wins, replacement_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, texts
-from hybrid.lake.workbench import Workbench
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

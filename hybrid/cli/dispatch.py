@@ -31,7 +31,7 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
     from hybrid.rpc.verbs import VERBS
 
     if cli.settings.token is not None:
-        from hybrid.serve.rights import right_for
+        from hybrid.serve.authorization import right_for
 
         require_right(cli, right_for("POST", f"/verbs/{verb}").word, f"'{verb}'")
     with opened(cli, may_create=verb in _NEW_HOME) as home:

@@ -23,7 +23,7 @@ from hybrid.errors import AccessError, HybridError, RightError
 from hybrid.home.accounts import ASKING_RIGHT, Account, Accounts, Right, digest_of
 from hybrid.logs import log_context
 from hybrid.rpc.client import SERVER_FILE
-from hybrid.serve.rights import OPEN_PATHS, right_for
+from hybrid.serve.authorization import OPEN_PATHS, right_for
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 1.0

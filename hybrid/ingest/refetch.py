@@ -8,9 +8,9 @@ from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import check_identity, check_same_log
 from hybrid.ingest.read import decode_frame, read_ranges
 from hybrid.kafka.streams import require_topics
-from hybrid.lake.held import HeldRows
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import physical_ddl
-from hybrid.lake.workbench import Workbench
+from hybrid.lake.refetched_rows import HeldRows
 from hybrid.table.boundary import current_keys
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.lake.layout import quoted
-from hybrid.lake.winning import key_struct
+from hybrid.lake.spark_upsert_order import key_struct
 from hybrid.progress import counted
 from hybrid.table import columns
-from hybrid.table.liveness import REPLACEMENT_CONNECTOR
+from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

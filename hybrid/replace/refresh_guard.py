@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError
+from hybrid.lake.commit_context import Workbench
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workbench import Workbench
 from hybrid.replace.lineage import ReplacementEntry
 from hybrid.replace.swap import rows_as_of
 from hybrid.table import columns
