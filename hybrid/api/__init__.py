@@ -2,7 +2,7 @@
 
 from hybrid.api.hybrid import Hybrid, connect
 from hybrid.config.table_documents import DdlDocuments, TableDocuments
-from hybrid.operations.purge import Erasure
-from hybrid.operations.tables.create import Creation
+from hybrid.operations.erasure import Erasure
+from hybrid.operations.tables.creation import Creation
 
 __all__ = ["Creation", "DdlDocuments", "Erasure", "Hybrid", "TableDocuments", "connect"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hybrid.operations.backfills import Backfills
     from hybrid.operations.flows import FlowStatus
     from hybrid.operations.schedules import Schedule
-    from hybrid.operations.tables.create import Creation
+    from hybrid.operations.tables.creation import Creation
     from hybrid.operations.tables.status import TableStatus
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.replace.report import JobReport

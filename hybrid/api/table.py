@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from hybrid.move.boundary_override import BoundaryReport
     from hybrid.move.move import MoveReport
     from hybrid.operations.connectors.run import TableConnectors
+    from hybrid.operations.erasure import Erasure
     from hybrid.operations.maintenance import Upkeep
     from hybrid.operations.pauses import ConsumingInfo, PauseStatus
-    from hybrid.operations.purge import Erasure
     from hybrid.operations.rejected_rows import Bounds, RejectedPage
     from hybrid.operations.segment_origins import Origin
     from hybrid.operations.segment_replacement import Replacing

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import NotFoundError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.table.boundary import Boundary
-from hybrid.table.effective import EffectiveBoundary
+
+if TYPE_CHECKING:  # listing tables loads no engine
+    from hybrid.lake.log import HalfSnapshot
+    from hybrid.table.boundary import Boundary
+    from hybrid.table.effective import EffectiveBoundary
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class TableRef:
 
     def half(self, half: Half) -> HalfSnapshot:
         """A half as it is now; NotFoundError when the table has no such half."""
+        from hybrid.lake.log import open_half
+
         if half not in self.spec.halves:
             raise NotFoundError(f"Table '{self.name}' has no {half.value} half.")
         return open_half(self.layout.half(half))

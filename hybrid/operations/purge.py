@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from hybrid.catalog.definitions import Definition
 from hybrid.errors import HybridError
 from hybrid.lake.layout import TableLayout
 from hybrid.operations.connectors.run import TableConnectors
+from hybrid.operations.erasure import Erasure
 from hybrid.operations.ingestion import catch_up
 from hybrid.operations.tables.drop import dropped_copies
 from hybrid.progress import counted
@@ -23,20 +24,6 @@ if TYPE_CHECKING:
     from hybrid.home.table_ref import TableRef
 
 _WHERE = "--where"
-
-
-@dataclass(frozen=True)
-class Erasure:
-    """What is to be purged: the deleted rows that match `where`, in Pinot's SQL.
-
-    `undecided`: rejected messages go, too, of which cannot be told whether they match.
-    """
-
-    where: str
-    undecided: bool = False
-    dry_run: bool = False
-    reason: str | None = None
-    user: str | None = None
 
 
 def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:

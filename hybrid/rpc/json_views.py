@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hybrid.operations.flows import FlowStatus
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.segments import Segment
-    from hybrid.operations.tables.create import Creation
+    from hybrid.operations.tables.creation import Creation
     from hybrid.operations.tables.status import TableStatus
     from hybrid.query.engine import Explanation, QueryResult
     from hybrid.query.views.view import TableView

@@ -303,7 +303,7 @@ def purge(
     user: str | None = None,
 ) -> Json:
     """Removes deleted rows from every place that still has them; see `hybrid.api.table.Table.purge`."""
-    from hybrid.operations.purge import Erasure
+    from hybrid.operations.erasure import Erasure
 
     erasure = Erasure(where, undecided, dry_run, reason, user)
     return json_document(home.table(table).purge(erasure).to_json())

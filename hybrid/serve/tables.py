@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 
 from hybrid.config.table_config import Half
 from hybrid.operations.tables import configs
-from hybrid.operations.tables.create import Creation
+from hybrid.operations.tables.creation import Creation
 from hybrid.schema.secrets import without_secrets
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of

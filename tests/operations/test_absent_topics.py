@@ -25,6 +25,7 @@ from tests.fake_streams import seen, together
 from tests.query.halves import Halves, orders_spec
 
 SPEC = replace(orders_spec(), stream=StreamConfig(("orders", "ordrs"), "b:1"))
+HOME: Any = SimpleNamespace(catalog=SimpleNamespace(connectors=None))
 A = PartitionKey("kafka", "orders", 0, 0)
 THERE = seen("orders", "1", {0: 0}, {0: 9})
 BOTH = together(THERE, seen("ordrs", "2", {0: 0}, {0: 3}))
@@ -57,9 +58,8 @@ def table(tmp_path: Path, kafka: Kafka) -> Any:
     """A table that has read two offsets of the first topic."""
     halves = Halves.create(tmp_path, SPEC)
     halves.commit_realtime([], offsets={A: 2}, topic_ids={"kafka/orders": "1"})
-    connectors = SimpleNamespace(look=lambda **_: [])
     at = SimpleNamespace(realtime=halves.realtime)
-    return SimpleNamespace(name="orders", spec=SPEC, layout=halves.layout, connectors=connectors, half=lambda _: at)
+    return SimpleNamespace(name="orders", spec=SPEC, layout=halves.layout, half=lambda _: at)
 
 
 def doctor(table: Any, *specs: TableSpec) -> list[tuple[Severity, str]]:
@@ -76,12 +76,12 @@ def lag(table: Any) -> tuple[int | None, str | None]:
 
 def test_it_is_named_wherever_the_table_is_told_of(table: Any, kafka: Kafka) -> None:
     words = "Topic 'ordrs' is not there yet"
-    assert _lag(table) == (7, f"{words}; the others are read.")
+    assert _lag(HOME, table) == (7, f"{words}; the others are read.")
     assert lag(table) == (7, "topic 'ordrs' is not there yet")
     assert doctor(table) == [(Severity.WARNING, f"{words}; the others are read.")]
     assert _absent(SPEC, table.layout) == words
     kafka.view = BOTH
-    assert (_lag(table), lag(table), doctor(table)) == ((10, "OK"), (10, None), [])
+    assert (_lag(HOME, table), lag(table), doctor(table)) == ((10, "OK"), (10, None), [])
     assert _absent(SPEC, table.layout) is None
     kafka.view = None
     assert _absent(SPEC, table.layout) is None, "what was ingested is told all the same"
@@ -96,11 +96,11 @@ def test_one_that_is_gone_is_an_error_and_its_brokers_are_asked_for_other_tables
     [(severity, message)] = doctor(table, SPEC, others)
     assert (severity, kafka.asked) == (Severity.ERROR, 2)
     assert message.startswith("Topic 'orders' of b:1 was read before and does not exist any more. Ingestion stopped")
-    assert _lag(table) == (None, message)
+    assert _lag(HOME, table) == (None, message)
 
 
 def test_a_pause_holds_the_others_where_they_end(table: Any, kafka: Kafka) -> None:
-    connectors = TableConnectors(SimpleNamespace(catalog=SimpleNamespace(connectors=None)), table)  # type: ignore[arg-type]
+    connectors = TableConnectors(HOME, table)
     kafka.view = seen("ordrs", "2", {0: 0}, {0: 3})
     held = {TopicPartition("orders", 0): 2, TopicPartition("ordrs", 0): 3}
     assert connectors._ends() == held, "the one that is gone where it is committed"

@@ -15,6 +15,7 @@ from hybrid.cli.main import run
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, NotFoundError, SpecError
+from hybrid.home.home import Home
 from hybrid.lake.log import open_half
 from hybrid.move.boundary_override import Wish, decide
 from hybrid.progress import Silent
@@ -34,7 +35,7 @@ def hy(home: Path, monkeypatch: pytest.MonkeyPatch) -> Hybrid:
     """A home whose Kafka has the topic; a JVM that would be started is an error."""
     for module in ("hybrid.operations.tables.create", "hybrid.kafka.streams"):
         monkeypatch.setattr(f"{module}.view_stream", lambda *_, **__: seen("orders", "id-1", {0: 0}, {0: 10}))
-    monkeypatch.setattr(Hybrid, "_start_spark", lambda self: pytest.fail("Spark was started"))
+    monkeypatch.setattr(Home, "_start_spark", lambda self: pytest.fail("Spark was started"))
     return Hybrid(load_settings(home=home), Silent())
 
 

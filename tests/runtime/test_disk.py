@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 import hybrid
-from hybrid.api import Hybrid
 from hybrid.catalog.catalog import Catalog
 from hybrid.cli.main import run
 from hybrid.errors import MachineError
+from hybrid.home.home import Home
 from hybrid.runtime.disk import machine_error
 from tests.operations.tables.test_change import given
 
@@ -65,7 +65,7 @@ def test_a_full_disk_on_the_command_line(
     def full(*_: object) -> None:
         raise sqlite_full(home)
 
-    monkeypatch.setattr(Hybrid, "catalog", property(full))
+    monkeypatch.setattr(Home, "catalog", property(full))
     assert run(["--home", str(home), *verb, "--json"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out)["code"] == "machine" and f"error: The disk of {home} is full" in err

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
 from hybrid.operations.tables.change import apply_change
-from hybrid.operations.tables.create import Creation, create_table, validate_documents
+from hybrid.operations.tables.create import create_table, validate_documents
+from hybrid.operations.tables.creation import Creation
 
 if TYPE_CHECKING:
     from hybrid.config.table_documents import TableDocuments

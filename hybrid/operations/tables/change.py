@@ -20,7 +20,8 @@ from hybrid.config.table_json import raw_table_name
 from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
-from hybrid.operations.tables.create import Creation, check_stream, creation_lock, lay_halves, settle_boundary_mode
+from hybrid.operations.tables.create import check_stream, creation_lock, lay_halves, settle_boundary_mode
+from hybrid.operations.tables.creation import Creation
 from hybrid.schema.secrets import hides, opens_options, value_without_secrets
 from hybrid.table.rollup_rules import refuse_rolled_otherwise
 

@@ -14,7 +14,7 @@ from hybrid.schema.document import Section, configs_in
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
-    from hybrid.operations.tables.create import Creation
+    from hybrid.operations.tables.creation import Creation
 
 Json = dict[str, object]
 

@@ -8,9 +8,9 @@ record is added (done). So the offsets to start from are committed before anythi
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.operations.tables.brokers import brokers_for
+from hybrid.operations.tables.creation import Creation
 from hybrid.progress import Progress
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import stamp
@@ -41,17 +42,6 @@ if TYPE_CHECKING:
     from hybrid.home.home import Home
 
 _LOCK_TIMEOUT_S = 10.0
-
-
-@dataclass(frozen=True)
-class Creation:
-    """What creating or applying did: `changes` by document path, offsets to start from, warnings, one sentence."""
-
-    table: str
-    changes: Sequence[str]
-    starts: Mapping[str, int]
-    warnings: Sequence[str]
-    sentence: str
 
 
 def validate_documents(home: Home, given: TableDocuments) -> TableSpec:

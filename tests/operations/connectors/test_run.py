@@ -35,7 +35,7 @@ class Stream:
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home = hybrid.connect(home)
-        vars(self.home)["bench"] = None
+        vars(self.home.context)["bench"] = None
         made: Any = SimpleNamespace(spec=SPEC, layout=None)
         self.connectors, self.at_commit, self.dies = TableConnectors(self.home.context, made), None, False
         monkeypatch.setattr(reset, "reset_stream", self._reset)
@@ -106,7 +106,7 @@ def test_a_history_without_offsets_beside_one_with_them_does_not_tell_all(
     live = Connector("live", KafkaInput("b", ("t", "u")), start_after=("h",))
     loads = [Connector(name, FileInput(f"/{name}"), labels=("h",)) for name in ("one", "two")]
     spec = replace(SPEC, connectors=(live, *loads), stream=replace(STREAM, topics=("t", "u")))
-    connectors = TableConnectors(stream.home, SimpleNamespace(spec=spec, layout=None))  # type: ignore[arg-type]
+    connectors = TableConnectors(stream.home.context, SimpleNamespace(spec=spec, layout=None))  # type: ignore[arg-type]
     progress = {"one": HistoryProgress({}, rows=5, offsets={"t/0": 4}), "two": HistoryProgress({}, rows=0, offsets={})}
     monkeypatch.setattr(connectors, "_view", lambda: SimpleNamespace(progress=progress.get))
     assert connectors._tells_all(live), "one that has brought nothing holds no rows of any"
