@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hybrid.config.table_config import StreamConfig
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
-    from hybrid.kafka.clients import CHECK_TIMEOUT_MS
+from hybrid.kafka.clients import CHECK_TIMEOUT_MS
 from hybrid.operations.connectors.progress import ConnectorView
 
 _LATELY_MS = 60_000
