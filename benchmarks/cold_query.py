@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import hybrid
-from hybrid.api import TableDocuments
+from hybrid.api.hybrid import TableDocuments
 from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic, produce
 

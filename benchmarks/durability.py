@@ -25,7 +25,7 @@ from pathlib import Path
 from benchmarks.serving.stream import send
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import HOUR_MS, START_MS
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.job_spec import JobSpec, load_job_spec
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
@@ -81,7 +81,7 @@ class Bench:
 
     def round(self, on: bool, rows: int) -> dict[str, tuple[float, float]]:
         """Milliseconds of each operation on a bucket of its own, and of these how many it waited for the device."""
-        durable.configure(on)
+        durable.configure(self._folder / "home", on)
         table = self._homes[on].table(TABLE.name)
         self._bucket += 1
         messages = self._produce(rows)

@@ -52,13 +52,12 @@ class Home:
         task: ServerTask | None = None,
     ) -> None:
         self.settings = settings
-        durable.configure(settings.durable)
+        durable.configure(settings.home, settings.durable)
+        keep_free(settings.home, settings.disk_reserve_bytes)
         self.progress = progress
         self.now_ms = now_ms
         self._task = task
         self._specs: dict[str, tuple[Hashable, TableSpec]] = {}
-        if settings.disk_reserve_bytes is not None:
-            keep_free(settings.disk_reserve_bytes)
 
     @property
     def folder(self) -> Path:

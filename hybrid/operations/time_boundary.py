@@ -40,7 +40,7 @@ def time_boundary_of(spec: TableSpec, offline: HalfSnapshot) -> TimeBoundary | N
 
 
 def set_boundary(home: Home, table: TableRef, time_ms: int | None, *, accepted: bool = False) -> BoundaryReport:
-    """Set the boundary until it is cleared; see `hybrid.api.Table.set_boundary`."""
+    """Set the boundary until it is cleared; see `hybrid.api.hybrid.Table.set_boundary`."""
     from hybrid.move.boundary_override import Wish
 
     return _change_boundary(home, table, Wish(time_ms, accepted=accepted))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.catalog.catalog import Catalog
 from hybrid.catalog.schema import RUNS
 from hybrid.config.settings import load_settings

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.api import TableDocuments
+from hybrid.api.hybrid import TableDocuments
 from hybrid.cli.main import run
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"

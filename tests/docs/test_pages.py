@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, commands, prose
+from tests.docs.pages import PAGES, ROOT, commands, prose, table
 from tests.docs.test_reference import CODE, global_options
 
 # Parts of words, so that this file does not match itself.
@@ -66,10 +67,42 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert ROOT / "docs" / "adr" in linked
 
 
-def test_decisions_name_a_rejected_alternative() -> None:
-    for page in (ROOT / "docs" / "adr").glob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        assert "**Rejected**" in text and "**Decided**" in text, page.name
+def test_the_readme_justifies_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[^A-Za-z0-9-]", dependency)[0] for dependency in project["dependencies"]}
+    rows = table(ROOT / "README.md", "Dependencies").rows
+    assert names - {name for row in rows for name in re.findall(r"[A-Za-z0-9-]+", row[0])} == set()
+    assert all(reason for _, reason in rows)
+
+
+def test_the_readme_says_what_it_is_on_one_screen() -> None:
+    before = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert len(before.splitlines()) < 45 and "make run" in before and "make test" in before
+    claims = re.split(r"\n- ", before)[1:]
+    assert len(claims) == 6 and all("](docs/" in claim for claim in claims)
+
+
+DECISIONS = sorted((ROOT / "docs" / "adr").glob("0*.md"))
+DECISION = re.compile(
+    r"# (\d+)\. (.+)\n\nStatus: (accepted|superseded).*\n\nDate: \d{4}-\d\d-\d\d\n\n"
+    r"## Context\n\n[^#].*\n## Decision\n\n[^#].*\n## Rejected\n\n- .*\n## Consequences\n\n[^#].*",
+    re.DOTALL,
+)
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_has_every_part(page: Path) -> None:
+    found = DECISION.fullmatch(page.read_text(encoding="utf-8"))
+    assert found is not None and int(found[1]) == int(page.stem[:4])
+
+
+def test_the_index_of_decisions_is_complete() -> None:
+    text = " ".join((ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8").split())
+    titles = [page.read_text(encoding="utf-8").split("\n", 1)[0].split(". ", 1) for page in DECISIONS]
+    entries = [
+        f"- [{number[2:]}]({page.name}) {title}" for page, (number, title) in zip(DECISIONS, titles, strict=True)
+    ]
+    assert [entry for entry in entries if f"{entry} " not in f"{text} "] == []
 
 
 def test_no_lock_or_script_names_a_registry() -> None:

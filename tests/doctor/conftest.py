@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half, StreamConfig
 from hybrid.doctor.examine import examine

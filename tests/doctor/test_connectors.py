@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api import TableDocuments
+from hybrid.api.hybrid import TableDocuments
 from hybrid.doctor.findings import Severity
 from tests.doctor.conftest import Patient
 from tests.serve.app import App

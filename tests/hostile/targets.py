@@ -17,7 +17,7 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.cli.logs import _row
 from hybrid.cli.logs import _text as log_text
 from hybrid.cli.output import printable

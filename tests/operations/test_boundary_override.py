@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import BoundaryMode, Half

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import RunOutcome
 from hybrid.clock import ClockReading, wall_clock_ms
 from hybrid.config.settings import load_settings

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.errors import SpecError
 from hybrid.rpc.verbs import VERBS

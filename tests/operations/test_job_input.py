@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.clock import wall_clock_ms
 from hybrid.config.job_spec import AnsweredStatement, JobSpec
 from hybrid.config.settings import load_settings

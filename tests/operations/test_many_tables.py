@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.definitions import Definition, Definitions
 from hybrid.config.cron import Cron
 from hybrid.config.settings import load_settings

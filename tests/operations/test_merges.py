@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.merge_json import MERGE_TASK
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.rpc.json_views import table_details

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.kafka.streams import StreamView

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.errors import BusyError, ConflictError, UsageError

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.settings import load_settings
 from hybrid.errors import DataError, error_document

@@ -22,7 +22,7 @@ from fastapi.routing import APIRoute
 from pinotdb.exceptions import DatabaseError
 from starlette.testclient import TestClient
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
 from hybrid.config.settings import load_settings
 from hybrid.home.accounts import Accounts, Right

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.settings import load_settings
 from hybrid.errors import NotFoundError, QueryError
 from hybrid.home.accounts import Account, Right

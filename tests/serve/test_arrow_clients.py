@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError
 
-from hybrid.api import TableDocuments
+from hybrid.api.hybrid import TableDocuments
 from hybrid.operations.tables.create import _definition
 from hybrid.serve.queries import ARROW
 from tests.query.halves import Halves, Row

@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 import hybrid
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.progress import Silent
 from hybrid.serve import health, supervisor
 from hybrid.serve.ingester import Ingester

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.cli.main import run
 from hybrid.config.settings import load_settings
 from hybrid.errors import AccessError, MachineError, NotFoundError, QueryError, UsageError

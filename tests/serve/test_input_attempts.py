@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from hybrid.api import TableDocuments
+from hybrid.api.hybrid import TableDocuments
 from hybrid.errors import DataError
 from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice

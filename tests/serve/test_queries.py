@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.settings import load_settings
 from hybrid.errors import QueryError
 from hybrid.operations.tables.create import _definition

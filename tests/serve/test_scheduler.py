@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.cron import Cron
 from hybrid.config.retention_json import RETENTION_TASK
 from hybrid.config.settings import load_settings

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.errors import ConflictError, NotFoundError
 
 

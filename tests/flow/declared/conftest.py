@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
 from hybrid.flow.declared.runner import FlowReport

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
 from hybrid.config.table_config import StreamConfig
 from hybrid.errors import SpecError, StreamError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.cli.main import run
 from hybrid.errors import NotFoundError
 from hybrid.operations.tables.drop import dropped_copies

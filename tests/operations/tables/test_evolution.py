@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import hybrid
-from hybrid.api import Hybrid, TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
 from hybrid.kafka.topics import Record, produce

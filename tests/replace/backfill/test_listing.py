@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.api import Hybrid
+from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.lake.commit_context import Workbench
 from hybrid.operations.backfills import Change
