@@ -21,15 +21,15 @@ from hybrid.config.overrides import load_json
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.table_json import parse_table
 from hybrid.jvm.jars import spark_jars
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.spark import SparkSettings, spark_session
 from hybrid.progress import Silent
+from hybrid.replace.backfill.plan_run import How, run_plan
 from hybrid.replace.backfill.planning import plan_backfill
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
-from hybrid.replace.backfill.running import How, run_plan
 from hybrid.sql.row_sql import row_assignments
 from hybrid.table.plans import Plan
 from hybrid.table.state import Act, OfflineState
@@ -47,7 +47,7 @@ def offline_table() -> TableSpec:
     return parse_table(schema, "schema", [(config, "config")], None)
 
 
-def fill(bench: Workbench, spec: TableSpec, layout: TableLayout, rows: int) -> None:
+def fill(bench: CommitContext, spec: TableSpec, layout: TableLayout, rows: int) -> None:
     """`rows` orders in segments of one bucket each."""
     path = layout.half(Half.OFFLINE)
     act = Act("create-0", 0, "create", bench.now_iso())
@@ -76,7 +76,7 @@ def _metadata(act: Act) -> str:
     return to_user_metadata(OfflineState(act))
 
 
-def correct(bench: Workbench, spec: TableSpec, layout: TableLayout, atomic: bool) -> tuple[float, float]:
+def correct(bench: CommitContext, spec: TableSpec, layout: TableLayout, atomic: bool) -> tuple[float, float]:
     """Seconds that a plan and its run took."""
     offline = open_half(layout.half(Half.OFFLINE))
     window = window_of(spec, START_MS, START_MS + BUCKETS * BUCKET_MS)
@@ -91,7 +91,7 @@ def correct(bench: Workbench, spec: TableSpec, layout: TableLayout, atomic: bool
     return planned - started, time.perf_counter() - planned
 
 
-def bare(bench: Workbench, path: Path) -> float:
+def bare(bench: CommitContext, path: Path) -> float:
     """Seconds that Spark alone takes for the same: read, change, overwrite the table."""
     started = time.perf_counter()
     frame = bench.spark.read.format("delta").load(str(path))
@@ -107,7 +107,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         settings = SparkSettings(spark_jars(), Path(folder) / "log", driver_memory=MEMORY)
-        bench = Workbench(lambda: spark_session(settings), wall_clock_ms, Silent())
+        bench = CommitContext(lambda: spark_session(settings), wall_clock_ms, Silent())
         spec, layout = offline_table(), TableLayout(Path(folder) / "orders")
         copy = Path(folder) / "bare"
         fill(bench, spec, layout, asked.rows)

@@ -16,7 +16,7 @@ from hybrid.jvm.java import find_java
 from hybrid.kafka.topics import create_topic
 from hybrid.lake import spark as lake_spark
 from hybrid.lake.class_data_archive import with_archive
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.progress import Silent
 from tests.exclusive_run import turn
 
@@ -109,17 +109,17 @@ def topic(broker: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommitContext]:
     """One Spark session for all tests, started at its first use. Mark tests that use it with `spark`.
 
-    A test that needs a clock of its own makes `Workbench(lambda: workbench.spark, ...)`: that costs nothing.
+    A test that needs a clock of its own makes `CommitContext(lambda: workbench.spark, ...)`: that costs nothing.
     """
     from hybrid.clock import wall_clock_ms
     from hybrid.jvm.jars import spark_jars
     from hybrid.lake.spark import SparkSettings, spark_session
 
     logs = tmp_path_factory.mktemp("spark")
-    bench = Workbench(
+    bench = CommitContext(
         lambda: spark_session(SparkSettings(spark_jars(), logs, driver_memory="1g")), wall_clock_ms, Silent()
     )
     yield bench

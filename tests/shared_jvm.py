@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake import spark as lake_spark
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 
-def dying_at(failpoint: str, workbench: Workbench) -> Mapping[str, str]:
+def dying_at(failpoint: str, workbench: CommitContext) -> Mapping[str, str]:
     """The environment of a process that dies there."""
     environment = {**os.environ, "HYBRID_FAILPOINT": failpoint, "PYTHONPATH": str(ROOT)}
     if failpoint.partition("@")[0].endswith((".before", ".after")):

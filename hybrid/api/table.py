@@ -121,9 +121,9 @@ class Table:
 
     def purges(self) -> list[dict[str, Any]]:
         """The records of all purges, newest first."""
-        from hybrid.replace.purge.report import kept
+        from hybrid.replace.purge.report import purge_records
 
-        return kept(self.layout)
+        return purge_records(self.layout)
 
     def set_boundary(self, time_ms: int | None, *, accepted: bool = False) -> BoundaryReport:
         """Sets the boundary by hand, until it is cleared: offline rows before `time_ms` (epoch ms) are visible.

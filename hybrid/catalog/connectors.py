@@ -14,14 +14,14 @@ from hybrid.clock import wall_clock_ms
 
 @dataclass(frozen=True)
 class ConnectorRecord:
-    """`paused` None: nobody has said, so that its definition holds. `stop_at`: offsets that a pause holds it at, by
-    partition (see `hybrid.table.boundary.place_text`).
+    """`paused` None: nobody has said, so that its definition holds. `pause_offsets`: offsets that a pause holds it
+    at, by partition (see `hybrid.table.boundary.place_text`).
 
     `state` is what was last told of it, `error` the latest one until it works again, `errors` how many there were.
     """
 
     paused: bool | None = None
-    stop_at: Mapping[str, int] | None = None
+    pause_offsets: Mapping[str, int] | None = None
     state: str | None = None
     error: str | None = None
     errors: int = 0
@@ -46,9 +46,9 @@ class Connectors:
         with self._engine.connect() as connection:
             return [(row.table_name, row.name) for row in connection.execute(wanted) if not row.paused]
 
-    def pause(self, table: str, name: str, stop_at: Mapping[str, int] | None) -> None:
-        """Notes that a user pauses it; its stream is read up to `stop_at` (by partition) meanwhile."""
-        text = json.dumps(stop_at) if stop_at is not None else None
+    def pause(self, table: str, name: str, pause_offsets: Mapping[str, int] | None) -> None:
+        """Notes that a user pauses it; its stream is read up to `pause_offsets` (by partition) meanwhile."""
+        text = json.dumps(pause_offsets) if pause_offsets is not None else None
         self._put(table, name, {"paused": True, "stop_at": text})
 
     def start(self, table: str, name: str) -> None:
@@ -83,7 +83,7 @@ class Connectors:
 
 def _record(row: sa.Row[tuple[object, ...]]) -> ConnectorRecord:
     found = row._mapping
-    stop_at = json.loads(found["stop_at"]) if found["stop_at"] else None
+    pause_offsets = json.loads(found["stop_at"]) if found["stop_at"] else None
     return ConnectorRecord(
-        found["paused"], stop_at, found["state"], found["error"], found["errors"] or 0, found["at_ms"]
+        found["paused"], pause_offsets, found["state"], found["error"], found["errors"] or 0, found["at_ms"]
     )

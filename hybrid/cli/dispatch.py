@@ -34,7 +34,7 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
         from hybrid.serve.authorization import right_for
 
         require_right(cli, right_for("POST", f"/verbs/{verb}").word, f"'{verb}'")
-    with opened(cli, may_create=verb in _NEW_HOME) as home:
+    with dispatcher(cli, may_create=verb in _NEW_HOME) as home:
         try:
             return VERBS[verb].call(home, **arguments)
         except KeyboardInterrupt:
@@ -84,7 +84,7 @@ def _secret_for(cli: Cli, url: str) -> str | None:
 
 
 @contextmanager
-def opened(cli: Cli, *, may_create: bool = False) -> Iterator[Hybrid]:
+def dispatcher(cli: Cli, *, may_create: bool = False) -> Iterator[Hybrid]:
     """The home that the command line names, closed at the end. NotFoundError when there is none, unless it is made."""
     from hybrid.api.hybrid import Hybrid
 

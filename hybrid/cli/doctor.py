@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.dispatch import opened, refuse_server, require_right
+from hybrid.cli.dispatch import dispatcher, refuse_server, require_right
 from hybrid.cli.output import printable
 from hybrid.errors import SpecError
 
@@ -46,7 +46,7 @@ def _findings(cli: Cli, name: str | None, repair: bool) -> Sequence[Finding]:
         return [Finding("settings", None, Severity.ERROR, str(error), error.hint)]
     refuse_server(cli, "hybrid doctor", "Run it on the server's machine: hybrid doctor --home DIR")
     require_right(cli, "admin" if repair else "read", "'doctor'")
-    with opened(cli) as home:
+    with dispatcher(cli) as home:
         return examine(home, name, repair=repair)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.dispatch import ask, confirm, opened, refuse_server, require_right
+from hybrid.cli.dispatch import ask, confirm, dispatcher, refuse_server, require_right
 from hybrid.cli.job import read_variables
 
 COLUMNS = ("target", "flow", "type", "state", "last_run", "rows", "rejected", "files", "refreshes", "result")
@@ -36,7 +36,7 @@ def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, y
     """Run the flows that a Python or SQL file declares: once-flows once, the others what is new."""
     refuse_server(cli, "hybrid flow run", "Run it on the server's machine: hybrid flow run FILE --home DIR")
     require_right(cli, "admin", "'flow run'")
-    with opened(cli, may_create=True) as home:  # a flow creates its tables
+    with dispatcher(cli, may_create=True) as home:  # a flow creates its tables
         session = home.load_flows(file, read_variables(variables, "--var"))
         chosen = [] if refresh is None else session.declaration.chosen(None if refresh == _EVERYTHING else refresh)
         if chosen:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.dispatch import ask, opened, require_right, server_url, tell
+from hybrid.cli.dispatch import ask, dispatcher, require_right, server_url, tell
 from hybrid.errors import UsageError
 
 
@@ -28,7 +28,7 @@ def ingest(cli: Cli, name: str, until_caught_up: bool) -> None:
             f"The server at {url} ingests '{name}' all the time.", hint=f"hybrid ingest {name} --until-caught-up"
         )
     require_right(cli, "operate", "'ingest'")
-    with opened(cli) as home:
+    with dispatcher(cli) as home:
         tell(cli, dict(vars(home.table(name).ingest(_asked_to_stop()))))
 
 

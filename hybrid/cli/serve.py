@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.dispatch import opened, refuse_server, require_right
+from hybrid.cli.dispatch import dispatcher, refuse_server, require_right
 from hybrid.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
     from hybrid.serve.roles import run_pipeline, run_query
 
     whole = [*options, "serve", "--host", host, "--port", str(port), "--broker-port", str(broker_port)]
-    with opened(cli, may_create=True) as home:
+    with dispatcher(cli, may_create=True) as home:
         return (run_query if role == "query" else run_pipeline)(home, address, whole)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hybrid.config.connectors import Datagen, DatagenField, DatagenPlan, Strategy
+from hybrid.config.connectors import Datagen, DatagenField, DatagenPlan, DatagenStrategy
 from hybrid.config.datagen_values import value_maker
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import suggestion
@@ -98,15 +98,13 @@ def _field(section: Section) -> DatagenField:
     )
 
 
-def _strategy(section: Section) -> Strategy:
+def _strategy(section: Section) -> DatagenStrategy:
     text = section.text("strategy", "increment")
-    if text not in tuple(Strategy):
+    if text not in tuple(DatagenStrategy):
         hint = ' One value for all is "values": [x].' if text == "constant" else ""
-        message = (
-            f"'{text}' is not built yet; there are {', '.join(Strategy)}, and values for a list of your own.{hint}"
-        )
-        section.fail("strategy", message)
-    return Strategy(text)
+        others = f"there are {', '.join(DatagenStrategy)}, and values for a list of your own"
+        section.fail("strategy", f"'{text}' is not built yet; {others}.{hint}")
+    return DatagenStrategy(text)
 
 
 def _range(section: Section) -> tuple[int | float | str | None, int | float | str | None]:

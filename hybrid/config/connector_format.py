@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hybrid.config.connectors import AvroFormat, CsvFormat, Format, JsonFlavor, JsonFormat, ParquetFormat, UpdateFormat
+from hybrid.config.connectors import (
+    AvroFormat,
+    ConnectorCsvFormat,
+    Format,
+    JsonFlavor,
+    JsonFormat,
+    ParquetFormat,
+    UpdateFormat,
+)
 from hybrid.config.stream_decoder import registry_urls
 from hybrid.formats.avro_messages import AvroMessages, avro_texts
 from hybrid.formats.registry_messages import RegistryMessages
@@ -91,7 +99,7 @@ def _csv(config: Section) -> Format:
             config.fail(key, f"{shown(config.doc[key])} is not built yet: it is {only!r} always. Remove the key.")
     if not config.boolean("flexible", default=True):
         config.fail("flexible", "false is not built yet. Remove the key.")
-    found = CsvFormat(
+    found = ConnectorCsvFormat(
         delimiter=_character(config, "delimiter", ","),
         headers=config.boolean("headers"),
         quote=_character(config, "quote", '"'),

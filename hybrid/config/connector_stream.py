@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from hybrid.config.connectors import AvroFormat, Connector, CsvFormat, Datagen, DeltaInput, JsonFormat, KafkaInput
+from hybrid.config.connectors import (
+    AvroFormat,
+    Connector,
+    ConnectorCsvFormat,
+    Datagen,
+    DeltaInput,
+    JsonFormat,
+    KafkaInput,
+)
 from hybrid.config.table_config import Half, MessageFormat, Records, StreamConfig
 from hybrid.formats import csv_format as csv
 from hybrid.formats.avro_messages import REGISTRY_BYTES, AvroMessages
@@ -40,7 +48,7 @@ def stream_of(
     return found
 
 
-def csv_format(form: CsvFormat, schema: Schema, columns: tuple[str, ...]) -> csv.CsvFormat:
+def csv_format(form: ConnectorCsvFormat, schema: Schema, columns: tuple[str, ...]) -> csv.CsvFormat:
     """The cells are the table's columns in their order, as in Feldera, whatever a header says."""
     return csv.CsvFormat(
         dialect=Dialect(form.delimiter, form.quote, form.escape, trim=False, controls=False),
@@ -55,7 +63,7 @@ def _stream(one: Connector, kafka: KafkaInput, schema: Schema, columns: tuple[st
     stream = StreamConfig(
         kafka.topics, kafka.brokers, connector=one.name, security=kafka.security, partitions=kafka.partitions
     )
-    if isinstance(one.format, CsvFormat):
+    if isinstance(one.format, ConnectorCsvFormat):
         return replace(stream, codec=csv_format(one.format, schema, columns))
     if isinstance(one.format, AvroFormat):
         if one.format.registry is not None:

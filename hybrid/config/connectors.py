@@ -135,7 +135,7 @@ class FileInput:
         return not self.follow
 
 
-class Strategy(StrEnum):
+class DatagenStrategy(StrEnum):
     """How a generated field comes to its next value."""
 
     INCREMENT = "increment"
@@ -151,7 +151,7 @@ class DatagenField:
     is how the elements of a list, or the bytes of BYTES, are made; the range is that of their count then.
     """
 
-    strategy: Strategy = Strategy.INCREMENT
+    strategy: DatagenStrategy = DatagenStrategy.INCREMENT
     low: int | float | str | None = None
     high: int | float | str | None = None
     scale: int | float = 1
@@ -221,7 +221,7 @@ class JsonFormat:
 
 
 @dataclass(frozen=True)
-class CsvFormat:
+class ConnectorCsvFormat:
     """CSV, its columns in the order of the table. `headers`: the first line names columns and is no row."""
 
     delimiter: str = ","
@@ -247,7 +247,7 @@ class AvroFormat:
     registry: RegistryMessages | None = None
 
 
-Format = JsonFormat | CsvFormat | ParquetFormat | AvroFormat
+Format = JsonFormat | ConnectorCsvFormat | ParquetFormat | AvroFormat
 
 
 @dataclass(frozen=True)

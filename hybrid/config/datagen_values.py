@@ -10,7 +10,7 @@ import string
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from hybrid.config.connectors import DatagenField, DatagenPlan, Strategy
+from hybrid.config.connectors import DatagenField, DatagenPlan, DatagenStrategy
 from hybrid.config.datagen_countable import Countable, countable_of
 from hybrid.config.dice import Dice, key_of
 from hybrid.schema.schema import FieldSpec
@@ -76,9 +76,9 @@ def _check_values(field: FieldSpec, values: tuple[object, ...]) -> None:
 
 def _places(count: int, how: DatagenField, key: int) -> Callable[[int], int]:
     """Numbers from 0 to `count` - 1 as the strategy takes them."""
-    if how.strategy is Strategy.INCREMENT:
+    if how.strategy is DatagenStrategy.INCREMENT:
         return lambda row: row % count
-    if how.strategy is Strategy.UNIFORM:
+    if how.strategy is DatagenStrategy.UNIFORM:
         return lambda row: Dice(key, row).below(count)
     return lambda row: Dice(key, row).zipf(count, how.exponent)
 
@@ -100,15 +100,15 @@ def _maker_of(field: FieldSpec, how: DatagenField, key: int) -> Maker:
 def _counted(kind: Countable, how: DatagenField, key: int) -> Maker:
     low, high = kind.bounds(how)
     dress, scale = kind.dress, Fraction(str(how.scale))
-    if how.strategy is Strategy.INCREMENT:
+    if how.strategy is DatagenStrategy.INCREMENT:
         step, first = scale * kind.units, low if how.low is not None else kind.first
         if step.denominator != 1:
             raise ValueError(f"scale: {how.scale} is no whole number of the column's steps.")
         by, around = int(step), high - first
         return lambda row: dress(first + row * by % around)
-    start = low if how.strategy is Strategy.UNIFORM or how.low is not None else kind.first
+    start = low if how.strategy is DatagenStrategy.UNIFORM or how.low is not None else kind.first
     place = _places(high - start, how, key)
-    if how.strategy is Strategy.UNIFORM and scale != 1:
+    if how.strategy is DatagenStrategy.UNIFORM and scale != 1:
         return lambda row: dress(int((start + place(row)) * scale))
     return lambda row: dress(start + place(row))
 
@@ -118,9 +118,9 @@ def _floating(most: float, how: DatagenField, key: int) -> Maker:
         raise ValueError(f"range: [{how.low!r}, {how.high!r}] must hold numbers.")
     low, high = (-most, most) if how.low is None or how.high is None else (float(how.low), float(how.high))
     scale, first = how.scale, 0.0 if how.low is None else low
-    if how.strategy is Strategy.INCREMENT:
+    if how.strategy is DatagenStrategy.INCREMENT:
         return lambda row: first + row * scale % (high - first)
-    if how.strategy is Strategy.ZIPF:
+    if how.strategy is DatagenStrategy.ZIPF:
         place = _places(max(1, int(high - first)), how, key)
         return lambda row: first + place(row)
 
@@ -136,7 +136,7 @@ def _text(field: FieldSpec, how: DatagenField, key: int) -> Maker:
     kind = parse_sql_type(field.sql_type, field.name) if field.sql_type else None
     most = min(_LENGTH_MAX, kind.length + 1 if kind is not None and kind.length is not None else _LENGTH_MAX)
     low, high = _lengths(how, most)
-    if how.strategy is Strategy.INCREMENT:
+    if how.strategy is DatagenStrategy.INCREMENT:
         by = int(how.scale)
         if by != how.scale:
             raise ValueError(f"scale: {how.scale} is no whole number.")
@@ -154,7 +154,7 @@ def _several(one: Maker, how: DatagenField, key: int) -> Maker:
     """A list whose length is in the range. Each element has a number of its own, but increments count rows."""
     low, high = _lengths(how, _ITEMS_MAX)
     place, wide = _places(high - low, how, key), max(1, high)
-    counts = how.value is None or how.value.strategy is Strategy.INCREMENT
+    counts = how.value is None or how.value.strategy is DatagenStrategy.INCREMENT
 
     def items(row: int) -> list[object]:
         return [one(row if counts else row * wide + at) for at in range(low + place(row))]

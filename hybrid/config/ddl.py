@@ -14,7 +14,7 @@ from hybrid.config.connector_datagen import datagen_fields
 from hybrid.config.connectors import Connector, Datagen, DeltaInput
 from hybrid.config.connectors_json import parse_connectors
 from hybrid.config.ddl_columns import Elements, read_elements
-from hybrid.config.ddl_documents import Parts, table_documents
+from hybrid.config.ddl_documents import DdlParts, table_documents
 from hybrid.config.ddl_options import APPEND_ONLY, CONNECTORS, Options, option_warnings, read_options
 from hybrid.config.ddl_time import time_column
 from hybrid.errors import SpecError
@@ -96,7 +96,7 @@ def _table(cursor: Cursor, name: Token, brokers: str | None) -> DdlTable:
     _check_columns(section, connectors, elements)
     _check_append_only(options, connectors, elements)
     time = time_column(elements, options)
-    schema_doc, configs = table_documents(Parts(name.text, elements, options, section.doc.get(CONNECTORS, []), time))
+    schema_doc, configs = table_documents(DdlParts(name.text, elements, options, section.doc.get(CONNECTORS, []), time))
     return DdlTable(name.text, schema_doc, configs, (*elements.warnings, *option_warnings(options)))
 
 

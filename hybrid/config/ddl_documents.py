@@ -22,7 +22,7 @@ Document = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Parts:
+class DdlParts:
     """What a CREATE TABLE says, read. `connectors` is the list as it is written."""
 
     name: str
@@ -32,12 +32,12 @@ class Parts:
     time: TimeColumn | None
 
 
-def table_documents(parts: Parts) -> tuple[Document, list[Document]]:
+def table_documents(parts: DdlParts) -> tuple[Document, list[Document]]:
     """The schema and the two configs, sharing nothing."""
     return _schema(parts), [_realtime(parts), _config(parts, "OFFLINE")]
 
 
-def _schema(parts: Parts) -> Document:
+def _schema(parts: DdlParts) -> Document:
     time = parts.time.column if parts.time else None
     doc: Document = {"schemaName": parts.name, "enableColumnBasedNullHandling": True}
     if parts.elements.key:
@@ -61,7 +61,7 @@ def _field(column: Column) -> Document:
     return doc
 
 
-def _config(parts: Parts, half: str) -> Document:
+def _config(parts: DdlParts, half: str) -> Document:
     segments: Document = {"timeColumnName": parts.time.column.name} if parts.time else {}
     doc: Document = {"tableName": parts.name, "tableType": half, "segmentsConfig": segments}
     if parts.elements.key:
@@ -72,7 +72,7 @@ def _config(parts: Parts, half: str) -> Document:
     return doc
 
 
-def _realtime(parts: Parts) -> Document:
+def _realtime(parts: DdlParts) -> Document:
     doc = _config(parts, "REALTIME")
     move: Document = {"bucketTimePeriod": parts.options.period(BUCKET) or _BUCKET_DEFAULT}
     if parts.time and parts.time.buffer is not None:
@@ -82,7 +82,7 @@ def _realtime(parts: Parts) -> Document:
     return doc
 
 
-def _custom(parts: Parts) -> Document:
+def _custom(parts: DdlParts) -> Document:
     """`hybrid.columns` keeps the order of the columns, which a schema JSON loses where one is the time column."""
     custom: Document = {"hybrid.ddl": "true"}
     if parts.time:
@@ -91,7 +91,7 @@ def _custom(parts: Parts) -> Document:
     return {**custom, BOUNDARY: boundary} if boundary else custom
 
 
-def _comparison(parts: Parts) -> str:
+def _comparison(parts: DdlParts) -> str:
     name = parts.options.text(COMPARISON)
     if name is None:
         return ARRIVAL_COLUMN

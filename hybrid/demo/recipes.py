@@ -10,18 +10,18 @@ FIRST_SEGMENT = "orders_1632463351000_1632467070000_0"
 
 
 @dataclass(frozen=True)
-class Step:
+class RecipeStep:
     """One step: a sentence, and the words after `hybrid` on the command line."""
 
     says: str
     command: tuple[str, ...]
 
 
-def _create(recipe: str) -> list[Step]:
+def _create(recipe: str) -> list[RecipeStep]:
     files = f"{{data}}/{recipe}"
     return [
-        Step("A topic on the local Kafka broker.", ("kafka", "topic", "create", "orders")),
-        Step(
+        RecipeStep("A topic on the local Kafka broker.", ("kafka", "topic", "create", "orders")),
+        RecipeStep(
             "A logical table with a REALTIME and an OFFLINE half, from Pinot's own files.",
             (
                 *("table", "create", "--schema", f"{files}/orders_schema.json"),
@@ -29,7 +29,7 @@ def _create(recipe: str) -> list[Step]:
                 *("--kafka", "{kafka}"),
             ),
         ),
-        Step("14 events arrive in Kafka.", ("kafka", "produce", "orders", f"{files}/events.jsonl")),
+        RecipeStep("14 events arrive in Kafka.", ("kafka", "produce", "orders", f"{files}/events.jsonl")),
     ]
 
 
@@ -40,48 +40,50 @@ def _job(recipe: str) -> tuple[str, ...]:
     )
 
 
-def _correct(job: tuple[str, ...]) -> list[Step]:
+def _correct(job: tuple[str, ...]) -> list[RecipeStep]:
     return [
-        Step("Correct history: what would the corrected file change?", (*job, "--dry-run")),
-        Step("Put it in place of the offline segment, in one atomic swap.", job),
-        Step("The corrected rows, visible at once; the segment's name is unchanged.", ("query", ORDERED)),
-        Step("The totals after the correction.", ("query", TOTALS)),
-        Step("The same job once more changes nothing.", job),
-        Step("What was replaced, by which file, and whether it can be reverted.", ("replacement", "list", "orders")),
+        RecipeStep("Correct history: what would the corrected file change?", (*job, "--dry-run")),
+        RecipeStep("Put it in place of the offline segment, in one atomic swap.", job),
+        RecipeStep("The corrected rows, visible at once; the segment's name is unchanged.", ("query", ORDERED)),
+        RecipeStep("The totals after the correction.", ("query", TOTALS)),
+        RecipeStep("The same job once more changes nothing.", job),
+        RecipeStep(
+            "What was replaced, by which file, and whether it can be reverted.", ("replacement", "list", "orders")
+        ),
     ]
 
 
 ORDERS = [
     *_create("orders"),
-    Step("They can be queried at once, before any segment is written.", ("query", TOTALS)),
-    Step("Write them to realtime segments of 5 rows each (Spark).", ("ingest", "orders", "--until-caught-up")),
-    Step("Two sealed segments and one that is still consuming.", ("segment", "list", "orders")),
-    Step("Move the first closed time bucket to the OFFLINE half.", ("move", "orders")),
-    Step("It is an offline segment now; every row is still seen once.", ("query", ORDERED)),
-    Step("Which realtime rows the offline half has taken over.", ("boundary", "show", "orders")),
+    RecipeStep("They can be queried at once, before any segment is written.", ("query", TOTALS)),
+    RecipeStep("Write them to realtime segments of 5 rows each (Spark).", ("ingest", "orders", "--until-caught-up")),
+    RecipeStep("Two sealed segments and one that is still consuming.", ("segment", "list", "orders")),
+    RecipeStep("Move the first closed time bucket to the OFFLINE half.", ("move", "orders")),
+    RecipeStep("It is an offline segment now; every row is still seen once.", ("query", ORDERED)),
+    RecipeStep("Which realtime rows the offline half has taken over.", ("boundary", "show", "orders")),
     *_correct(_job("orders")),
-    Step("Move what is left, bucket by bucket.", ("move", "orders", "--max-buckets", "all")),
-    Step("Once more: it says why there is nothing to do.", ("move", "orders")),
-    Step("All segments, and still 14 rows.", ("segment", "list", "orders")),
-    Step("The totals.", ("query", TOTALS)),
-    Step("What ran.", ("task", "list", "orders")),
+    RecipeStep("Move what is left, bucket by bucket.", ("move", "orders", "--max-buckets", "all")),
+    RecipeStep("Once more: it says why there is nothing to do.", ("move", "orders")),
+    RecipeStep("All segments, and still 14 rows.", ("segment", "list", "orders")),
+    RecipeStep("The totals.", ("query", TOTALS)),
+    RecipeStep("What ran.", ("task", "list", "orders")),
 ]
 
 LATER_EVENT = "later.jsonl"
 
 ORDERS_UPSERT = [
     *_create("orders_upsert"),
-    Step("14 events, 9 orders: one row per order_id, the latest.", ("query", ORDERED)),
-    Step("Write them to realtime segments of 5 rows each (Spark).", ("ingest", "orders", "--until-caught-up")),
-    Step("Move the first closed time bucket: 7 events become the 4 latest rows.", ("move", "orders")),
-    Step("The offline half holds orders 1 to 4.", ("query", "select * from orders_OFFLINE order by order_id")),
-    Step("The whole table still shows 9 rows.", ("query", ORDERED)),
-    Step(
+    RecipeStep("14 events, 9 orders: one row per order_id, the latest.", ("query", ORDERED)),
+    RecipeStep("Write them to realtime segments of 5 rows each (Spark).", ("ingest", "orders", "--until-caught-up")),
+    RecipeStep("Move the first closed time bucket: 7 events become the 4 latest rows.", ("move", "orders")),
+    RecipeStep("The offline half holds orders 1 to 4.", ("query", "select * from orders_OFFLINE order by order_id")),
+    RecipeStep("The whole table still shows 9 rows.", ("query", ORDERED)),
+    RecipeStep(
         "The recipe's correction: the latest row of each order. The move has merged to these, so nothing is to change.",
         _job("orders_upsert"),
     ),
-    Step("A later event for order 1 arrives.", ("kafka", "produce", "orders", "{home}/" + LATER_EVENT)),
-    Step("Still 9 rows, order 1 in its new state.", ("query", ORDERED)),
+    RecipeStep("A later event for order 1 arrives.", ("kafka", "produce", "orders", "{home}/" + LATER_EVENT)),
+    RecipeStep("Still 9 rows, order 1 in its new state.", ("query", ORDERED)),
 ]
 
 RECIPES = {"orders": ORDERS, "orders_upsert": ORDERS_UPSERT}

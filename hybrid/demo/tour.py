@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hybrid.demo.recipes import LATER_EVENT, LATER_EVENTS, RECIPES, Step
+from hybrid.demo.recipes import LATER_EVENT, LATER_EVENTS, RECIPES, RecipeStep
 from hybrid.errors import MachineError
 from hybrid.jvm.broker import LocalBroker
 from hybrid.progress import Progress
@@ -36,7 +36,7 @@ def play(recipe: str, home: Path, run: Callable[[Sequence[str]], None], progress
 
 
 def _play_step(
-    step: Step,
+    step: RecipeStep,
     place: str,
     places: dict[str, str],
     home: Path,

@@ -8,7 +8,7 @@ from hybrid.doctor.findings import Checkup, Severity
 from hybrid.lake import pushes
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.pushes import OpenReplacement, PushState
-from hybrid.replace.waiting import Waiting
+from hybrid.replace.pending import PendingReplacement
 
 _HOUR_MS = 3_600_000
 # Long pushes are at work for less than this. Until its end, jobs that write its segments change nothing visible.
@@ -30,7 +30,7 @@ def check_replacements(checkup: Checkup, name: str) -> None:
         checkup.found(Severity.WARNING, "replacement", message, table=name, mend=mend)
 
 
-def _found_open(checkup: Checkup, name: str, one: Waiting) -> None:
+def _found_open(checkup: Checkup, name: str, one: PendingReplacement) -> None:
     entry = one.entry
     by = f" by {entry.user}" if entry.user else ""
     message = f"Replacement '{entry.id}', started at {entry.created_at}{by}, is IN_PROGRESS. {one.sentence}"

@@ -21,7 +21,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def words(value: object) -> str:
+def constant_text(value: object) -> str:
     """A constant that must be text."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a quoted text")
@@ -45,14 +45,14 @@ def step(value: object) -> int:
 def date_pattern(value: object) -> DatePattern:
     """A date pattern of Java's."""
     try:
-        return compile_pattern(words(value))
+        return compile_pattern(constant_text(value))
     except UnsupportedPattern as error:
         raise ValueError(f"the date pattern {value!r} cannot be read: {error}") from error
 
 
 def zone(value: object) -> tzinfo:
     """A time zone by name, or as an offset."""
-    name = words(value)
+    name = constant_text(value)
     if name.upper() in {"UTC", "GMT", "Z"}:
         return UTC
     if re.fullmatch(r"[+-][0-9]{2}:?[0-9]{2}", name):
@@ -65,7 +65,7 @@ def zone(value: object) -> tzinfo:
 
 def unit_ns(value: object) -> int:
     """A unit of time, in nanoseconds."""
-    name = words(value).upper()
+    name = constant_text(value).upper()
     if name not in UNITS_NS:
         near = suggestion(name, UNITS_NS)
         raise ValueError(f"'{value}' is not a time unit.{near} Known are {', '.join(UNITS_NS)}")
@@ -74,7 +74,7 @@ def unit_ns(value: object) -> int:
 
 def trunc_unit(value: object) -> str:
     """What a time is cut to, or what is added to it."""
-    name = words(value).lower()
+    name = constant_text(value).lower()
     singular = name.removesuffix("s")
     if singular not in TRUNC_UNITS:
         near = suggestion(singular, TRUNC_UNITS)
@@ -84,13 +84,13 @@ def trunc_unit(value: object) -> str:
 
 def duration(value: object) -> int:
     """A duration of ISO 8601, in milliseconds."""
-    return duration_ms(words(value))
+    return duration_ms(constant_text(value))
 
 
 def time_format(value: object) -> TimeFormat:
     """A time format of Pinot's, whose values are texts for a pattern and whole numbers for an epoch."""
     try:
-        form = TimeFormat.parse(words(value), "", "", DataType.STRING)
+        form = TimeFormat.parse(constant_text(value), "", "", DataType.STRING)
     except SpecError as error:
         raise ValueError(str(error).removeprefix(": : ").rstrip(".")) from error
     types = {TimeKind.EPOCH: DataType.LONG, TimeKind.PATTERN: DataType.STRING, TimeKind.TIMESTAMP: DataType.TIMESTAMP}
@@ -99,7 +99,7 @@ def time_format(value: object) -> TimeFormat:
 
 def granularity(value: object) -> tuple[int, str]:
     """`15:MINUTES` or `MINUTES|15`: size and unit."""
-    name = words(value)
+    name = constant_text(value)
     match = re.fullmatch(r"([0-9]{1,9}):([A-Za-z]+)", name) or re.fullmatch(r"([A-Za-z]+)(?:\|([0-9]{1,9}))?", name)
     if match is None:
         raise ValueError(f"'{name}' is not a granularity. Write it like '1:HOURS'")
@@ -110,7 +110,7 @@ def granularity(value: object) -> tuple[int, str]:
 
 def data_type(value: object) -> DataType:
     """A type by Pinot's name, or by SQL's."""
-    name = words(value).upper()
+    name = constant_text(value).upper()
     if name not in _TYPES:
         near = suggestion(name, _TYPES)
         raise ValueError(f"'{value}' is not a type.{near} Known are {', '.join(DataType)}")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hybrid.expression.constants import words
+from hybrid.expression.constants import constant_text
 
 _STEP = re.compile(
     r"\.(?P<name>[^.\[\]()*'\"\s]+)|\[\s*(?P<quoted>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\s*\]"
@@ -34,7 +34,7 @@ class JsonPath:
 
 def json_path(value: object) -> JsonPath:
     """The path that a constant names. ValueError for what is not read."""
-    text = words(value).strip()
+    text = constant_text(value).strip()
     position, steps = 1, []
     while text.startswith("$") and position < len(text):
         match = _STEP.match(text, position)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from hybrid.expression.arguments import text, whole
-from hybrid.expression.constants import words
+from hybrid.expression.constants import constant_text
 from hybrid.expression.replacements import replacement_parts
 from hybrid.expression.rules import Rule
 
@@ -22,10 +22,10 @@ def regex(value: object, flags: int = re.ASCII) -> re.Pattern[str]:
 
     ValueError for what Python does not read.
     """
-    if "[:" in words(value):
+    if "[:" in constant_text(value):
         raise ValueError(f"the regular expression {value!r} has a class like [:alpha:]: write [a-zA-Z]")
     try:
-        return re.compile(words(value), flags)
+        return re.compile(constant_text(value), flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"the regular expression {value!r} cannot be read: {error}") from error
 
@@ -35,7 +35,7 @@ def like(value: object) -> re.Pattern[str]:
 
     A backslash makes a `%` or `_` behind it plain; before other characters it is plain itself.
     """
-    parts = re.findall(r"\\[_%]|.", words(value), re.DOTALL)
+    parts = re.findall(r"\\[_%]|.", constant_text(value), re.DOTALL)
     joined = "".join(_LIKE.get(part) or re.escape(part[-1]) for part in parts)
     return re.compile(joined, re.IGNORECASE | re.DOTALL)
 
@@ -80,8 +80,8 @@ def _replace(
 
 
 def _replacement(value: object) -> Replacement:
-    parts = list(replacement_parts(words(value)))
-    if "$" in re.sub(r"\\.", "", words(value), flags=re.DOTALL) and "$" in parts:
+    parts = list(replacement_parts(constant_text(value)))
+    if "$" in re.sub(r"\\.", "", constant_text(value), flags=re.DOTALL) and "$" in parts:
         raise ValueError(f"the replacement {value!r} has a '$' that names no group; a plain one is '\\$'")
 
     def expand(match: re.Match[str]) -> str:
@@ -95,9 +95,9 @@ def _group(part: int | tuple[str]) -> int | str:
 
 
 def _flags(value: object) -> str:
-    if words(value).lower() not in {"i", "c", ""}:
+    if constant_text(value).lower() not in {"i", "c", ""}:
         raise ValueError(f"{value!r} is not 'i' (without regard to case) or 'c'")
-    return words(value).lower()
+    return constant_text(value).lower()
 
 
 RULES: dict[str, Rule] = {

@@ -19,7 +19,7 @@ from hybrid.schema import characters
 _NO_PART = "null"
 
 
-def pieces(value: object, delimiter: object, limit: object = 0) -> list[object]:
+def split_text(value: object, delimiter: object, limit: object = 0) -> list[object]:
     """Pinot's split: adjacent delimiters are one, leading ones nothing; the `limit`th piece is all that is left."""
     found, between, most = text(value), text(delimiter), whole(limit)
     if not between:
@@ -43,7 +43,7 @@ def pieces(value: object, delimiter: object, limit: object = 0) -> list[object]:
 
 def _split_part(value: object, delimiter: object, *limit_and_index: object) -> object:
     *limit, index = map(whole, limit_and_index)
-    parts = pieces(value, delimiter, *limit)
+    parts = split_text(value, delimiter, *limit)
     return parts[index] if -len(parts) <= index < len(parts) else _NO_PART
 
 
@@ -193,8 +193,8 @@ RULES: dict[str, Rule] = {
     "replace": Rule(3, 3, _replace),
     "remove": Rule(2, 2, lambda value, search: _replace(value, search, "")),
     "repeat": Rule(2, 3, _repeat),
-    "split": Rule(2, 3, pieces),
-    "stringToArray": Rule(2, 3, pieces),
+    "split": Rule(2, 3, split_text),
+    "stringToArray": Rule(2, 3, split_text),
     "splitPart": Rule(3, 4, _split_part),
     "startsWith": Rule(2, 2, lambda value, search: text(value).startswith(text(search))),
     "endsWith": Rule(2, 2, lambda value, search: text(value).endswith(text(search))),

@@ -38,7 +38,7 @@ class ReadUpTo:
 
 
 @dataclass(frozen=True)
-class Growth:
+class TailedFile:
     """Whole lines of a file behind its first `start` bytes; with them it is read up to `end`."""
 
     path: Path
@@ -61,7 +61,7 @@ class Growth:
         check_begins(self.path, stat_of(self.path), self.end)
 
 
-def grown(path: Path, known: ReadUpTo, shape: Shape) -> Growth | None:
+def tail_file(path: Path, known: ReadUpTo, shape: Shape) -> TailedFile | None:
     """The whole lines that `path` has behind what is `known`; None without any.
 
     DataError when the file does not begin with what is known of it.
@@ -78,7 +78,7 @@ def grown(path: Path, known: ReadUpTo, shape: Shape) -> Growth | None:
     if at == known.bytes:
         return None
     end = ReadUpTo(at, line, digest.hexdigest(), now.st_mtime_ns, now.st_ino)
-    return Growth(path, known.bytes, end, _slices(path, known.bytes, known.lines, at, shape))
+    return TailedFile(path, known.bytes, end, _slices(path, known.bytes, known.lines, at, shape))
 
 
 def is_as_known(now: stat_result, known: ReadUpTo) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import MoveConfig, TableSpec
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, segments_in_lineage
 from hybrid.table import columns
@@ -20,7 +20,7 @@ _NAMED_BUCKET, _NAMED_SPLIT = "_hy_named_bucket", "_hy_named_split"
 
 
 @dataclass(frozen=True)
-class Laying:
+class SegmentLayout:
     """`rows` with their buckets and numbers of a split; `times` has (bucket, number, first time, last time) of each.
 
     The times are as names of segments have them.
@@ -30,7 +30,7 @@ class Laying:
     times: tuple[tuple[int | None, int, object, object], ...]
 
 
-def laying_of(spec: TableSpec, rows: DataFrame, split: Column) -> Laying:
+def segment_layout_of(spec: TableSpec, rows: DataFrame, split: Column) -> SegmentLayout:
     """Sorts rows into segments: one for each bucket of time and number of `split`. It reads them: before any lock."""
     from pyspark.sql import functions as F
 
@@ -45,11 +45,11 @@ def laying_of(spec: TableSpec, rows: DataFrame, split: Column) -> Laying:
         (bucket, number, exact_time(spec, low, first), exact_time(spec, high, last))
         for bucket, number, low, high, first, last in map(tuple, found)
     )
-    return Laying(parted, tuple(times))
+    return SegmentLayout(parted, tuple(times))
 
 
 def named_segments(
-    bench: Workbench, spec: TableSpec, half: HalfSnapshot, laying: Laying
+    bench: CommitContext, spec: TableSpec, half: HalfSnapshot, laying: SegmentLayout
 ) -> tuple[DataFrame, list[str]]:
     """The rows with the name of a new segment in SEGMENT; and the names. Called under the half's lock.
 

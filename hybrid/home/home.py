@@ -15,7 +15,7 @@ from hybrid.config.settings import Settings, missing_home
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import NotFoundError
 from hybrid.home.table_ref import TableRef
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.logs import log_context
 from hybrid.progress import Progress
@@ -77,9 +77,9 @@ class Home:
         return Definitions(self.settings.warehouse)
 
     @cached_property
-    def bench(self) -> Workbench:
+    def bench(self) -> CommitContext:
         """The workbench of this process; Spark starts at the first act."""
-        return Workbench(self._start_spark, self.now_ms, self.progress, self.settings.lock_timeout_s)
+        return CommitContext(self._start_spark, self.now_ms, self.progress, self.settings.lock_timeout_s)
 
     def close(self) -> None:
         """Close the catalog; a Spark session ends with the process."""
@@ -184,7 +184,7 @@ class Home:
     def for_task(self, task: ServerTask, progress: Progress) -> Home:
         """The same home, Spark session and catalog for one run of a server."""
         twin = Home(self.settings, progress, self.now_ms, task)
-        bench = Workbench(lambda: self.bench.spark, self.now_ms, progress, self.settings.lock_timeout_s)
+        bench = CommitContext(lambda: self.bench.spark, self.now_ms, progress, self.settings.lock_timeout_s)
         vars(twin).update(catalog=self.catalog, definitions=self.definitions, bench=bench, _specs=self._specs)
         return twin
 

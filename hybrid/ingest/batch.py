@@ -9,10 +9,10 @@ from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import SpecError, StreamError
 from hybrid.ingest.plan import BatchPlan, check_identity, check_same_log, plan_batch
 from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
-from hybrid.ingest.segment_stats import Piece, Pieces
+from hybrid.ingest.segment_stats import Pieces, SegmentStats
 from hybrid.kafka.streams import require_topics
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.table import columns
@@ -47,16 +47,16 @@ class BatchReport:
 
 
 def run_batch(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     batch_offsets_max: int = BATCH_OFFSETS_MAX,
-    stop_at: StopAt = _nowhere,
+    pause_offsets: StopAt = _nowhere,
 ) -> BatchReport | None:
     """Reads what Kafka holds beyond the committed offsets and commits it; None when there is nothing new.
 
     The whole batch is done under the half's lock: what is read depends on the offsets, and nothing but ingestion
-    writes here. `stop_at` says beyond which offsets, by partition, nothing is read; None: it may all be.
+    writes here. `pause_offsets` says beyond which offsets, by partition, nothing is read; None: it may all be.
 
     StreamError when the stream is not as it was, NotFoundError when no topic is there yet (see `require_topics`).
     """
@@ -65,23 +65,25 @@ def run_batch(
     early = open_half(path)
     if not early.realtime.reads(stream):
         return None  # its connector waits
-    if not _plan(spec, early, batch_offsets_max, stop_at()).ranges and not _aged(spec, early.realtime, bench.now_ms()):
+    if not _plan(spec, early, batch_offsets_max, pause_offsets()).ranges and not _aged(
+        spec, early.realtime, bench.now_ms()
+    ):
         return None
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)
-        plan = _plan(spec, snapshot, batch_offsets_max, stop_at())
+        plan = _plan(spec, snapshot, batch_offsets_max, pause_offsets())
         if plan.ranges:
             return _commit_batch(bench, spec, layout, snapshot, plan)
         return _seal_aged(bench, spec, layout, snapshot)
 
 
 def _plan(
-    spec: TableSpec, snapshot: HalfSnapshot, batch_offsets_max: int, stop_at: Mapping[TopicPartition, int] | None
+    spec: TableSpec, snapshot: HalfSnapshot, batch_offsets_max: int, pause_offsets: Mapping[TopicPartition, int] | None
 ) -> BatchPlan:
     stream = stream_of(spec)
     state = snapshot.realtime
     view = require_topics(stream, state.known_ids(stream), asked=state.known_leader_epochs(stream))
-    return plan_batch(spec.name, stream, state, view, batch_offsets_max, stop_at)
+    return plan_batch(spec.name, stream, state, view, batch_offsets_max, pause_offsets)
 
 
 def stream_of(spec: TableSpec) -> StreamConfig:
@@ -95,7 +97,7 @@ def stream_of(spec: TableSpec) -> StreamConfig:
 
 
 def _commit_batch(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot, plan: BatchPlan
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot, plan: BatchPlan
 ) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
     assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
@@ -165,7 +167,9 @@ def _check_still_the_log(spec: TableSpec, after: RealtimeState) -> None:
         ) from error
 
 
-def _seal_aged(bench: Workbench, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot) -> BatchReport | None:
+def _seal_aged(
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot
+) -> BatchReport | None:
     """Seals consuming segments that have reached their time threshold while nothing arrives."""
     state = snapshot.realtime
     aged = _aged(spec, state, bench.now_ms())
@@ -193,7 +197,7 @@ def _limits(spec: TableSpec) -> Thresholds:
 def _after(
     state: RealtimeState,
     keys: Mapping[TopicPartition, PartitionKey],
-    good: Mapping[tuple[TopicPartition, str], Piece],
+    good: Mapping[tuple[TopicPartition, str], SegmentStats],
     limits: Thresholds,
     now_ms: int,
 ) -> RealtimeState:

@@ -11,7 +11,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import NotFoundError, StreamError
 from hybrid.ingest.batch import BatchReport, run_batch, stream_of
 from hybrid.kafka.streams import absent_words, view_stream
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.runtime.json_values import capitalized
@@ -33,13 +33,13 @@ class IngestReport:
     filtered: int = 0
 
 
-def ingest_until_caught_up(bench: Workbench, spec: TableSpec, layout: TableLayout, **options: Any) -> IngestReport:
+def ingest_until_caught_up(bench: CommitContext, spec: TableSpec, layout: TableLayout, **options: Any) -> IngestReport:
     """Ingests until nothing is left beyond the committed offsets."""
     return _ingest(bench, spec, layout, lambda report: report is None or report.behind <= 0, **options)
 
 
 def ingest_forever(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, stop: Callable[[], bool], **options: Any
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, stop: Callable[[], bool], **options: Any
 ) -> IngestReport:
     """Ingests until `stop()` is true, asked between batches. A topic that is not there yet is waited for."""
     told = False
@@ -61,7 +61,7 @@ def _pause_or_stop(report: BatchReport | None, stop: Callable[[], bool]) -> bool
 
 
 def _ingest(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     finished: Callable[[BatchReport | None], bool],

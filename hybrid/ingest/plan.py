@@ -32,9 +32,9 @@ def plan_batch(
     state: RealtimeState,
     view: StreamView,
     batch_offsets_max: int,
-    stop_at: Mapping[TopicPartition, int] | None = None,
+    pause_offsets: Mapping[TopicPartition, int] | None = None,
 ) -> BatchPlan:
-    """The next batch. `stop_at` are offsets by partition that nothing is read beyond; one it does not name is not read.
+    """The next batch. `pause_offsets` are offsets by partition that nothing is read beyond; others are not read.
 
     StreamError when a topic was recreated, was truncated or refilled, or no longer holds the offset to read
     next: ingestion of all topics stops and a person decides, because going on would skip or repeat rows without a word.
@@ -46,8 +46,8 @@ def plan_batch(
     ends = {keys[place]: end for place, end in view.ends.items()}
     for key, end in ends.items():
         _check_position(table, stream, key, state.offsets.get(key, 0), view.starts[key.place], end)
-    if stop_at is not None:
-        ends = {key: min(end, stop_at.get(key.place, 0)) for key, end in ends.items()}
+    if pause_offsets is not None:
+        ends = {key: min(end, pause_offsets.get(key.place, 0)) for key, end in ends.items()}
     ranges = plan_ranges(state.offsets, ends, batch_offsets_max)
     wanted = sum(max(0, end - state.offsets.get(key, 0)) for key, end in ends.items())
     behind = wanted - sum(piece.end - piece.start for piece in ranges)

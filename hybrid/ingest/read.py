@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import RegistryError
-from hybrid.ingest.segment_stats import Pieces, pieces_from_json, pieces_of, pieces_to_json, together
+from hybrid.ingest.segment_stats import (
+    Pieces,
+    segment_stats_from_json,
+    segment_stats_of,
+    segment_stats_to_json,
+    together,
+)
 from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
 from hybrid.lake.workers import Worker
@@ -91,7 +97,7 @@ def write_ranges(
         sentence, hint = json.loads(stopped)
         raise RegistryError(sentence, hint=hint)
     entries = [entry for row in found for entry in json.loads(row["files"])]
-    return entries, together(pieces_from_json(row["pieces"]) for row in found)
+    return entries, together(segment_stats_from_json(row["pieces"]) for row in found)
 
 
 def assigners_for(
@@ -141,7 +147,7 @@ def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: Fil
         try:
             for batch in batches:
                 rows, sizes = _convert_batch(batch, spec, decoder, assigners)
-                counted = together([counted, pieces_of(rows, sizes)])
+                counted = together([counted, segment_stats_of(rows, sizes)])
                 for segment, part in _by_segment(rows):
                     if segment not in files:
                         # Segments come one after the other: those before are full.
@@ -155,7 +161,7 @@ def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: Fil
             yield _written("[]", "[]", json.dumps([str(error), error.hint]))
             return
         entries += [file.close().entry(name) for name, file in files.items()]
-        yield _written(json.dumps(entries), pieces_to_json(counted), None)
+        yield _written(json.dumps(entries), segment_stats_to_json(counted), None)
 
     return write
 

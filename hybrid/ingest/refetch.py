@@ -8,9 +8,9 @@ from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import check_identity, check_same_log
 from hybrid.ingest.read import decode_frame, read_ranges
 from hybrid.kafka.streams import require_topics
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import physical_ddl
-from hybrid.lake.refetched_rows import HeldRows
+from hybrid.lake.refetched_rows import RefetchedRows
 from hybrid.table.boundary import current_keys
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Assigner, Thresholds
@@ -19,7 +19,7 @@ from hybrid.table.state import RealtimeState
 _ONE_SEGMENT = Thresholds(2**62, 2**62, 2**62)
 
 
-def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRows:
+def held_rows(bench: CommitContext, spec: TableSpec, state: RealtimeState) -> RefetchedRows:
     """The messages up to the offsets of `state`.
 
     StreamError when a topic is not the one that was read or was truncated, NotFoundError when it is missing; SpecError
@@ -46,8 +46,8 @@ def held_rows(bench: Workbench, spec: TableSpec, state: RealtimeState) -> HeldRo
     held = {keys[place]: start for place, start in view.starts.items() if keys[place] in committed}
     ranges = [OffsetRange(key, held[key], end) for key, end in sorted(committed.items()) if held[key] < end]
     if not ranges:
-        return HeldRows(bench.spark.createDataFrame([], physical_ddl(spec, Half.REALTIME)), held)
+        return RefetchedRows(bench.spark.createDataFrame([], physical_ddl(spec, Half.REALTIME)), held)
     messages = read_ranges(bench.spark, stream, ranges)
     assigners = {one.key.place: Assigner(spec.name, one.key, _ONE_SEGMENT, 0, None, 0) for one in ranges}
     frame = decode_frame(messages, spec, assigners)
-    return HeldRows(frame, held)
+    return RefetchedRows(frame, held)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.rejected import BROUGHT, KIND, WHY, RejectedRows, rejected_rows
@@ -98,7 +98,7 @@ class _Found:
 
 
 def replay_rejected(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, act_id: str | None = None
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, act_id: str | None = None
 ) -> ReplayReport:
     """Brings back what converts now, in one commit; nothing is committed where nothing does.
 
@@ -157,7 +157,7 @@ def _origin(connector: str, topic: str, epoch: int, partition: int) -> Partition
     return PartitionKey(connector.removeprefix(REPLAY), topic, epoch, partition)
 
 
-def _commit(bench: Workbench, spec: TableSpec, layout: TableLayout, found: _Found, act_id: str) -> ReplayReport:
+def _commit(bench: CommitContext, spec: TableSpec, layout: TableLayout, found: _Found, act_id: str) -> ReplayReport:
     snapshot, tally = found.snapshot, found.tally
     state = snapshot.realtime
     keys = _keys(state, tally.pieces)
@@ -199,7 +199,7 @@ def _keys(state: RealtimeState, pieces: Sequence[_Piece]) -> dict[_Piece, Partit
 
 
 def _frame(
-    bench: Workbench, spec: TableSpec, found: _Found, named: Sequence[tuple[PartitionKey, _Piece, str]]
+    bench: CommitContext, spec: TableSpec, found: _Found, named: Sequence[tuple[PartitionKey, _Piece, str]]
 ) -> DataFrame:
     """The rejected rows with their marks, and the rows that come, under their own epochs and segments."""
     from pyspark.sql import functions as F

@@ -40,7 +40,7 @@ from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import is_recreated, leader_epochs_at, reset_target, valid_positions
 from hybrid.kafka.streams import StreamView, offsets_at, require_topics
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.progress import counted
@@ -114,7 +114,7 @@ def resolve_reset(spec: TableSpec, layout: TableLayout, topic: str, place: Kafka
 
 
 def reset_stream(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     accepted: ResetReport,

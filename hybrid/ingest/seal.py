@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import NotFoundError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.table.boundary import PartitionKey
@@ -24,7 +24,7 @@ class SealReport:
     sentence: str
 
 
-def seal_consuming(bench: Workbench, spec: TableSpec, layout: TableLayout, name: str | None = None) -> SealReport:
+def seal_consuming(bench: CommitContext, spec: TableSpec, layout: TableLayout, name: str | None = None) -> SealReport:
     """Seals every consuming segment of a table, or the one of that name, as they are committed now.
 
     NotFoundError when there is no such consuming segment.
@@ -42,7 +42,9 @@ def seal_consuming(bench: Workbench, spec: TableSpec, layout: TableLayout, name:
     return SealReport(names, version, f"Sealed {', '.join(names)} of '{spec.name}'.")
 
 
-def commit_seal(bench: Workbench, layout: TableLayout, snapshot: HalfSnapshot, keys: Collection[PartitionKey]) -> int:
+def commit_seal(
+    bench: CommitContext, layout: TableLayout, snapshot: HalfSnapshot, keys: Collection[PartitionKey]
+) -> int:
     """Commits that the consuming segments of `keys` are sealed; call it under the half's lock."""
     state, path = snapshot.realtime, layout.half(Half.REALTIME)
     kept = {key: segment for key, segment in state.consuming.items() if key not in keys}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Piece(NamedTuple):
+class SegmentStats(NamedTuple):
     """`rows` of one segment from one Kafka partition, the `bytes` of their messages, the first offset, and so on."""
 
     rows: int
@@ -22,9 +22,9 @@ class Piece(NamedTuple):
     timestamp_max: int
     deletes: int
 
-    def plus(self, other: Piece) -> Piece:
+    def plus(self, other: SegmentStats) -> SegmentStats:
         """Both together."""
-        return Piece(
+        return SegmentStats(
             self.rows + other.rows,
             self.bytes + other.bytes,
             min(self.start, other.start),
@@ -34,19 +34,19 @@ class Piece(NamedTuple):
 
 
 # By Kafka partition and segment; without a segment what the table's filter drops.
-Pieces = Mapping[tuple[TopicPartition, str | None], Piece]
+Pieces = Mapping[tuple[TopicPartition, str | None], SegmentStats]
 
 
 def together(counted: Iterable[Pieces]) -> Pieces:
     """Pieces of several batches as one."""
-    found: dict[tuple[TopicPartition, str | None], Piece] = {}
+    found: dict[tuple[TopicPartition, str | None], SegmentStats] = {}
     for pieces in counted:
         for place, piece in pieces.items():
             found[place] = found[place].plus(piece) if place in found else piece
     return found
 
 
-def pieces_of(rows: pa.RecordBatch, sizes: pa.Array) -> Pieces:
+def segment_stats_of(rows: pa.RecordBatch, sizes: pa.Array) -> Pieces:
     """The pieces of stored rows, `sizes` being the bytes of their messages."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -68,14 +68,14 @@ def pieces_of(rows: pa.RecordBatch, sizes: pa.Array) -> Pieces:
         .select([*keys, "count_all", "bytes_sum", f"{columns.OFFSET}_min", f"{columns.TIMESTAMP}_max", "deletes_sum"])
     )
     each = zip(*(column.to_pylist() for column in found.columns), strict=True)
-    return {(TopicPartition(*one[:2]), one[2]): Piece(*one[3:]) for one in each}
+    return {(TopicPartition(*one[:2]), one[2]): SegmentStats(*one[3:]) for one in each}
 
 
-def pieces_to_json(pieces: Pieces) -> str:
+def segment_stats_to_json(pieces: Pieces) -> str:
     """How a worker tells them."""
     return json.dumps([[*place, segment, *piece] for (place, segment), piece in pieces.items()])
 
 
-def pieces_from_json(text: str) -> Pieces:
-    """What `pieces_to_json` told."""
-    return {(TopicPartition(*one[:2]), one[2]): Piece(*one[3:]) for one in json.loads(text)}
+def segment_stats_from_json(text: str) -> Pieces:
+    """What `segment_stats_to_json` told."""
+    return {(TopicPartition(*one[:2]), one[2]): SegmentStats(*one[3:]) for one in json.loads(text)}

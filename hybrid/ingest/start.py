@@ -14,7 +14,7 @@ from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import leader_epochs_at
 from hybrid.kafka.streams import StreamView
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.table.boundary import TopicPartition, partition_key
@@ -22,7 +22,7 @@ from hybrid.table.state import next_act
 
 
 def start_stream(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, view: StreamView, starts: Mapping[TopicPartition, int]
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, view: StreamView, starts: Mapping[TopicPartition, int]
 ) -> bool:
     """Commits the offsets to start from, by partition. False when it was started already: nothing changes then."""
     stream, path = stream_of(spec), layout.half(Half.REALTIME)

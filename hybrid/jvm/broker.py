@@ -22,7 +22,7 @@ from hybrid.jvm import broker_files
 from hybrid.jvm.jars import ensure_jars
 from hybrid.jvm.java import find_java
 from hybrid.jvm.process import Process, read_record
-from hybrid.kafka.topics import answers
+from hybrid.kafka.topics import cluster_answers
 from hybrid.progress import Progress, Silent
 
 HOST = "127.0.0.1"
@@ -94,7 +94,7 @@ class LocalBroker:
         if recorded is None:
             return BrokerStatus("stopped", None, None, self.log)
         process, address = recorded
-        return BrokerStatus("running" if answers(address) else "silent", address, process.pid, self.log)
+        return BrokerStatus("running" if cluster_answers(address) else "silent", address, process.pid, self.log)
 
     def _start(self, port: int, said: Progress) -> str:
         _require_free(port)
@@ -145,7 +145,7 @@ class LocalBroker:
 
     def _until_it_answers(self, process: Process, address: str) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not answers(address):
+        while not cluster_answers(address):
             if not process.is_alive():
                 raise self._did_not_start()
             if time.monotonic() > deadline:

@@ -32,7 +32,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Record:
+class TopicRecord:
     """What is produced. Without `partition` the key decides, without both the client; without a time it is now (ms)."""
 
     value: bytes | None
@@ -41,7 +41,7 @@ class Record:
     timestamp_ms: int | None = None
 
 
-def answers(brokers: str) -> bool:
+def cluster_answers(brokers: str) -> bool:
     """Whether a broker at `host:port` answers a request; False at once when nobody listens there."""
     from kafka.errors import KafkaError
 
@@ -111,7 +111,7 @@ def create_topic(brokers: str, name: str, partitions: int = 1) -> tuple[Topic, b
 def produce(
     brokers: str,
     topic: str,
-    records: Iterable[bytes | Record],
+    records: Iterable[bytes | TopicRecord],
     progress: Progress | None = None,
     *,
     partition: int | None = None,
@@ -128,12 +128,12 @@ def produce(
 
 
 def _send(
-    producer: KafkaProducer, topic: str, records: Iterable[bytes | Record], partition: int | None, said: Progress
+    producer: KafkaProducer, topic: str, records: Iterable[bytes | TopicRecord], partition: int | None, said: Progress
 ) -> int:
     failures: list[BaseException] = []
     count = 0
     for given in records:
-        one = Record(given) if isinstance(given, bytes) else given
+        one = TopicRecord(given) if isinstance(given, bytes) else given
         place = one.partition if one.partition is not None else partition
         future = producer.send(topic, one.value, one.key, partition=place, timestamp_ms=one.timestamp_ms)
         future.add_errback(failures.append)

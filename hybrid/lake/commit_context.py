@@ -31,7 +31,7 @@ _TURNS: dict[Path, threading.Lock] = {}
 
 
 @dataclass
-class Workbench:
+class CommitContext:
     """`start_spark` starts or returns this process's session; `now_ms` is the clock, epoch milliseconds."""
 
     start_spark: Callable[[], SparkSession]

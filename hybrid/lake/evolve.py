@@ -20,7 +20,7 @@ from hybrid.config.evolution import is_wider
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit import commit_columns
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.schema.schema import FieldSpec
@@ -28,7 +28,7 @@ from hybrid.schema.types import DataType
 from hybrid.table.state import next_act
 
 
-def evolve_half(bench: Workbench, spec: TableSpec, layout: TableLayout, half: Half) -> None:
+def evolve_half(bench: CommitContext, spec: TableSpec, layout: TableLayout, half: Half) -> None:
     """Gives a half the columns of `spec` that it has not yet, and its wider types. Nothing, when it has them.
 
     Rows that are there hold nulls in a new column. SpecError when a column is there in a type that does not fit.

@@ -64,7 +64,7 @@ def committed_ms(path: Path, version: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class Brought:
+class BroughtRows:
     """What commits after a REALTIME version brought of some offsets.
 
     `files` hold these rows and maybe later ones; `newest` is the last version that was looked at, and `state` its
@@ -79,7 +79,7 @@ class Brought:
     whole: bool = True
 
 
-def brought_after(realtime: HalfSnapshot, ends: Offsets, newest: int, table: str) -> Brought:
+def brought_after(realtime: HalfSnapshot, ends: Offsets, newest: int, table: str) -> BroughtRows:
     """The files of the commits above a version that brought offsets below `ends`, as far as they reach.
 
     A commit brings what lies between its own offsets and those before it, so one that lays rows anew (a purge, another
@@ -90,7 +90,7 @@ def brought_after(realtime: HalfSnapshot, ends: Offsets, newest: int, table: str
     while left and version < newest:
         commit = read_commit(realtime.path, version + 1)
         if commit is None:
-            return Brought(tuple(files), version, state, left, whole=False)
+            return BroughtRows(tuple(files), version, state, left, whole=False)
         version += 1
         if not isinstance(commit.state, RealtimeState):
             continue
@@ -98,7 +98,7 @@ def brought_after(realtime: HalfSnapshot, ends: Offsets, newest: int, table: str
         if any(state.offsets.get(key, 0) > before.offsets.get(key, 0) for key in left):
             files += [file for file in commit.added if file.segment not in bookkeeping(table)]
         left = _beyond(left, state.offsets)
-    return Brought(tuple(files), version, state, left)
+    return BroughtRows(tuple(files), version, state, left)
 
 
 def relied_on(realtime: HalfSnapshot) -> int | None:

@@ -49,7 +49,7 @@ def half_lock(
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def took_lock(file: IO[Any], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> bool:
+def try_lock(file: IO[Any], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> bool:
     """Takes the lock of an open file, until that is closed; False when others have held it for `timeout_s`.
 
     `waiting` is called once when it is not free at once.
@@ -88,7 +88,7 @@ def _lost_sight(error: Exception) -> bool:
 
 def _acquire(file: IO[str], path: Path, timeout_s: float, waiting: Callable[[str], None]) -> None:
     what = f"{path.stem} of table '{path.parent.name}'"
-    if not took_lock(file, timeout_s, lambda: waiting(f"Waiting for another process that acts on {what}.")):
+    if not try_lock(file, timeout_s, lambda: waiting(f"Waiting for another process that acts on {what}.")):
         raise ConflictError(
             f"Another process{_holder_words(file)} has acted on {what} for over {timeout_s:g} s. Nothing was changed.",
             hint="Run it again when the other is done, or set a longer lock_timeout_s.",

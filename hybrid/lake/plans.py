@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.lock import took_lock
+from hybrid.lake.lock import try_lock
 from hybrid.lake.log import DataFile, HalfSnapshot, lineage_acts
 from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
@@ -35,7 +35,7 @@ _PATIENCE_S = 0.5  # somebody who only looks has the lock for a moment
 _PLAN, _WANTED, _RUNNING = "plan.json", "wanted.json", "running"
 
 
-class Wish(StrEnum):
+class DesiredState(StrEnum):
     """What is wanted of a plan. ENDED: nothing more, everything is done."""
 
     LOOK = "look"
@@ -46,10 +46,10 @@ class Wish(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredStateRecord:
     """What is wanted, since when (ISO 8601), and the error that the last run ended with."""
 
-    wish: Wish = Wish.LOOK
+    wish: DesiredState = DesiredState.LOOK
     since: str | None = None
     error: str | None = None
 
@@ -83,16 +83,16 @@ def plan_ids(layout: TableLayout) -> list[str]:
     return [path.name for path in sorted(found, key=lambda path: (path / _PLAN).stat().st_mtime_ns, reverse=True)]
 
 
-def wanted_of(layout: TableLayout, plan_id: str) -> Wanted:
+def desired_state_of(layout: TableLayout, plan_id: str) -> DesiredStateRecord:
     """What is wanted of a plan."""
     try:
         doc = json.loads((layout.plan(plan_id) / _WANTED).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Wanted()
-    return Wanted(Wish(doc["wish"]), doc["since"], doc["error"])
+        return DesiredStateRecord()
+    return DesiredStateRecord(DesiredState(doc["wish"]), doc["since"], doc["error"])
 
 
-def want(layout: TableLayout, plan_id: str, wanted: Wanted) -> None:
+def want(layout: TableLayout, plan_id: str, wanted: DesiredStateRecord) -> None:
     """Writes down what is wanted of a plan."""
     durable.write_text(layout.plan(plan_id) / _WANTED, json.dumps(vars(wanted)))
 
@@ -101,7 +101,7 @@ def want(layout: TableLayout, plan_id: str, wanted: Wanted) -> None:
 def runner(layout: TableLayout, plan_id: str) -> Iterator[None]:
     """Held by whoever runs or reverts a plan. ConflictError when somebody does already."""
     with (layout.plan(plan_id) / _RUNNING).open("a") as file:
-        if not took_lock(file, _PATIENCE_S):
+        if not try_lock(file, _PATIENCE_S):
             raise ConflictError(
                 f"Backfill '{plan_id}' is being run already. Nothing was changed.",
                 hint=f"hybrid backfill status {plan_id}",

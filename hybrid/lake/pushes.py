@@ -23,7 +23,7 @@ from pathlib import Path
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.lock import took_lock
+from hybrid.lake.lock import try_lock
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
 from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
@@ -114,11 +114,11 @@ def known_replacement(layout: TableLayout, entry_id: str) -> OpenReplacement:
     """The replacement of that id that was opened; NotFoundError, with a suggestion, when none was."""
     found = find_replacement(layout, entry_id)
     if found is None:
-        raise NotFoundError.named("Segment lineage entry", entry_id, [entry.id for entry in opened(layout)])
+        raise NotFoundError.named("Segment lineage entry", entry_id, [entry.id for entry in open_replacements(layout)])
     return found
 
 
-def opened(layout: TableLayout) -> list[OpenReplacement]:
+def open_replacements(layout: TableLayout) -> list[OpenReplacement]:
     """Every replacement that was opened, however it ended; oldest first."""
     found = [_entry(path) for path in layout.plans.glob(f"*/{_ENTRY}")]
     return sorted(found, key=lambda entry: (entry.created_at, entry.id))
@@ -126,7 +126,7 @@ def opened(layout: TableLayout) -> list[OpenReplacement]:
 
 def in_progress(layout: TableLayout) -> list[OpenReplacement]:
     """Those that have not ended, oldest first."""
-    return [entry for entry in opened(layout) if state_of(layout, entry.id) is PushState.IN_PROGRESS]
+    return [entry for entry in open_replacements(layout) if state_of(layout, entry.id) is PushState.IN_PROGRESS]
 
 
 def state_of(layout: TableLayout, entry_id: str) -> PushState:
@@ -193,7 +193,7 @@ def staged_bytes(layout: TableLayout, entry_id: str) -> int:
 
 def left_behind(layout: TableLayout) -> list[tuple[OpenReplacement, PushState]]:
     """Those that have ended and still have staged rows: whoever closed them died before these were removed."""
-    kept = [entry for entry in opened(layout) if (layout.plan(entry.id) / _PUSHES).exists()]
+    kept = [entry for entry in open_replacements(layout) if (layout.plan(entry.id) / _PUSHES).exists()]
     states = [(entry, state_of(layout, entry.id)) for entry in kept]
     return [(entry, state) for entry, state in states if state is not PushState.IN_PROGRESS]
 
@@ -214,7 +214,7 @@ def close(layout: TableLayout, entry_id: str, state: PushState) -> None:
 @contextmanager
 def _held(path: Path, taken: str) -> Iterator[None]:
     with path.open("a") as file:
-        if not took_lock(file, _PATIENCE_S):
+        if not try_lock(file, _PATIENCE_S):
             raise ConflictError(f"{taken} Nothing was changed.", hint="Ask again when it is done.")
         yield
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class HeldRows:
+class RefetchedRows:
     """The messages of a stream up to its committed offsets, from `held_from` on, by partition.
 
     `frame` has the stored columns of REALTIME; a message that does not convert is a rejected row, and one that the

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from hybrid.lake.commit_context import Workbench
+    from hybrid.lake.commit_context import CommitContext
     from hybrid.lake.log import HalfSnapshot
 
 # The coordinates of a message.
@@ -75,7 +75,7 @@ class RejectedRows:
         return messages.mapInArrow(_worker(self.spec), ddl_of(wanted))
 
 
-def rejected_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot) -> RejectedRows:
+def rejected_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot) -> RejectedRows:
     """The rejected rows of a REALTIME half. What has moved on since `realtime` an act sees under the half's lock."""
     from pyspark.sql import functions as F
 

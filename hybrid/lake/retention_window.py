@@ -24,17 +24,17 @@ FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 
 
 @dataclass(frozen=True)
-class Window:
+class RetentionWindow:
     """Milliseconds: how long data files stay that were removed, and entries of the log, which is never shorter."""
 
     files_ms: int
     log_ms: int
 
 
-def window_of(half: HalfSnapshot) -> Window:
+def retention_window_of(half: HalfSnapshot) -> RetentionWindow:
     """The window of a half. DataError for a property that is missing or cannot be read: nothing may go by it."""
     files_ms = _duration_ms(half, FILES)
-    return Window(files_ms, max(files_ms, _duration_ms(half, LOG)))
+    return RetentionWindow(files_ms, max(files_ms, _duration_ms(half, LOG)))
 
 
 def _duration_ms(half: HalfSnapshot, name: str) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.runtime.json_values import utc
@@ -45,7 +45,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Wish:
+class OverrideRequest:
     """What was asked for: a limit in epoch ms (half-open), the last offline time, or no override any more.
 
     `accepted`: a limit before every offline row is meant, which hides all of them.
@@ -57,7 +57,7 @@ class Wish:
 
 
 def change_boundary(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, wish: Wish, act_id: str | None = None
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, wish: OverrideRequest, act_id: str | None = None
 ) -> BoundaryReport:
     """Sets or clears the override. `act_id` names the act, else it gets a fresh one.
 
@@ -80,7 +80,7 @@ def _require_boundary(spec: TableSpec) -> None:
         raise SpecError(f"Table '{spec.name}' has no time column: offsets alone divide its halves.")
 
 
-def decide(spec: TableSpec, offline: HalfSnapshot, wish: Wish) -> Decision:
+def decide(spec: TableSpec, offline: HalfSnapshot, wish: OverrideRequest) -> Decision:
     """What a wish means for the OFFLINE half as it is."""
     boundary = offline.offline.boundary
     if wish.clear:
@@ -156,7 +156,9 @@ def _standing(boundary: Boundary) -> str:
     return "" if boundary.override_ms is None else f" as far as it is set, {utc(boundary.override_ms)}"
 
 
-def _commit(bench: Workbench, spec: TableSpec, layout: TableLayout, wish: Wish, act_id: str) -> BoundaryReport:
+def _commit(
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, wish: OverrideRequest, act_id: str
+) -> BoundaryReport:
     path = layout.half(Half.OFFLINE)
     with bench.lock(layout, Half.OFFLINE):
         current = open_half(path)

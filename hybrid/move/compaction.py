@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.table_config import BucketConfig, CompactionConfig, Half, TableSpec
 from hybrid.errors import SpecError
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, lineage_acts, open_half, texts
 from hybrid.lake.spark_upsert_order import beats, best, order_struct
 from hybrid.move.expired_markers import expired_markers, have_come
-from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, is_awaited, kept_apart
+from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, is_awaited, merge_exclusions
 from hybrid.move.merging.plan import NO_TIMES, Group
-from hybrid.move.merging.report import Merged, MergeReport, Told
+from hybrid.move.merging.report import Merged, MergeFindings, MergeReport
 from hybrid.move.merging.rewrite import Rewrite
 from hybrid.move.segments import Aged, by_age
 from hybrid.progress import counted
@@ -48,7 +48,7 @@ _BEST, _ORDER, _HERE = "_hy_best", "_hy_order", "_hy_here"
 
 
 def run_compaction(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     *,
@@ -83,13 +83,13 @@ def require_compaction(spec: TableSpec) -> CompactionConfig:
 class _Run:
     """One run. The clock is read once; what was committed before another act came first stays told."""
 
-    bench: Workbench
+    bench: CommitContext
     definition: Callable[[], TableSpec]
     layout: TableLayout
     now_ms: int
     dry_run: bool
     keeps_markers: bool
-    told: Told = field(default_factory=Told)
+    told: MergeFindings = field(default_factory=MergeFindings)
     nothing: str = ""
 
     def attempt(self) -> None:
@@ -103,7 +103,7 @@ class _Run:
                 "its boundary hides offline rows for now (mode pinot, or set by hand), so which win may change"
             )
             return
-        apart = kept_apart(spec, self.layout, base, lineage, self.now_ms, leaves_out=True)
+        apart = merge_exclusions(spec, self.layout, base, lineage, self.now_ms, leaves_out=True)
         corrected = _corrected(lineage, self.now_ms - spec.revert_window_ms)
         old = self._old_enough(spec, base, lambda one: _CORRECTED if one.name in corrected else apart.why(one))
         if not old:
@@ -178,7 +178,7 @@ class _Run:
 
 
 def _staged(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     base: HalfSnapshot,
     realtime: HalfSnapshot | None,
@@ -209,7 +209,7 @@ def _staged(
 
 
 def _staged_markers(
-    bench: Workbench, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, path: Path
+    bench: CommitContext, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, path: Path
 ) -> DataFrame | None:
     """What tells the expired delete markers of OFFLINE, as `_deciding` has it; None when there is none."""
     rows = _rows(bench, base)
@@ -255,7 +255,7 @@ def _without(rows: DataFrame, superseded: DataFrame, spec: TableSpec) -> DataFra
     return rows.join(places, reduce(and_, same), "left_anti")
 
 
-def _rows(bench: Workbench, half: HalfSnapshot) -> DataFrame:
+def _rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
     """The rows of the newest version; that winners stand is looked at under the lock."""
     return bench.spark.read.format("delta").load(str(half.path))
 

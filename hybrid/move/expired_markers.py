@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, read_commit
 from hybrid.lake.spark_upsert_order import beats, key_struct, order_struct, worst
@@ -38,7 +38,7 @@ _FRACTIONS = {DataType.FLOAT, DataType.DOUBLE}
 
 
 def expired_markers(
-    bench: Workbench, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, rows: DataFrame
+    bench: CommitContext, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, rows: DataFrame
 ) -> DataFrame | None:
     """Of `rows`, those of OFFLINE in the version `base`, the delete markers that may go; None when none is that old.
 
@@ -66,12 +66,14 @@ def expired_markers(
     return alone.select(*(quoted(name) for name in rows.columns))
 
 
-def realtime_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:
+def realtime_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:
     """The rows of the files of a version of REALTIME, those that were moved too."""
     return _read(bench, spec, Half.REALTIME, _files(spec, realtime))
 
 
-def have_come(bench: Workbench, spec: TableSpec, base: HalfSnapshot, current: HalfSnapshot, markers: DataFrame) -> bool:
+def have_come(
+    bench: CommitContext, spec: TableSpec, base: HalfSnapshot, current: HalfSnapshot, markers: DataFrame
+) -> bool:
     """Whether REALTIME has got rows of the markers' keys since `base`: one may be what a marker has to hide."""
     fresh = sorted({*_files(spec, current)} - {*_files(spec, base)})
     if not fresh:
@@ -131,7 +133,7 @@ def _files(spec: TableSpec, realtime: HalfSnapshot) -> list[str]:
     return [file.path for file in realtime.files if file.segment not in others]
 
 
-def _read(bench: Workbench, spec: TableSpec, half: Half, paths: Iterable[str]) -> DataFrame:
+def _read(bench: CommitContext, spec: TableSpec, half: Half, paths: Iterable[str]) -> DataFrame:
     """What decides of the rows of data files."""
     names = {*spec.primary_key, *winning_order(spec), *columns.ARRIVAL, columns.TIME}
     ddl = ddl_of((name, kind) for name, kind in physical_columns(spec, half) if name in names)

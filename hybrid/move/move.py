@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BoundaryMode, Half, MergeType, MoveConfig, TableSpec
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.commit import FileAct, Written, commit_files
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half, segments_in_lineage
 from hybrid.move.merge import BUCKET, merge, with_bucket
-from hybrid.move.plan import MovePlan, Reach, Slots, Waiting, count_until, plan_move, reason_for_nothing, until
+from hybrid.move.plan import MovePlan, Reach, Slots, WaitingBuckets, count_until, plan_move, reason_for_nothing, until
 from hybrid.move.rollup import sums_that_fit
 from hybrid.move.task_splits import (
     TASK_ROWS,
     borders,
     borders_of_all,
     names_of,
-    parts_of,
     rows_per_task,
     stretches,
+    task_splits_of,
     waiting_files,
 )
 from hybrid.move.write import put_files, write_files, written_columns
@@ -71,7 +71,7 @@ class MoveReport:
 
 
 def run_move(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     *,
@@ -111,7 +111,7 @@ def move_config(spec: TableSpec) -> MoveConfig:
 
 
 def _attempt(
-    bench: Workbench,
+    bench: CommitContext,
     definition: Callable[[], TableSpec],
     layout: TableLayout,
     reach: Reach,
@@ -188,7 +188,7 @@ def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnaps
 
 
 def _rows(
-    bench: Workbench, layout: TableLayout, spec: TableSpec, realtime: HalfSnapshot, before: Boundary
+    bench: CommitContext, layout: TableLayout, spec: TableSpec, realtime: HalfSnapshot, before: Boundary
 ) -> DataFrame:
     """Good rows of the pinned REALTIME version that the boundary does not cover."""
     frame = (
@@ -198,20 +198,20 @@ def _rows(
     return frame.where(columns.rows_sql(spec.name)).where(may_wait).where(f"NOT {covered_sql(before)}")
 
 
-def _waiting(rows: DataFrame, config: MoveConfig, before: Boundary) -> list[Waiting]:
+def _waiting(rows: DataFrame, config: MoveConfig, before: Boundary) -> list[WaitingBuckets]:
     from pyspark.sql import functions as F
 
     time = F.col(columns.TIME)
     late = F.lit(False) if before.time_ms is None else F.coalesce(time < before.time_ms, F.lit(False))
     found = with_bucket(rows, config).groupBy(BUCKET, late.alias("late")).agg(F.count("*"), F.min(time), F.max(time))
     return [
-        Waiting(start, is_late, count, None if low is None else (low, high))
+        WaitingBuckets(start, is_late, count, None if low is None else (low, high))
         for start, is_late, count, low, high in found.collect()
     ]
 
 
 def _stage_and_commit(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     config: MoveConfig,
@@ -230,7 +230,7 @@ def _stage_and_commit(
         merged = merge(covered, spec, config, ceil(read / TASK_ROWS), added)
         with sums_that_fit(spec):
             laid = write_files(merged, spec, config, staging, cuts)
-        parts = parts_of(laid, config.bucket_ms, config.max_records_per_segment)
+        parts = task_splits_of(laid, config.bucket_ms, config.max_records_per_segment)
         written = sum(part.rows for part in parts)
         _check_count(spec, config, read, written)
         with bench.lock(layout, Half.OFFLINE):

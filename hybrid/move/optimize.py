@@ -21,7 +21,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK
 from hybrid.errors import SpecError
 from hybrid.lake.commit import rewrite_files
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.progress import counted
@@ -66,7 +66,7 @@ class OptimizeReport:
 
 
 def run_optimize(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, run_id: str = ""
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, run_id: str = ""
 ) -> OptimizeReport:
     """Writes small files of sealed segments anew, in one commit for each hold of the lock; `run_id` stands in these.
 

@@ -22,7 +22,7 @@ class MovePlan:
     rows: int
     late_rows: int
     boundary: Boundary
-    taken: tuple[Waiting, ...] = ()
+    taken: tuple[WaitingBuckets, ...] = ()
     is_bounded: bool = False
 
     @property
@@ -51,7 +51,7 @@ class MovePlan:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingBuckets:
     """Rows that the boundary does not cover: `count` in the bucket that starts at `start` (None: no time column).
 
     `late` rows lie before T: their bucket has moved already, in whole or in part. `times` are their first and last.
@@ -84,7 +84,7 @@ def plan_move(
     config: MoveConfig,
     before: Boundary,
     committed: Offsets,
-    waiting: Sequence[Waiting],
+    waiting: Sequence[WaitingBuckets],
     now_ms: int,
     reach: Reach,
 ) -> MovePlan:
@@ -125,7 +125,7 @@ def _start(bucket: Bucket, config: MoveConfig) -> int:
     return bucket_of(bucket.end - 1, config.bucket_ms).start
 
 
-def until(plan: MovePlan, end_ms: int, piece: Waiting, before: Boundary, committed: Offsets) -> MovePlan:
+def until(plan: MovePlan, end_ms: int, piece: WaitingBuckets, before: Boundary, committed: Offsets) -> MovePlan:
     """A plan of one bucket that ends inside it, with `piece` as the rows that it then takes of it."""
     (bucket,) = plan.buckets
     late = tuple(one for one in plan.taken if one.late)
@@ -184,7 +184,7 @@ def count_until(config: MoveConfig, before: Boundary, lows: Sequence[int], now_m
     return closed_ms if before.time_ms is None else max(closed_ms, before.time_ms)
 
 
-def reason_for_nothing(config: MoveConfig, waiting: Sequence[Waiting], now_ms: int) -> str:
+def reason_for_nothing(config: MoveConfig, waiting: Sequence[WaitingBuckets], now_ms: int) -> str:
     """Why a move has nothing to do, with the numbers that decide it."""
     open_buckets = {piece.start: piece.count for piece in waiting if piece.start is not None}
     if not open_buckets:

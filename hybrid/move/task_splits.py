@@ -28,7 +28,7 @@ TASK_ROWS = 500_000
 
 
 @dataclass(frozen=True)
-class Stretch:
+class SplitRange:
     """`rows` rows between `low` and `high`, both included, evenly as far as anybody knows."""
 
     low: int
@@ -40,10 +40,10 @@ class Stretch:
         return self.rows * min(max(until - self.low, 0) / (self.high + 1 - self.low), 1.0)
 
 
-def stretches(files: Sequence[DataFile], column: str) -> list[Stretch]:
+def stretches(files: Sequence[DataFile], column: str) -> list[SplitRange]:
     """How the values of a column lie in files whose statistics tell it."""
     found = ((file.low.get(column), file.high.get(column), file.rows) for file in files)
-    return [Stretch(low, high, rows) for low, high, rows in found if isinstance(low, int) and isinstance(high, int)]
+    return [SplitRange(low, high, rows) for low, high, rows in found if isinstance(low, int) and isinstance(high, int)]
 
 
 def waiting_files(files: Sequence[DataFile], boundary: Boundary, committed: Offsets) -> list[DataFile]:
@@ -66,7 +66,7 @@ def waiting_files(files: Sequence[DataFile], boundary: Boundary, committed: Offs
 def borders(
     counts: Mapping[int, int],
     period_ms: int,
-    lying: Sequence[Stretch],
+    lying: Sequence[SplitRange],
     end_ms: int,
     rows_per_task: int = TASK_ROWS,
 ) -> list[int]:
@@ -87,7 +87,7 @@ def borders(
     return found
 
 
-def borders_of_all(rows: int, lying: Sequence[Stretch], rows_per_task: int = TASK_ROWS) -> list[int]:
+def borders_of_all(rows: int, lying: Sequence[SplitRange], rows_per_task: int = TASK_ROWS) -> list[int]:
     """As `borders`, where there are no buckets: the whole stretch is one."""
     if not lying:
         return []
@@ -95,7 +95,7 @@ def borders_of_all(rows: int, lying: Sequence[Stretch], rows_per_task: int = TAS
     return _inside(everything, ceil(rows / rows_per_task), lying)
 
 
-def _inside(bucket: Bucket, parts: int, lying: Sequence[Stretch]) -> list[int]:
+def _inside(bucket: Bucket, parts: int, lying: Sequence[SplitRange]) -> list[int]:
     """Where `bucket` is cut into so many parts."""
     if parts <= 1:
         return []
@@ -110,7 +110,7 @@ def _inside(bucket: Bucket, parts: int, lying: Sequence[Stretch]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskSplit:
     """Files of one bucket (its start; None without a time column) that become one segment, in the order of time.
 
     Where rows are divided by their values, of one partition.
@@ -141,9 +141,9 @@ class Part:
         return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else (None, None)
 
 
-def parts_of(files: Sequence[LaidFile], period_ms: int, rows_max: int) -> list[Part]:
+def task_splits_of(files: Sequence[LaidFile], period_ms: int, rows_max: int) -> list[TaskSplit]:
     """The segments that files make, bucket by bucket in the order of time: none has more than `rows_max` rows."""
-    found: list[Part] = []
+    found: list[TaskSplit] = []
 
     def of_segment(file: LaidFile) -> tuple[int, int]:
         return _bucket(file, period_ms) or 0, file.partition or 0
@@ -155,10 +155,10 @@ def parts_of(files: Sequence[LaidFile], period_ms: int, rows_max: int) -> list[P
         open_part: list[LaidFile] = []
         for file in mine:
             if open_part and sum(one.rows for one in open_part) + file.rows > rows_max:
-                found.append(Part(bucket, tuple(open_part)))
+                found.append(TaskSplit(bucket, tuple(open_part)))
                 open_part = []
             open_part.append(file)
-        found.append(Part(bucket, tuple(open_part)))
+        found.append(TaskSplit(bucket, tuple(open_part)))
     return found
 
 
@@ -183,7 +183,7 @@ def rows_per_task(rows_max: int) -> int:
 def names_of(
     spec: TableSpec,
     config: BucketConfig,
-    parts: Sequence[Part],
+    parts: Sequence[TaskSplit],
     times: Mapping[int, tuple[int, int]],
     taken: Collection[str],
 ) -> list[str]:

@@ -20,7 +20,7 @@ from hybrid.lake.files import LaidFile, RowsFile, file_name, path_in_half
 from hybrid.lake.layout import physical_columns, quoted, statistics_columns
 from hybrid.lake.workers import Worker, map_in_arrow
 from hybrid.move.partitioning import divided_by
-from hybrid.move.task_splits import Part
+from hybrid.move.task_splits import TaskSplit
 from hybrid.runtime import durable
 from hybrid.table import columns
 
@@ -186,7 +186,7 @@ def _sorted_by(pieces: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterat
     yield from table.take(pc.sort_indices(numbered, order)).to_batches()
 
 
-def put_files(staging: Path, half: Path, parts: Mapping[str, Part], act_id: str) -> list[dict[str, object]]:
+def put_files(staging: Path, half: Path, parts: Mapping[str, TaskSplit], act_id: str) -> list[dict[str, object]]:
     """Puts the files of each segment, by its name, into the half as files of an act; their log entries."""
     entries = []
     for name, part in parts.items():

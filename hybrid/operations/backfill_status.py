@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.plans import Wanted, Wish
+from hybrid.lake.plans import DesiredState, DesiredStateRecord
 from hybrid.replace.backfill.claims import taken_of
-from hybrid.replace.backfill.running import corrected_sentence
+from hybrid.replace.backfill.plan_run import corrected_sentence
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.table.plans import Plan, PlannedBucket, Span, span
 
@@ -43,8 +43,8 @@ def status_of(layout: TableLayout, plan: Plan, entries: Sequence[ReplacementEntr
     mine = [entry for entry in entries if entry.lineage.backfill == plan.id]
     done = {one for entry in mine for one in entry.lineage.buckets}
     corrected = [span(bucket) for bucket in plan.buckets if bucket.unit is not None]
-    wanted = plans.wanted_of(layout, plan.id)
-    has_ended = wanted.wish is Wish.ENDED  # entries of long ago may have left the log
+    wanted = plans.desired_state_of(layout, plan.id)
+    has_ended = wanted.wish is DesiredState.ENDED  # entries of long ago may have left the log
     left = 0 if has_ended else sum(one not in done for one in corrected)
     if mine and all(entry.state is EntryState.REVERTED for entry in mine):
         state = REVERTED
@@ -76,13 +76,13 @@ def _done(plan: Plan, done: set[Span], has_ended: bool) -> list[PlannedBucket]:
     return corrected if has_ended else [bucket for bucket in corrected if span(bucket) in done]
 
 
-def _waiting_state(plan: Plan, wanted: Wanted) -> str:
-    if wanted.wish is Wish.CANCEL:
+def _waiting_state(plan: Plan, wanted: DesiredStateRecord) -> str:
+    if wanted.wish is DesiredState.CANCEL:
         return CANCELLED
-    if wanted.wish is Wish.PAUSE:
+    if wanted.wish is DesiredState.PAUSE:
         return PAUSED
     if wanted.error is not None:
         return FAILED
-    if wanted.wish is Wish.RUN:
+    if wanted.wish is DesiredState.RUN:
         return INTERRUPTED
     return REFUSED if plan.failed_checks else PLANNED

@@ -17,7 +17,7 @@ from hybrid.errors import ConflictError, HybridError, NotFoundError, SpecError, 
 from hybrid.lake import plans
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.plans import Wanted, Wish
+from hybrid.lake.plans import DesiredState, DesiredStateRecord
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.backfill_status import CANCELLED, DONE, REVERTED, BackfillStatus, status_of
 from hybrid.operations.ingestion import catch_up
@@ -33,10 +33,10 @@ from hybrid.table.plans import Plan
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
-    from hybrid.lake.refetched_rows import HeldRows
-    from hybrid.replace.backfill.running import How, RunReport
+    from hybrid.lake.refetched_rows import RefetchedRows
+    from hybrid.replace.backfill.plan_run import How, RunReport
     from hybrid.replace.report import JobReport
-    from hybrid.table.window import Window
+    from hybrid.table.correction_window import CorrectionWindow
 
 _MOVES_MAX = 3
 
@@ -109,7 +109,7 @@ class Backfills:
             run.ended(made.sentence, did_something=bool(made.units))
         return made
 
-    def _held(self, spec: TableSpec, realtime: HalfSnapshot | None) -> HeldRows:
+    def _held(self, spec: TableSpec, realtime: HalfSnapshot | None) -> RefetchedRows:
         """What Kafka holds of the offsets that are committed in that version."""
         from hybrid.ingest.refetch import held_rows
 
@@ -152,7 +152,7 @@ class Backfills:
 
         `document` is the plan as its author looked at it; it must still say the same.
         """
-        from hybrid.replace.backfill.running import run_plan
+        from hybrid.replace.backfill.plan_run import run_plan
 
         table, plan = self._find(plan_id)
         # A purge may have taken the samples out.
@@ -165,24 +165,24 @@ class Backfills:
         with self._home.recorded(table.name, "backfill") as outcome, plans.runner(table.layout, plan.id):
             self._refuse_unrunnable(table, plan)
             if not self._was_paused_since(table, plan):
-                self._wish(table, plan, Wish.RUN)
+                self._wish(table, plan, DesiredState.RUN)
             try:
                 report = run_plan(self._home.bench, table.spec, table.layout, plan, how)
             except KeyboardInterrupt:
                 self._home.progress.say(self._interrupted_words(table, plan))
                 raise
             except HybridError as error:
-                wish = plans.wanted_of(table.layout, plan.id).wish  # what was asked for meanwhile stands
+                wish = plans.desired_state_of(table.layout, plan.id).wish  # what was asked for meanwhile stands
                 self._wish(table, plan, wish, error=str(error))
-                if wish is Wish.CANCEL:
+                if wish is DesiredState.CANCEL:
                     self._settle(table, plan, ended=True)
                     plans.discard_rows(table.layout, plan.id)
                 raise
-            if report.stopped is Wish.CANCEL:
+            if report.stopped is DesiredState.CANCEL:
                 self._settle(table, plan, ended=True)
             if report.buckets_done == report.buckets_total:
-                self._wish(table, plan, Wish.ENDED)
-            if report.stopped is not Wish.PAUSE:
+                self._wish(table, plan, DesiredState.ENDED)
+            if report.stopped is not DesiredState.PAUSE:
                 plans.discard_rows(table.layout, plan.id)
             outcome.ended(report.sentence, did_something=report.committed)
         return report
@@ -210,14 +210,14 @@ class Backfills:
 
     def pause(self, plan_id: str) -> BackfillStatus:
         """Has a run stop after the commit under way."""
-        return self._stop(plan_id, Wish.PAUSE)
+        return self._stop(plan_id, DesiredState.PAUSE)
 
     def cancel(self, plan_id: str) -> BackfillStatus:
         """Has a run stop for good. What it has corrected stays; its staged rows go.
 
         Where its status says that rejected rows are `taken`, `release` gives them back.
         """
-        return self._stop(plan_id, Wish.CANCEL)
+        return self._stop(plan_id, DesiredState.CANCEL)
 
     def release(self, plan_id: str) -> str:
         """Gives the rejected rows back that a backfill has taken, after its end, and that are not in the table.
@@ -227,7 +227,7 @@ class Backfills:
         table, plan = self._find(plan_id)
         with plans.runner(table.layout, plan.id), self._home.recorded(table.name, "backfill") as run:
             state = status_of(table.layout, plan, self._entries(table)).state
-            if plans.wanted_of(table.layout, plan.id).wish is not Wish.CANCEL and state != REVERTED:
+            if plans.desired_state_of(table.layout, plan.id).wish is not DesiredState.CANCEL and state != REVERTED:
                 raise ConflictError(
                     f"Backfill '{plan.id}' may go on: what it has taken stays taken.",
                     hint=f"hybrid backfill cancel {plan.id}",
@@ -256,7 +256,7 @@ class Backfills:
         try:
             yield
         finally:
-            self._settle(table, plan, ended=plans.wanted_of(table.layout, plan.id).wish is Wish.CANCEL)
+            self._settle(table, plan, ended=plans.desired_state_of(table.layout, plan.id).wish is DesiredState.CANCEL)
 
     def revert(self, plan_id: str, *, reason: str | None = None, user: str | None = None) -> JobReport:
         """Takes back all that a backfill has corrected, in one commit."""
@@ -274,7 +274,7 @@ class Backfills:
 
     # What comes before a plan
 
-    def _request(self, spec: TableSpec, change: Change, window: Window | None) -> Request:
+    def _request(self, spec: TableSpec, change: Change, window: CorrectionWindow | None) -> Request:
         from hybrid.ingest.batch import stream_of
         from hybrid.replace.backfill.inputs import inspect_input
         from hybrid.replace.job_checks import with_asked
@@ -311,7 +311,7 @@ class Backfills:
         return Request(ChangeKind.UPDATE, window, where, assignments, expectations=expected)
 
     def _move_first(
-        self, table: TableRef, window: Window | None
+        self, table: TableRef, window: CorrectionWindow | None
     ) -> tuple[tuple[HalfSnapshot, HalfSnapshot | None], list[str]]:
         """Moves the rows of the window that the REALTIME half still shows; the halves, then, and what stayed.
 
@@ -351,26 +351,28 @@ class Backfills:
                 hint=f"hybrid backfill status {plan.id}",
             )
         state = status_of(table.layout, plan, self._entries(table)).state
-        wish = plans.wanted_of(table.layout, plan.id).wish
-        if wish is Wish.CANCEL or state == REVERTED:
-            how = "cancelled" if wish is Wish.CANCEL else "reverted"
+        wish = plans.desired_state_of(table.layout, plan.id).wish
+        if wish is DesiredState.CANCEL or state == REVERTED:
+            how = "cancelled" if wish is DesiredState.CANCEL else "reverted"
             raise ConflictError(f"Backfill '{plan.id}' was {how}.", hint="Plan it anew: hybrid backfill plan ...")
 
     def _was_paused_since(self, table: TableRef, plan: Plan) -> bool:
         """Whether somebody has paused the plan after the run was asked for that a server carries out only now."""
-        wanted, asked_at = plans.wanted_of(table.layout, plan.id), self._home.asked_at
-        if wanted.wish is not Wish.PAUSE or asked_at is None or wanted.since is None:
+        wanted, asked_at = plans.desired_state_of(table.layout, plan.id), self._home.asked_at
+        if wanted.wish is not DesiredState.PAUSE or asked_at is None or wanted.since is None:
             return False
         return datetime.fromisoformat(wanted.since) > datetime.fromisoformat(asked_at)
 
-    def _stop(self, plan_id: str, wish: Wish) -> BackfillStatus:
+    def _stop(self, plan_id: str, wish: DesiredState) -> BackfillStatus:
         table, plan = self._find(plan_id)
         status = status_of(table.layout, plan, self._entries(table))
-        gives_back = wish is Wish.CANCEL and status.state == CANCELLED and status.taken
-        if (status.state in {DONE, CANCELLED} and not gives_back) or (status.state == REVERTED and wish is Wish.PAUSE):
+        gives_back = wish is DesiredState.CANCEL and status.state == CANCELLED and status.taken
+        if (status.state in {DONE, CANCELLED} and not gives_back) or (
+            status.state == REVERTED and wish is DesiredState.PAUSE
+        ):
             raise ConflictError(f"Backfill '{plan.id}' is {status.state}: there is nothing to {wish.value}.")
         self._wish(table, plan, wish)
-        if wish is Wish.CANCEL and not plans.is_running(table.layout, plan.id):
+        if wish is DesiredState.CANCEL and not plans.is_running(table.layout, plan.id):
             plans.discard_rows(table.layout, plan.id)
         return status_of(table.layout, plan, self._entries(table))
 
@@ -379,8 +381,8 @@ class Backfills:
 
         return settle(self._home.bench, table.spec, table.layout, plan, ended=ended)
 
-    def _wish(self, table: TableRef, plan: Plan, wish: Wish, error: str | None = None) -> None:
-        plans.want(table.layout, plan.id, Wanted(wish, self._home.bench.now_iso(), error))
+    def _wish(self, table: TableRef, plan: Plan, wish: DesiredState, error: str | None = None) -> None:
+        plans.want(table.layout, plan.id, DesiredStateRecord(wish, self._home.bench.now_iso(), error))
 
     def _find(self, plan_id: str) -> tuple[TableRef, Plan]:
         known: list[str] = []
@@ -426,7 +428,7 @@ def _blank(
     )
 
 
-def _window(spec: TableSpec, boundary: Boundary, change: Change, now_ms: int) -> Window | None:
+def _window(spec: TableSpec, boundary: Boundary, change: Change, now_ms: int) -> CorrectionWindow | None:
     ends: list[int | None] = []
     for text, option in ((change.start, "--from"), (change.end, "--to")):
         if text is not None and spec.time_field is None:

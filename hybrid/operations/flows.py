@@ -13,7 +13,7 @@ from hybrid.config.table_documents import TableDocuments
 from hybrid.errors import ConflictError, HybridError, NotFoundError, UsageError
 from hybrid.flow.declared.convert import ColumnType
 from hybrid.flow.declared.documents import new_columns, with_columns
-from hybrid.flow.declared.failures import told
+from hybrid.flow.declared.flow_errors import told
 from hybrid.flow.declared.model import Declaration, Flow
 from hybrid.flow.declared.progress import ONCE, FlowState, all_progress, flow_state
 from hybrid.flow.declared.runner import FlowReport, FlowRun, failed, refuse_other_kind

@@ -29,8 +29,8 @@ def ingest_batch(home: Home, table: TableRef) -> BatchReport | None:
     """Commit one batch of what Kafka holds; None when there is nothing new. No run is recorded."""
     from hybrid.ingest.batch import run_batch
 
-    stop_at = TableConnectors(home, table).stop_at
-    return run_batch(home.bench, table.spec, table.layout, _batch_max(table), stop_at)
+    pause_offsets = TableConnectors(home, table).pause_offsets
+    return run_batch(home.bench, table.spec, table.layout, _batch_max(table), pause_offsets)
 
 
 def _batch_max(table: TableRef) -> int:
@@ -55,7 +55,7 @@ def ingest(home: Home, table: TableRef, stop: Callable[[], bool] | None = None) 
     done = _run_due(home, connectors, stop)
     options: dict[str, Any] = {
         "batch_offsets_max": _batch_max(table),
-        "stop_at": connectors.stop_at,
+        "pause_offsets": connectors.pause_offsets,
         "newest": lambda: home.spec(table.name),
     }
     with home.recorded(table.name, "ingest") as run:
@@ -106,8 +106,8 @@ def seal(home: Home, table: TableRef, segment: str | None = None) -> SealReport:
     from hybrid.ingest.seal import seal_consuming
 
     with home.recorded(table.name, "seal") as run:
-        stop_at = TableConnectors(home, table).stop_at
-        ingest_until_caught_up(home.bench, table.spec, table.layout, stop_at=stop_at)
+        pause_offsets = TableConnectors(home, table).pause_offsets
+        ingest_until_caught_up(home.bench, table.spec, table.layout, pause_offsets=pause_offsets)
         report = seal_consuming(home.bench, table.spec, table.layout, segment)
         run.ended(report.sentence, did_something=report.version is not None)
     return report
@@ -121,7 +121,7 @@ def catch_up(home: Home, table: TableRef) -> list[str]:
     if table.spec.stream is None or is_paused(home, table.name) or connectors.waits() is not None:
         return []
     try:
-        ingest_until_caught_up(home.bench, table.spec, table.layout, stop_at=connectors.stop_at)
+        ingest_until_caught_up(home.bench, table.spec, table.layout, pause_offsets=connectors.pause_offsets)
     except (StreamError, NotFoundError) as error:
         return [f"Went on without what Kafka may hold beyond the last commit: {error}"]
     return []

@@ -16,7 +16,7 @@ from hybrid.operations.ingestion import catch_up
 from hybrid.operations.tables.drop import dropped_copies
 from hybrid.progress import counted
 from hybrid.replace.purge.report import PurgeReport
-from hybrid.replace.purge.request import Asked
+from hybrid.replace.purge.request import PurgeRequest
 from hybrid.sql.row_sql import condition_words, row_condition
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
     spec = table.spec
     sql = row_condition(erasure.where, spec, _WHERE)
     reads, values = condition_words(erasure.where, spec, _WHERE)
-    asked = Asked(
+    asked = PurgeRequest(
         id=home.act_id("purge"),
         text=erasure.where,
         where=sql,
@@ -61,7 +61,7 @@ def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
     return report
 
 
-def _copy_words(home: Home, name: str, path: Path, asked: Asked) -> str | None:
+def _copy_words(home: Home, name: str, path: Path, asked: PurgeRequest) -> str | None:
     """What a dropped copy of the table still has of the rows that are to go; None when it has none of them."""
     from hybrid.replace.purge.purge import purge
 
@@ -84,11 +84,11 @@ def _is_held(home: Home, table: TableRef) -> bool:
     return (
         is_paused
         or TableConnectors(home, table).waits() is not None
-        or TableConnectors(home, table).stop_at() is not None
+        or TableConnectors(home, table).pause_offsets() is not None
     )
 
 
-def _outside(home: Home, table: TableRef, asked: Asked) -> list[str]:
+def _outside(home: Home, table: TableRef, asked: PurgeRequest) -> list[str]:
     """What a purge does not reach, in words."""
     copies = dropped_copies(home, table.name)
     found = [words for path in copies if (words := _copy_words(home, table.name, path, asked)) is not None]

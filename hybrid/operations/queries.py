@@ -96,9 +96,9 @@ class _Source:
     def _stop_at(self, name: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
         if not connectors:  # most tables: the catalog takes longer to import than a query to run
             return None
-        from hybrid.operations.connectors.progress import stop_at
+        from hybrid.operations.connectors.progress import pause_offsets
 
-        return stop_at(self._home, name, connectors)
+        return pause_offsets(self._home, name, connectors)
 
 
 def view_table(table: TableRef, engine: str, now_ms: int, as_of: AsOfText | None = None) -> TableView:

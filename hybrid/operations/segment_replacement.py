@@ -14,8 +14,8 @@ from hybrid.lake.pushes import OpenReplacement, PushState
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
+    from hybrid.replace.pending import PendingReplacement
     from hybrid.replace.report import JobReport
-    from hybrid.replace.waiting import Waiting
 
 REPLACE, REVERT = "replace", "revert"  # types of runs
 
@@ -88,8 +88,8 @@ class Replacing:
         """
         from hybrid.replace.diff import Difference
         from hybrid.replace.opening import closed
+        from hybrid.replace.pending import waiting_of
         from hybrid.replace.report import report_of
-        from hybrid.replace.waiting import waiting_of
 
         found = waiting_of(self._table.layout, self.find(entry))
         if found.state is not PushState.IN_PROGRESS:
@@ -106,18 +106,18 @@ class Replacing:
         told: dict[str, object] = {"dry_run": dry_run, "warnings": warnings}
         return report_of(self._table.name, ((), ()), Difference(0, 0), sentence, **told)
 
-    def waiting(self, entry: str) -> Waiting | None:
+    def waiting(self, entry: str) -> PendingReplacement | None:
         """How one stands that was started and has no commit, also one taken back; None for any other id."""
-        from hybrid.replace.waiting import waiting_of
+        from hybrid.replace.pending import waiting_of
 
         found = pushes.find_replacement(self._table.layout, entry)
         if found is None or self.state(entry) is PushState.COMPLETED:
             return None
         return waiting_of(self._table.layout, found)
 
-    def in_progress(self) -> list[Waiting]:
+    def in_progress(self) -> list[PendingReplacement]:
         """Those that have not ended, newest first."""
-        from hybrid.replace.waiting import waiting_of
+        from hybrid.replace.pending import waiting_of
 
         layout = self._table.layout
         return [waiting_of(layout, entry) for entry in reversed(pushes.in_progress(layout))]
@@ -134,4 +134,4 @@ class Replacing:
     def started(self) -> list[tuple[OpenReplacement, PushState]]:
         """All that were started, oldest first, with how they stand."""
         layout = self._table.layout
-        return [(entry, pushes.state_of(layout, entry.id)) for entry in pushes.opened(layout)]
+        return [(entry, pushes.state_of(layout, entry.id)) for entry in pushes.open_replacements(layout)]

@@ -12,7 +12,7 @@ from hybrid.schema.types import DataType
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
-    from hybrid.move.boundary_override import BoundaryReport, Wish
+    from hybrid.move.boundary_override import BoundaryReport, OverrideRequest
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ def time_boundary_of(spec: TableSpec, offline: HalfSnapshot) -> TimeBoundary | N
 
 def set_boundary(home: Home, table: TableRef, time_ms: int | None, *, accepted: bool = False) -> BoundaryReport:
     """Set the boundary until it is cleared; see `hybrid.api.hybrid.Table.set_boundary`."""
-    from hybrid.move.boundary_override import Wish
+    from hybrid.move.boundary_override import OverrideRequest
 
-    return _change_boundary(home, table, Wish(time_ms, accepted=accepted))
+    return _change_boundary(home, table, OverrideRequest(time_ms, accepted=accepted))
 
 
 def clear_boundary(home: Home, table: TableRef) -> BoundaryReport:
     """Take back what `set_boundary` has set."""
-    from hybrid.move.boundary_override import Wish
+    from hybrid.move.boundary_override import OverrideRequest
 
-    return _change_boundary(home, table, Wish(clear=True))
+    return _change_boundary(home, table, OverrideRequest(clear=True))
 
 
-def _change_boundary(home: Home, table: TableRef, wish: Wish) -> BoundaryReport:
+def _change_boundary(home: Home, table: TableRef, wish: OverrideRequest) -> BoundaryReport:
     from hybrid.move.boundary_override import change_boundary
 
     with home.recorded(table.name, "boundary") as run:

@@ -30,14 +30,14 @@ _REGEX_WORDS = (
 _OPERATORS = {"+", "-", "*", "/", "%", "//", "**", "^", "||", "&", "|", "<<", ">>", "~", "!~~", "~~", "!"}
 
 
-class Words(NamedTuple):
+class EngineMessage(NamedTuple):
     """A sentence with Pinot's error code."""
 
     text: str
     code: int = EXECUTION
 
 
-def said_of(text: str) -> Words | None:
+def said_of(text: str) -> EngineMessage | None:
     """The sentence for what DuckDB said, without its kind; None where no rule knows it."""
     source = _SOURCE.search(text)
     plain = _SOURCE.sub("", text)
@@ -47,9 +47,9 @@ def said_of(text: str) -> Words | None:
         match = pattern.search(plain)
         if match is not None:
             found = rule(match.groupdict(""))
-            return found if isinstance(found, Words) else Words(f"{found.removesuffix('.')}{where}.")
+            return found if isinstance(found, EngineMessage) else EngineMessage(f"{found.removesuffix('.')}{where}.")
     if plain.startswith(_REGEX_WORDS):
-        return Words(f"The regular expression is wrong: {plain.rstrip('.!')}.")
+        return EngineMessage(f"The regular expression is wrong: {plain.rstrip('.!')}.")
     return None
 
 
@@ -95,7 +95,7 @@ _DECIMAL_TOO_FINE = (
 )
 _MOMENT = "Times are written 'yyyy-MM-dd HH:mm:ss', or as epoch milliseconds"
 
-Rule = Callable[[Mapping[str, str]], "Words | str"]
+Rule = Callable[[Mapping[str, str]], "EngineMessage | str"]
 _RULES: list[tuple[re.Pattern[str], Rule]] = [
     (re.compile(pattern, re.DOTALL), rule)
     for pattern, rule in (
@@ -121,7 +121,7 @@ _RULES: list[tuple[re.Pattern[str], Rule]] = [
          lambda found: f"The JSON path is wrong near '{found['near']}'; it is written like '$.a.b' or '$.list[0]'"),
         (r"Malformed JSON", lambda _: "A value that is read as JSON is none"),
         (r"Unknown TimeZone '(?P<zone>.*?)'",
-         lambda found: Words(f"'{found['zone']}' is no time zone. Write it like 'Europe/Berlin'.", VALIDATION)),
+         lambda found: EngineMessage(f"'{found['zone']}' is no time zone. Write it like 'Europe/Berlin'.", VALIDATION)),
         (r"Could not parse string \"(?P<value>.*?)\" according to format specifier",
          lambda found: f"'{found['value']}' does not fit the date pattern"),
         (r"Could not convert Timestamp\(|Epoch(?:Ms|Micros)? out of range|[Tt]imestamp.*out of range",
@@ -148,11 +148,11 @@ _RULES: list[tuple[re.Pattern[str], Rule]] = [
         (r"Ambiguous reference to column name \"(?P<name>.*?)\" \(use: (?P<ways>.*?)\)",
          lambda found: f"Column '{found['name']}' is in several tables: write {found['ways'].replace(chr(39), '')}"),
         (r"Cannot extract field '(?P<field>.*?)' from expression \"(?P<name>.*?)\"",
-         lambda found: Words(
+         lambda found: EngineMessage(
              f"Column '{found['name']}' has no field '{found['field']}'. A field of JSON is read by "
              f"JSON_EXTRACT_SCALAR({found['name']}, '$.{found['field']}', 'STRING').", NO_SUCH_COLUMN)),
         (r"Type with name (?P<name>\S+) does not exist",
-         lambda found: Words(
+         lambda found: EngineMessage(
              f"'{found['name']}' is no type; types are INT, LONG, FLOAT, DOUBLE, BIG_DECIMAL, BOOLEAN, "
              "TIMESTAMP, STRING, JSON, BYTES.", VALIDATION)),
         (r"[Oo]verflow|Value out of range|out of range$",

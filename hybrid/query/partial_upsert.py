@@ -5,8 +5,9 @@
     reset      is the last accepted delete marker: what came before it does not count; as the last row it hides its key
     folded     are the accepted rows since, column by column, as its strategy says; the key is as it is
 
-Filters that are not on the key have to stand outside. DuckDB and Spark read it alike but for a few `Words`. The same
-rows give the same answer in any order and from any place; tests/folding.py folds them one after the other.
+Filters that are not on the key have to stand outside. DuckDB and Spark read it alike but for a few words
+(`SqlDialect`). The same rows give the same answer in any order and from any place; tests/folding.py folds them one
+after the other.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _FLOATS = {DataType.FLOAT, DataType.DOUBLE}
 
 
 @dataclass(frozen=True)
-class Words:
+class SqlDialect:
     """An engine's words. Of values in order of a second one, nulls left out: `last`, `first`, all in a `listed` (null
     where there is none) and the `total` of floats. `at_last` is the last one, null or not; `united` a list's values,
     each once, sorted.
@@ -48,7 +49,7 @@ class Words:
 
 
 # Sums of floats go by the order of their parts, or the same rows could give another answer the next time.
-DUCKDB = Words(
+DUCKDB = SqlDialect(
     identifier,
     duckdb_type,
     last=lambda value, place: f"arg_max({value}, {place})",
@@ -60,7 +61,7 @@ DUCKDB = Words(
 )
 
 
-def folded_sql(spec: TableSpec, rows: str, words: Words = DUCKDB, last: Iterable[str] = ()) -> str:
+def folded_sql(spec: TableSpec, rows: str, words: SqlDialect = DUCKDB, last: Iterable[str] = ()) -> str:
     """A SELECT of the user's columns, one row for each key that is there; `rows` is a relation of stored rows.
 
     `last` names further columns of `rows`, quoted: those of the last accepted row.
@@ -87,7 +88,7 @@ def folded_sql(spec: TableSpec, rows: str, words: Words = DUCKDB, last: Iterable
     )
 
 
-def _accepted(spec: TableSpec, words: Words, window: str) -> str:
+def _accepted(spec: TableSpec, words: SqlDialect, window: str) -> str:
     """A row's own value is the highest so far; a null is below all. Of several columns a row has one."""
     assert spec.upsert is not None
     names = [words.identifier(name) for name in spec.upsert.comparison_columns]
@@ -97,7 +98,7 @@ def _accepted(spec: TableSpec, words: Words, window: str) -> str:
     return " AND ".join(f"({name} IS NULL OR {is_it})" for name, is_it in zip(names, highest, strict=True))
 
 
-def _folded(spec: TableSpec, field: FieldSpec, words: Words) -> str:
+def _folded(spec: TableSpec, field: FieldSpec, words: SqlDialect) -> str:
     assert spec.upsert is not None
     name = words.identifier(field.name)
     if field.name in spec.primary_key:
@@ -105,7 +106,7 @@ def _folded(spec: TableSpec, field: FieldSpec, words: Words) -> str:
     return f"{_by_strategy(spec.upsert.strategy_of(field.name), field, name, words)} AS {name}"
 
 
-def _by_strategy(strategy: Strategy, field: FieldSpec, name: str, words: Words) -> str:
+def _by_strategy(strategy: Strategy, field: FieldSpec, name: str, words: SqlDialect) -> str:
     match strategy:
         case Strategy.FORCE_OVERWRITE:
             return words.at_last(name, _PLACE)

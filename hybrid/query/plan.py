@@ -24,7 +24,7 @@ from hybrid.query.revision import PinnedHalves, Revision, TableRevision, all_gro
 from hybrid.query.scan import Scan, relation_sql
 from hybrid.query.tail import Tail, TailSource
 from hybrid.query.tailrows import TailRows, tail_decoder, tail_rows
-from hybrid.query.time_travel import AS_OF_OPTION, AsOf, LaterRows, PastTable, refuse_missing
+from hybrid.query.time_travel import AS_OF_OPTION, LaterRows, PastTable, QueriedMoment, refuse_missing
 from hybrid.schema.schema import FieldSpec
 from hybrid.schema.types import DataType
 from hybrid.sql.coerce import coerce_timestamps
@@ -34,9 +34,9 @@ from hybrid.sql.refuse import refuse_hostile
 from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, name_columns, set_limit, stored_types
 from hybrid.sql.sizes import check_sizes, guard_calls
 from hybrid.sql.statement import Statement
-from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableRef, resolve_tables
-from hybrid.sql.times import Context
-from hybrid.sql.usage import named, only_shown
+from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableMention, resolve_tables
+from hybrid.sql.times import TimeContext
+from hybrid.sql.usage import needed_columns, only_shown
 from hybrid.table.boundary import PartitionKey, TopicPartition
 from hybrid.table.columns import bookkeeping
 from hybrid.table.effective import EffectiveBoundary
@@ -51,21 +51,21 @@ PLAN_OPTION = "plan"
 class QueryTable:
     """A table as a query needs it: its definition, its folders, and where its broker is (None: as configured).
 
-    `stop_at`: the offsets, by partition, at which a pause holds its stream; None: nothing does.
+    `pause_offsets`: the offsets, by partition, at which a pause holds its stream; None: nothing does.
     """
 
     spec: TableSpec
     layout: TableLayout
     brokers: str | None = None
-    stop_at: Mapping[TopicPartition, int] | None = None
+    pause_offsets: Mapping[TopicPartition, int] | None = None
 
     def is_read(self, key: PartitionKey, offset: int) -> bool:
         """Whether the row of the stream at this offset may be shown."""
-        return self.stop_at is None or offset < self.stop_at.get(key.place, 0)
+        return self.pause_offsets is None or offset < self.pause_offsets.get(key.place, 0)
 
     def shown(self, positions: Mapping[PartitionKey, int]) -> dict[PartitionKey, int]:
         """Positions in the stream, none beyond where a pause holds it."""
-        stop = self.stop_at
+        stop = self.pause_offsets
         return {key: at if stop is None else min(at, stop.get(key.place, 0)) for key, at in positions.items()}
 
 
@@ -147,7 +147,7 @@ class PinnedTable:
 class RefPlan:
     """What one table reference reads, and the SQL that stands for it. `later` is of `PinnedTable.later`."""
 
-    ref: TableRef
+    ref: TableMention
     pinned: PinnedTable
     offline: FileChoice
     realtime: FileChoice
@@ -212,18 +212,18 @@ class Rewritten:
 
     `sql` is the statement over relations, one for each of `refs`; `ctes` and `body` are its two parts. `rows_max` is
     the default LIMIT, or None; `stored` the types of result columns that are a table's columns; `shown` the columns
-    that are only shown, grouped, counted and sorted by, `named` those that it can need (None: any). `exact`: its tables
-    are written as they are named, letter by letter.
+    that are only shown, grouped, counted and sorted by, `needed_columns` those that it can need (None: any).
+    `exact`: its tables are written as they are named, letter by letter.
     """
 
     statement: Statement
     tables: Mapping[str, QueryTable]
-    refs: Sequence[TableRef]
+    refs: Sequence[TableMention]
     sql: str
     rows_max: int | None
     stored: Mapping[str, DataType]
     shown: frozenset[str]
-    named: frozenset[str] | None
+    needed_columns: frozenset[str] | None
     exact: bool
     ctes: str
     body: str
@@ -250,7 +250,7 @@ class QueryPlan:
     tables: Sequence[PinnedTable]
     refs: Sequence[RefPlan]
     warnings: Sequence[str] = ()
-    as_of: AsOf | None = None
+    as_of: QueriedMoment | None = None
 
     @property
     def revision(self) -> Revision:
@@ -304,7 +304,7 @@ def plan_query(
     return QueryPlan(rewritten, list(pinned.values()), plans, warnings, wanted)
 
 
-def _wanted(resolved: Resolved, as_of: str | None, now_ms: int) -> AsOf | None:
+def _wanted(resolved: Resolved, as_of: str | None, now_ms: int) -> QueriedMoment | None:
     options = resolved.statement.options
     text = options.get(AS_OF_OPTION, as_of)
     if text is None:
@@ -312,7 +312,7 @@ def _wanted(resolved: Resolved, as_of: str | None, now_ms: int) -> AsOf | None:
     if PLAN_OPTION in options:
         message = "asOf: a backfill's plan stands on the table as it is now; SET plan and asOf do not go together."
         raise QueryError(message, pinot_code=700)
-    wanted = AsOf.parse(text, now_ms)
+    wanted = QueriedMoment.parse(text, now_ms)
     wanted.refuse_others(resolved.tables)
     return wanted
 
@@ -329,7 +329,7 @@ class Resolved(NamedTuple):
     """A statement whose table references are known. Its tree is still the user's."""
 
     statement: Statement
-    refs: Sequence[TableRef]
+    refs: Sequence[TableMention]
     tables: Mapping[str, QueryTable]
     exact: bool
 
@@ -356,24 +356,24 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     types = {name: column.data_type for name, column in fields.items() if column.single_value}
     lists = frozenset(name for name, column in fields.items() if not column.single_value)
     check_sizes(tree)
-    rewrite_functions(tree, Context(now_ms, types, lists))
+    rewrite_functions(tree, TimeContext(now_ms, types, lists))
     coerce_timestamps(tree, types)
     guard_calls(tree)
     hide_virtual(refs)
     rows_max = DEFAULT_LIMIT if has_default_limit(tree) else None
     stored = stored_types(tree, fields)
     tree = tree if rows_max is None else set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
-    shown, needed = only_shown(tree), named(tree)
-    return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, shown, needed, exact, *_Parts.of(tree))
+    shown, needed = only_shown(tree), needed_columns(tree)
+    return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, shown, needed, exact, *_PlanParts.of(tree))
 
 
-def _refuse_halves_to_come(refs: Iterable[TableRef], halves: PinnedHalves) -> None:
+def _refuse_halves_to_come(refs: Iterable[TableMention], halves: PinnedHalves) -> None:
     for ref in refs:
         if ref.half is not None and (halves.offline if ref.half is Half.OFFLINE else halves.realtime) is None:
             raise QueryError(f"asOf: table '{ref.table}' had no {ref.half} half then.", pinot_code=NO_SUCH_TABLE)
 
 
-class _Parts(NamedTuple):
+class _PlanParts(NamedTuple):
     """A statement without its WITH, so that the relations can stand before its own CTEs."""
 
     ctes: str
@@ -381,7 +381,7 @@ class _Parts(NamedTuple):
     recursive: str
 
     @classmethod
-    def of(cls, tree: exp.Query) -> _Parts:
+    def of(cls, tree: exp.Query) -> _PlanParts:
         rest = tree.copy()
         clause = rest.args.get("with_")
         if not isinstance(clause, exp.With):
@@ -414,10 +414,10 @@ class _Pinning:
         self,
         table: QueryTable,
         place: int,
-        refs: Sequence[TableRef],
+        refs: Sequence[TableMention],
         source: TailSource,
         now_ms: int,
-        as_of: AsOf | None,
+        as_of: QueriedMoment | None,
     ) -> None:
         self._table, self._place, self._now_ms = table, place, now_ms
         self._tail: Tail | BaseException = Tail()
@@ -453,7 +453,7 @@ class _Pinning:
     def _read(self, source: TailSource, state: RealtimeState) -> None:
         try:
             found = source.read(self._table.spec, state, self._table.brokers)
-            self._tail = found if self._table.stop_at is None else found.held_by(self._table)
+            self._tail = found if self._table.pause_offsets is None else found.held_by(self._table)
         except BaseException as error:  # raised again where the tail is waited for
             self._tail = error
 
@@ -464,7 +464,7 @@ class _Pinning:
         return tail_rows(tail_decoder(spec), spec, self._state, self._tail.messages, self._now_ms)
 
 
-def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
+def _plan_ref(ref: TableMention, pinned: PinnedTable) -> RefPlan:
     spec, halves = pinned.table.spec, pinned.halves
     comparisons = comparisons_on(ref, prunable_columns(spec))
     boundary = pinned.effective if ref.half is None else None
@@ -492,5 +492,5 @@ def _plan_ref(ref: TableRef, pinned: PinnedTable) -> RefPlan:
     return RefPlan(ref, pinned, offline, realtime, later, comparisons, scan)
 
 
-def _files(snapshot: HalfSnapshot | None, ref: TableRef, half: Half) -> Sequence[DataFile]:
+def _files(snapshot: HalfSnapshot | None, ref: TableMention, half: Half) -> Sequence[DataFile]:
     return snapshot.files if snapshot is not None and ref.half in {None, half} else ()

@@ -10,13 +10,13 @@ from hybrid.errors import QueryError, suggestion
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.plans import (
-    Wish,
+    DesiredState,
     corrected_spans,
+    desired_state_of,
     find_plan,
     has_rows,
     plan_ids,
     staged_files,
-    wanted_of,
     was_reverted,
 )
 from hybrid.table.plans import Plan
@@ -54,12 +54,12 @@ def find_staged(plan_id: str | None, tables: Iterable[HasLayout]) -> Plan | None
 
 def _refuse_ended(offline: HalfSnapshot, layout: TableLayout, plan: Plan, is_done: bool) -> None:
     """QueryError for a plan that has nothing left to show. The plain table would look like its result."""
-    wish = wanted_of(layout, plan.id).wish
-    if wish is Wish.CANCEL:
+    wish = desired_state_of(layout, plan.id).wish
+    if wish is DesiredState.CANCEL:
         raise _ended(plan, "was cancelled, so nothing of it will be corrected any more")
     if was_reverted(offline, plan.id):
         raise _ended(plan, "was run and reverted: the table is without it")
-    if plan.units and (is_done or wish is Wish.ENDED):
+    if plan.units and (is_done or wish is DesiredState.ENDED):
         raise _ended(plan, "has been run: the table itself shows what it corrected")
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from hybrid.config.table_json import raw_table_name
 from hybrid.errors import QueryError
-from hybrid.sql.tables import NO_SUCH_TABLE, TableRef
+from hybrid.sql.tables import NO_SUCH_TABLE, TableMention
 
 
 class _Tables(Protocol):
@@ -18,7 +18,7 @@ class _Tables(Protocol):
     def open(self, name: str) -> Any: ...
 
 
-def refuse_missing_halves(refs: Iterable[TableRef], opened: Mapping[str, Any]) -> None:
+def refuse_missing_halves(refs: Iterable[TableMention], opened: Mapping[str, Any]) -> None:
     """QueryError (190) for a half that a table has not: an answer without rows would say that it is there and empty."""
     for ref in refs:
         if ref.half is not None and ref.half not in opened[ref.table].spec.halves:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError, NotFoundError, QueryError
-from hybrid.lake.history import Brought, brought_after, committed_ms, relied_on, version_then
+from hybrid.lake.history import BroughtRows, brought_after, committed_ms, relied_on, version_then
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.query.revision import PinnedHalves, TableRevision
@@ -51,14 +51,14 @@ class NamedVersions:
 
 
 @dataclass(frozen=True)
-class AsOf:
+class QueriedMoment:
     """What a statement is to be answered as of: `time_ms` (epoch ms), or the versions of `tables`."""
 
     time_ms: int | None = None
     tables: Sequence[NamedVersions] = ()
 
     @classmethod
-    def parse(cls, text: str, now_ms: int) -> AsOf:
+    def parse(cls, text: str, now_ms: int) -> QueriedMoment:
         """A revision as answers name it, its versions alone, or a time. QueryError (700) for what is neither."""
         text = text.strip()
         if "[" in text:
@@ -112,7 +112,7 @@ class PastTable:
     def __init__(self, spec: TableSpec, layout: TableLayout, brokers: str | None) -> None:
         self._spec, self._layout, self._brokers = spec, layout, brokers
 
-    def pin(self, wanted: AsOf, source: TailSource, *, with_tail: bool) -> Past:
+    def pin(self, wanted: QueriedMoment, source: TailSource, *, with_tail: bool) -> Past:
         """The table as of `wanted`; without the tail's rows where they are not read. QueryError when it is not there.
 
         Waits some seconds for what the tail does not hold yet.
@@ -253,7 +253,9 @@ class PastTable:
                 raise self._not_there(brought.left, warnings)
             time.sleep(_POLL_S)
 
-    def _still_in_tail(self, brought: Brought, source: TailSource) -> tuple[list[TailMessage] | None, Sequence[str]]:
+    def _still_in_tail(
+        self, brought: BroughtRows, source: TailSource
+    ) -> tuple[list[TailMessage] | None, Sequence[str]]:
         """The messages that no commit has brought yet; None while the tail does not hold all of them."""
         if not brought.left:
             return [], ()

@@ -16,7 +16,7 @@ _FULL = "Without a PRIMARY KEY it takes the whole row (in PostgreSQL: REPLICA ID
 _OPS = ("c", "r", "u", "d")
 
 
-class Step(NamedTuple):
+class CdcStep(NamedTuple):
     """One row that comes, or goes; an update has some of its columns."""
 
     is_delete: bool
@@ -24,15 +24,15 @@ class Step(NamedTuple):
     is_update: bool = False
 
 
-def change_step(change: Mapping[str, object]) -> Step | Rejected:
+def change_step(change: Mapping[str, object]) -> CdcStep | Rejected:
     """What a message of `insert_delete` says."""
     (verb, record), *more = change.items() or ((None, None),)
     if more or verb not in ("insert", "update", "delete") or not isinstance(record, dict):
         return Rejected(f"The message is {shown(change)}; it must be {_CHANGES_WORDS}.")
-    return Step(verb == "delete", record, verb == "update")
+    return CdcStep(verb == "delete", record, verb == "update")
 
 
-def debezium_steps(message: Mapping[str, object], *, keyed: bool) -> list[Step] | Rejected | Filtered:
+def debezium_steps(message: Mapping[str, object], *, keyed: bool) -> list[CdcStep] | Rejected | Filtered:
     """What an envelope says, with its schema beside it or without; nothing for a tombstone.
 
     An update is the row before going and the row after coming; on a `keyed` table the row before may be missing.
@@ -48,5 +48,5 @@ def debezium_steps(message: Mapping[str, object], *, keyed: bool) -> list[Step] 
         return Rejected(f"The envelope with op '{op}' has no row 'before'. {_FULL}.")
     if op != "d" and not isinstance(after, dict):
         return Rejected(f"The envelope with op '{op}' has no row 'after'.")
-    steps = [Step(True, before)] if isinstance(before, dict) and goes else []
-    return [*steps, Step(False, after)] if isinstance(after, dict) and op != "d" else steps
+    steps = [CdcStep(True, before)] if isinstance(before, dict) and goes else []
+    return [*steps, CdcStep(False, after)] if isinstance(after, dict) and op != "d" else steps

@@ -15,7 +15,7 @@ from hybrid.config.connectors import JsonFlavor
 from hybrid.config.table_config import Half, MessageFormat, Records, TableSpec
 from hybrid.errors import DataError
 from hybrid.expression.unnest import Unnester
-from hybrid.records.cdc_envelopes import Step, change_step, debezium_steps
+from hybrid.records.cdc_envelopes import CdcStep, change_step, debezium_steps
 from hybrid.records.codecs import records_of
 from hybrid.records.fields import UNFIT, Field, fields_of, marker_fields, time_reader
 from hybrid.records.json_fast_path import PlainRecords
@@ -188,7 +188,7 @@ class Decoder:
             return [came]
         return _all_or_none([*(self._step(step, now_ms) for step in before), came])
 
-    def _has_key_of(self, step: Step, row: Decoded) -> bool:
+    def _has_key_of(self, step: CdcStep, row: Decoded) -> bool:
         """Whether a row keeps the key that it had, so that it says all. What else it had need not be known."""
         record = self.named(step.record)
         had = [(self._fields[place], record.get(self._fields[place].name)) for place in self._places]
@@ -232,7 +232,7 @@ class Decoder:
             seen |= keys
         return kept
 
-    def _step(self, step: Step, now_ms: int | None) -> Outcome:
+    def _step(self, step: CdcStep, now_ms: int | None) -> Outcome:
         """The row that is inserted or deleted. A delete by key has the time of its message where it names none."""
         if step.is_update:
             return self._update(step.record, now_ms)

@@ -12,14 +12,16 @@ from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.collect import collect_rows
 from hybrid.lake.layout import quoted
 from hybrid.replace.places import place_in_files
-from hybrid.replace.stage import Staged
+from hybrid.replace.stage import StagedRows
 from hybrid.runtime.json_values import json_value
 from hybrid.table import columns
 
 _FIRST, _SECOND, _COUNT, _OFFSETS = "_hy_first", "_hy_second", "_hy_count", "_hy_offsets"
 
 
-def refuse_duplicate_keys(spec: TableSpec, files: Sequence[InputFile], csv_format: CsvFormat, staged: Staged) -> None:
+def refuse_duplicate_keys(
+    spec: TableSpec, files: Sequence[InputFile], csv_format: CsvFormat, staged: StagedRows
+) -> None:
     """DataError, naming both places, when two rows have the same primary key and the same comparison value.
 
     Rows of one key with different comparison values are its versions. Where rows are compared by their arrival, those
@@ -43,7 +45,7 @@ def refuse_duplicate_keys(spec: TableSpec, files: Sequence[InputFile], csv_forma
     )
 
 
-def _first_pair(staged: Staged, names: Sequence[str]) -> dict[str, Any] | None:
+def _first_pair(staged: StagedRows, names: Sequence[str]) -> dict[str, Any] | None:
     from pyspark.sql import functions as F
 
     offset = F.sort_array(F.collect_list(columns.OFFSET))

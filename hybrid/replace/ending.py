@@ -15,7 +15,7 @@ from hybrid.config.expectations import ExpectationKind
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, UsageError
 from hybrid.lake import pushes
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout, ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
@@ -42,7 +42,7 @@ _Pushed = tuple[Push, PushedSegment]
 
 
 def end_replacement(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     entry: OpenReplacement,
@@ -99,7 +99,7 @@ def _waiting(
 
 @dataclass(frozen=True)
 class _End:
-    bench: Workbench
+    bench: CommitContext
     spec: TableSpec
     layout: TableLayout
     entry: OpenReplacement

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.spark_upsert_order import beats, best, best_by, key_struct, order_struct
@@ -97,7 +97,7 @@ def _in_places_of_versions(spec: TableSpec, before: DataFrame, after: DataFrame)
 
 
 def hidden_by_earlier(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     base: HalfSnapshot,
     realtime: HalfSnapshot | None,

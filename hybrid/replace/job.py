@@ -23,7 +23,7 @@ from hybrid.errors import DataError, SpecError, UsageError, suggestion
 from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.formats.csv_format import CsvFormat, multi_value_columns, text_columns
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.pushes import OpenReplacement
@@ -46,11 +46,11 @@ from hybrid.replace.report import (
     sentence_of_push,
     shown,
 )
-from hybrid.replace.stage import Staged, stage
+from hybrid.replace.stage import StagedRows, stage
 from hybrid.replace.swap import NOT_YET, Swap, commit_swap, require_offline
 from hybrid.replace.targets import Target, check_fixed_name, refuse_times_outside_name, targets_of
+from hybrid.table.correction_window import rounded_to
 from hybrid.table.lineage import Lineage
-from hybrid.table.window import rounded_to
 
 __all__ = ["JobReport", "ReplacementEntry", "run_job"]
 
@@ -59,7 +59,7 @@ __all__ = ["JobReport", "ReplacementEntry", "run_job"]
 class _Run:
     """What every step of one run needs."""
 
-    bench: Workbench
+    bench: CommitContext
     spec: TableSpec
     layout: TableLayout
     job: JobSpec
@@ -75,7 +75,7 @@ class _Run:
 
 
 def run_job(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     job: JobSpec,
@@ -125,7 +125,7 @@ def run_job(
         return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged), job.push_attempts)
 
 
-def _attempt(run: _Run, staged: Staged) -> JobReport:
+def _attempt(run: _Run, staged: StagedRows) -> JobReport:
     targets = targets_of(run.spec, run.job, staged)
     awaiting = awaited_by(run.layout, run.job, targets)
     if awaiting is not None:
@@ -160,7 +160,7 @@ def _attempt(run: _Run, staged: Staged) -> JobReport:
     return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, **told)
 
 
-def _push(run: _Run, staged: Staged, targets: Sequence[Target], entry: OpenReplacement) -> JobReport:
+def _push(run: _Run, staged: StagedRows, targets: Sequence[Target], entry: OpenReplacement) -> JobReport:
     """Stages the rows with the open replacement that waits for them. How many there are is looked at when it ends."""
     if not run.dry_run:
         refuse_failed(run.spec.name, run.checked)
@@ -217,7 +217,7 @@ def _check_table(spec: TableSpec, job: JobSpec) -> None:
         raise SpecError.at(job.source, "tableSpec.tableName", f"'{job.table_name}' is not table '{spec.name}'.{near}")
 
 
-def _inspect_all(bench: Workbench, job: JobSpec) -> tuple[InputFile, ...]:
+def _inspect_all(bench: CommitContext, job: JobSpec) -> tuple[InputFile, ...]:
     paths = list_inputs(job)
     files = []
     for number, path in enumerate(paths, 1):
@@ -228,7 +228,7 @@ def _inspect_all(bench: Workbench, job: JobSpec) -> tuple[InputFile, ...]:
     return tuple(files)
 
 
-def _refuse_hollow(staged: Staged, files: Sequence[InputFile]) -> None:
+def _refuse_hollow(staged: StagedRows, files: Sequence[InputFile]) -> None:
     """DataError for a file without rows among others with some: most likely it was cut off."""
     hollow = [file for file, given in zip(files, staged.files, strict=True) if given.is_empty]
     if hollow and len(hollow) < len(files):
@@ -253,7 +253,7 @@ def _left_out(rows: int) -> str:
     return f" that are not left out by expectations ({rows} were)" if rows else ""
 
 
-def _warnings(spec: TableSpec, staged: Staged) -> list[str]:
+def _warnings(spec: TableSpec, staged: StagedRows) -> list[str]:
     found = []
     if staged.absent and not staged.is_empty:
         names = ", ".join(f"'{name}'" for name in staged.absent)

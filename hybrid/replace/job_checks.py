@@ -15,12 +15,12 @@ from hybrid.config.expectations import (
 )
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import open_half
 from hybrid.replace.check_result import CheckResult, CheckState, change_result
 from hybrid.replace.checks import Checked, check
-from hybrid.replace.stage import FILE, Staged, StagedFile
+from hybrid.replace.stage import FILE, StagedFile, StagedRows
 from hybrid.replace.swap import newest_rows
 from hybrid.replace.targets import replaced_names, targets_of
 from hybrid.sql.expectation_sql import refuse_wrong_conditions
@@ -51,8 +51,8 @@ def watched(expectations: Sequence[Expectation]) -> tuple[str, ...]:
 
 
 def check_staged(
-    bench: Workbench, spec: TableSpec, staged: Staged, expectations: Sequence[Expectation]
-) -> tuple[Staged, Checked]:
+    bench: CommitContext, spec: TableSpec, staged: StagedRows, expectations: Sequence[Expectation]
+) -> tuple[StagedRows, Checked]:
     """Looks at the staged rows, but for how many there are; what is left of them, and what came of it."""
     of_rows = [one for one in expectations if one.kind is not _CHANGE]
     if not of_rows:
@@ -63,11 +63,11 @@ def check_staged(
 
 
 def check_count(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     job: JobSpec,
-    staged: Staged,
+    staged: StagedRows,
     expectations: Sequence[Expectation],
 ) -> tuple[CheckResult, ...]:
     """What came of the expectations on how many rows there are, beside those of the segments that are replaced now."""
@@ -100,7 +100,7 @@ def refused(results: Sequence[CheckResult]) -> str:
     return f" It would be refused: {', '.join(failed)} failed." if failed else ""
 
 
-def _rows_replaced(bench: Workbench, spec: TableSpec, layout: TableLayout, job: JobSpec, staged: Staged) -> int:
+def _rows_replaced(bench: CommitContext, spec: TableSpec, layout: TableLayout, job: JobSpec, staged: StagedRows) -> int:
     """Delete markers are not counted."""
     base = open_half(layout.half(Half.OFFLINE))
     replaced = replaced_names(targets_of(spec, job, staged), base.files)
@@ -108,7 +108,7 @@ def _rows_replaced(bench: Workbench, spec: TableSpec, layout: TableLayout, job: 
     return rows.where(quoted(columns.OP) == columns.OP_ROW).count() if replaced else 0
 
 
-def _without(staged: Staged, frame: DataFrame) -> Staged:
+def _without(staged: StagedRows, frame: DataFrame) -> StagedRows:
     """What was staged, without the rows that were left out: names of segments come from the times that are left."""
     from pyspark.sql import functions as F
 

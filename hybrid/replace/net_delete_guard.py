@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.replace.swap import newest_rows, unmoved_rows
@@ -24,7 +24,7 @@ _INSERTS, _DELETES, _LOST = "_hy_inserts", "_hy_deletes", "_hy_lost"
 
 
 def refuse_swallowing(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     base: HalfSnapshot,
@@ -51,7 +51,7 @@ def refuse_swallowing(
         )
 
 
-def refuse_reviving(bench: Workbench, spec: TableSpec, base: HalfSnapshot, replaced: Sequence[str]) -> None:
+def refuse_reviving(bench: CommitContext, spec: TableSpec, base: HalfSnapshot, replaced: Sequence[str]) -> None:
     """ConflictError where replaced segments hold deletes that take equal rows away: those would come back."""
     if not spec.nets_deletes or not replaced:
         return

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.inherited_arrival import hidden_by_earlier, in_taken_places
 from hybrid.replace.markers import removed_winners
 from hybrid.replace.merged import refuse_merged
-from hybrid.replace.replaced_range import Stretch, covered_names, covered_stretch
-from hybrid.replace.stage import FILE, Staged
+from hybrid.replace.replaced_range import ReplacedRange, covered_names, replaced_range
+from hybrid.replace.stage import FILE, StagedRows
 from hybrid.replace.stale_rows import compared, ignored_warnings
 from hybrid.replace.swap import NOT_YET, Arrival, newest_rows, rows_that_stay, unmoved_rows
 from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
 from hybrid.table import columns
+from hybrid.table.correction_window import rounded_to
 from hybrid.table.names import time_value
 from hybrid.table.state import PURGE
 from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
-from hybrid.table.window import rounded_to
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,7 +57,14 @@ class JobPlan:
 
 
 def plan_job(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, job: JobSpec, staged: Staged, *, append: bool, folder: Path
+    bench: CommitContext,
+    spec: TableSpec,
+    layout: TableLayout,
+    job: JobSpec,
+    staged: StagedRows,
+    *,
+    append: bool,
+    folder: Path,
 ) -> JobPlan:
     """Plans the swap of `staged`. ConflictError when its rows would stand beside others of their times.
 
@@ -68,7 +75,7 @@ def plan_job(
     realtime = open_half(layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
     targets = targets_of(spec, job, staged)
     step_ms = rounded_to(spec, base.offline.boundary)
-    stretch = covered_stretch(spec, step_ms, job, staged)
+    stretch = replaced_range(spec, step_ms, job, staged)
 
     def going(half: HalfSnapshot) -> _Going:
         return _going(spec, targets, stretch, half, append)
@@ -106,7 +113,7 @@ def plan_job(
 
 
 def warn_unseen(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     base: HalfSnapshot,
     realtime: HalfSnapshot | None,
@@ -132,7 +139,7 @@ class _Going:
 
 
 def _going(
-    spec: TableSpec, targets: Sequence[Target], stretch: Stretch | None, half: HalfSnapshot, append: bool
+    spec: TableSpec, targets: Sequence[Target], stretch: ReplacedRange | None, half: HalfSnapshot, append: bool
 ) -> _Going:
     """ConflictError when the job's rows would stand beside others of their times. It reads no rows."""
     covered = covered_names(spec, stretch, half.files, {target.name for target in targets})
@@ -170,7 +177,7 @@ def _version_read(job: JobSpec) -> int | None:
 
 
 def _new_rows(
-    bench: Workbench, spec: TableSpec, staged: Staged, targets: Sequence[Target]
+    bench: CommitContext, spec: TableSpec, staged: StagedRows, targets: Sequence[Target]
 ) -> Callable[[Arrival], DataFrame]:
     """The staged rows under their segments' names, as if all had arrived at once in one partition."""
     from pyspark.sql import functions as F
@@ -193,7 +200,7 @@ def _new_rows(
     return at
 
 
-def under_names(bench: Workbench, staged: Staged, targets: Sequence[Target]) -> DataFrame:
+def under_names(bench: CommitContext, staged: StagedRows, targets: Sequence[Target]) -> DataFrame:
     """The staged rows with the names of their segments."""
     from pyspark.sql import functions as F
 
@@ -205,7 +212,7 @@ def under_names(bench: Workbench, staged: Staged, targets: Sequence[Target]) -> 
 
 
 def stage_markers(
-    bench: Workbench, spec: TableSpec, before: DataFrame, after: DataFrame, folder: Path
+    bench: CommitContext, spec: TableSpec, before: DataFrame, after: DataFrame, folder: Path
 ) -> DataFrame | None:
     """Staged delete markers for the winners that `after` in place of `before` removes; None on other tables."""
     if not spec.upsert:
@@ -217,7 +224,7 @@ def stage_markers(
 
 
 def refuse_unmoved(
-    bench: Workbench, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot, targets: Sequence[Target]
+    bench: CommitContext, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot, targets: Sequence[Target]
 ) -> None:
     """ConflictError when rows reach T or beyond where REALTIME still shows rows: those would stand beside them."""
     boundary_ms = base.offline.boundary.time_ms

@@ -13,13 +13,13 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake import pushes
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
 from hybrid.replace.opening import closed
 from hybrid.replace.plan import under_names
 from hybrid.replace.report import shown
-from hybrid.replace.stage import Staged
+from hybrid.replace.stage import StagedRows
 from hybrid.replace.targets import Target
 from hybrid.table import columns
 
@@ -51,7 +51,9 @@ def awaited_by(layout: TableLayout, job: JobSpec, targets: Sequence[Target]) -> 
     return None
 
 
-def stage_push(bench: Workbench, spec: TableSpec, staged: Staged, targets: Sequence[Target], folder: Path) -> Push:
+def stage_push(
+    bench: CommitContext, spec: TableSpec, staged: StagedRows, targets: Sequence[Target], folder: Path
+) -> Push:
     """Writes a job's rows by segment to `folder`, which `publish_push` then makes a push of."""
     own = [quoted(name) for name in (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)]
     user = [quoted(name) for name in spec.schema.column_names]
@@ -74,7 +76,7 @@ def user_columns(spec: TableSpec) -> tuple[tuple[str, str], ...]:
     return tuple((field.name, field.spark_type) for field in spec.schema.fields)
 
 
-def _segment(staged: Staged, target: Target) -> PushedSegment:
+def _segment(staged: StagedRows, target: Target) -> PushedSegment:
     files = [staged.files[number] for number in target.files]
     rows, deletes = sum(file.rows for file in files), sum(file.deletes for file in files)
     return PushedSegment(target.name, rows, deletes, target.low, target.high)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.replace.lineage import ReplacementEntry
@@ -28,7 +28,7 @@ def refreshes_of(half: HalfSnapshot) -> dict[str, int]:
 
 
 def refuse_refreshed(
-    bench: Workbench,
+    bench: CommitContext,
     base: HalfSnapshot,
     entry: ReplacementEntry,
     entries: Sequence[ReplacementEntry],
@@ -61,7 +61,7 @@ def refuse_refreshed(
 
 
 def _stale_then(
-    bench: Workbench, base: HalfSnapshot, older: ReplacementEntry, segments: set[str], refreshes: Mapping[str, int]
+    bench: CommitContext, base: HalfSnapshot, older: ReplacementEntry, segments: set[str], refreshes: Mapping[str, int]
 ) -> list[str]:
     """The same of segments as they were before an older entry. ConflictError when that is not kept any more."""
     from pyspark.errors import PySparkException

@@ -13,17 +13,17 @@ from hybrid.config.job_spec import COVERS_ALL, COVERS_DAY, JobSpec
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError, UsageError
 from hybrid.lake.log import DataFile
-from hybrid.replace.stage import Staged
+from hybrid.replace.stage import StagedRows
 from hybrid.schema.moment import parse_moment
+from hybrid.table.correction_window import refuse_divided
 from hybrid.table.names import time_value
-from hybrid.table.window import refuse_divided
 
 _DAY_MS = 86_400_000
 _HOW = "Write FROM/TO, 'day' or 'all'."
 
 
 @dataclass(frozen=True)
-class Stretch:
+class ReplacedRange:
     """Times from `start_ms` to before `end_ms`; None on both sides: whatever the half holds, rows without times too."""
 
     start_ms: int | None = None
@@ -50,7 +50,7 @@ class Stretch:
         return before and (self.start_ms is None or self.start_ms <= high_ms)
 
 
-def covered_stretch(spec: TableSpec, step_ms: int, job: JobSpec, staged: Staged) -> Stretch | None:
+def replaced_range(spec: TableSpec, step_ms: int, job: JobSpec, staged: StagedRows) -> ReplacedRange | None:
     """What the job answers for: as it says, else all of a table that is refreshed by consistent pushes; None: nothing.
 
     `step_ms` is what times of OFFLINE are rounded to.
@@ -69,7 +69,7 @@ def covered_stretch(spec: TableSpec, step_ms: int, job: JobSpec, staged: Staged)
 
 
 def covered_names(
-    spec: TableSpec, stretch: Stretch | None, existing: Iterable[DataFile], written: Container[str]
+    spec: TableSpec, stretch: ReplacedRange | None, existing: Iterable[DataFile], written: Container[str]
 ) -> tuple[str, ...]:
     """Segments in the stretch that are not `written`, in the order of their names.
 
@@ -86,26 +86,26 @@ def covered_names(
     return tuple(sorted(name for name, time in times.items() if stretch.holds(*time) and name not in written))
 
 
-def _all(spec: TableSpec, job: JobSpec) -> Stretch:
+def _all(spec: TableSpec, job: JobSpec) -> ReplacedRange:
     if spec.move is not None:
         raise SpecError(
             f"{job.source}: a job cannot cover all of '{spec.name}': its OFFLINE half also holds what moves bring. "
             "Cover a stretch of time, or remove consistentDataPush from the table config.",
             hint="hybrid job run ... --covers FROM/TO",
         )
-    return Stretch()
+    return ReplacedRange()
 
 
-def _day(job: JobSpec, staged: Staged) -> Stretch:
+def _day(job: JobSpec, staged: StagedRows) -> ReplacedRange:
     times = [time for file in staged.files for time in (file.low, file.high) if time is not None]
     if not times:
         message = "covers the day of its rows, and there are none. Name the stretch of time instead."
         raise UsageError(f"{job.source}: the job {message}", hint="hybrid job run ... --covers FROM/TO")
     start = min(times) // _DAY_MS * _DAY_MS
-    return Stretch(start, start + _DAY_MS)
+    return ReplacedRange(start, start + _DAY_MS)
 
 
-def _interval(spec: TableSpec, text: str) -> Stretch:
+def _interval(spec: TableSpec, text: str) -> ReplacedRange:
     start, slash, end = text.partition("/")
     assert spec.time_field is not None
     if not slash:
@@ -113,10 +113,10 @@ def _interval(spec: TableSpec, text: str) -> Stretch:
     low, high = (parse_moment(part, spec.time_field, "hybrid.covers") for part in (start, end))
     if low >= high:
         raise UsageError(f"hybrid.covers {text}: it ends before it begins, or holds nothing. {_HOW}")
-    return Stretch(low, high)
+    return ReplacedRange(low, high)
 
 
-def _check_rows(spec: TableSpec, stretch: Stretch, staged: Staged) -> None:
+def _check_rows(spec: TableSpec, stretch: ReplacedRange, staged: StagedRows) -> None:
     for file in staged.files:
         for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
             if time is not None and not stretch.holds(time, time):
@@ -139,7 +139,7 @@ def _times(existing: Iterable[DataFile]) -> Mapping[str, tuple[int, int]]:
 
 
 def _partly_outside(
-    spec: TableSpec, stretch: Stretch, names: Sequence[str], times: Mapping[str, tuple[int, int]]
+    spec: TableSpec, stretch: ReplacedRange, names: Sequence[str], times: Mapping[str, tuple[int, int]]
 ) -> ConflictError:
     low, high = (time_value(spec, time) for time in times[names[0]])
     more = f" (and {len(names) - 1} more: {', '.join(names[1:4])})" if len(names) > 1 else ""
@@ -150,6 +150,6 @@ def _partly_outside(
     )
 
 
-def _shown(spec: TableSpec, stretch: Stretch) -> str:
+def _shown(spec: TableSpec, stretch: ReplacedRange) -> str:
     low, high = (time_value(spec, time) for time in (stretch.start_ms, stretch.end_ms))
     return f"{low} to before {high}"

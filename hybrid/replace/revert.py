@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, NotFoundError
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, has_entry, open_half, read_commit
 from hybrid.progress import counted
@@ -55,7 +55,7 @@ class _Taken:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _RevertRequest:
     """How a revert was asked for."""
 
     dry_run: bool
@@ -65,7 +65,7 @@ class _Asked:
 
 
 def revert(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     entry_id: str,
@@ -81,7 +81,7 @@ def revert(
     touched its segments, or when the old rows are no longer retained. Nothing was changed then.
     """
     require_offline(spec)
-    asked = _Asked(dry_run, reason, user, act_id or new_act_id("revert"))
+    asked = _RevertRequest(dry_run, reason, user, act_id or new_act_id("revert"))
 
     def attempt() -> JobReport:
         base = open_half(layout.half(Half.OFFLINE))
@@ -97,7 +97,7 @@ def revert(
 
 
 def revert_backfill(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     backfill: str,
@@ -107,7 +107,7 @@ def revert_backfill(
     act_id: str | None = None,
 ) -> JobReport:
     """Takes back every swap of a backfill that stands, in one commit. Errors as for `revert`."""
-    asked = _Asked(False, reason, user, act_id or new_act_id("revert"))
+    asked = _RevertRequest(False, reason, user, act_id or new_act_id("revert"))
 
     def attempt() -> JobReport:
         base = open_half(layout.half(Half.OFFLINE))
@@ -124,13 +124,13 @@ def revert_backfill(
 
 
 def _revert(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     taken: _Taken,
     base: HalfSnapshot,
     entries: Sequence[ReplacementEntry],
-    asked: _Asked,
+    asked: _RevertRequest,
 ) -> JobReport:
     for entry in taken.entries:
         if not has_entry(base.path, entry.version):
@@ -238,7 +238,7 @@ def _refuse_if_superseding_went(entry: ReplacementEntry, base: HalfSnapshot) -> 
         )
 
 
-def _old_rows(bench: Workbench, spec: TableSpec, path: Path, taken: _Taken) -> DataFrame:
+def _old_rows(bench: CommitContext, spec: TableSpec, path: Path, taken: _Taken) -> DataFrame:
     """The rows of the old segments as they were. ConflictError when they are no longer retained."""
     from pyspark.sql import functions as F
 

@@ -21,7 +21,7 @@ from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
 from hybrid.files.records import Record, Slice
 from hybrid.formats.csv_format import CsvFormat
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Filtered, Rejected
 from hybrid.replace.check_rows import NULLS
@@ -74,7 +74,7 @@ class StagedFile:
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedRows:
     """A job's rows, converted: `frame` holds user columns, OFFSET, OP, TIME, NULLS and FILE.
 
     `absent`: columns no row has; `filtered`: how many records the table's filter dropped.
@@ -97,7 +97,7 @@ class Staged:
 
 
 @dataclass
-class _Note:
+class _CellNote:
     """What one slice tells the driver; `low` and `high` are (ms, at), `problem` is (position, at, reason).
 
     `stored` are the least and the greatest value of a time column that counts finer than milliseconds.
@@ -130,20 +130,20 @@ class _Note:
         return json.dumps({**vars(self), "seen": sorted(self.seen)})
 
     @classmethod
-    def from_text(cls, text: str) -> _Note:
+    def from_text(cls, text: str) -> _CellNote:
         doc = json.loads(text)
         tuples = {name: tuple(doc[name]) if doc[name] else None for name in ("low", "high", "problem", "stored")}
         return cls(**{**doc, **tuples, "seen": set(doc["seen"])})
 
 
 def stage(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     files: Sequence[InputFile],
     csv_format: CsvFormat,
     folder: Path,
     watched: Sequence[str] = (),
-) -> Staged:
+) -> StagedRows:
     """Stages the rows of `files` in `folder`. DataError at the first row that cannot become a row of the table.
 
     Of the columns `watched` a row keeps which the record had no value for: a default may stand there.
@@ -159,12 +159,12 @@ def stage(
     for file in files:
         file.check_unchanged()
     staged = bench.spark.read.schema(_ddl(spec)).parquet(str(folder))
-    notes = [_Note.from_text(row[0]) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
+    notes = [_CellNote.from_text(row[0]) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
     _refuse_problems(files, notes)
     seen = set().union(*(note.seen for note in notes))
     absent = tuple(name for name in spec.schema.column_names if name not in seen)
     filtered = sum(note.filtered for note in notes)
-    return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), tuple(_by_file(files, notes)), absent, filtered)
+    return StagedRows(staged.where(f"{NOTE} IS NULL").drop(NOTE), tuple(_by_file(files, notes)), absent, filtered)
 
 
 def place_of(offset: int) -> tuple[int, int]:
@@ -176,8 +176,8 @@ def _offset(file: int, position: int) -> int:
     return (file << _ROWS_PER_FILE_BITS) + position
 
 
-def _by_file(files: Sequence[InputFile], notes: Iterable[_Note]) -> Iterator[StagedFile]:
-    of_file: dict[int, list[_Note]] = defaultdict(list)
+def _by_file(files: Sequence[InputFile], notes: Iterable[_CellNote]) -> Iterator[StagedFile]:
+    of_file: dict[int, list[_CellNote]] = defaultdict(list)
     for note in notes:
         of_file[note.file].append(note)
     for number, file in enumerate(files):
@@ -191,7 +191,7 @@ def _by_file(files: Sequence[InputFile], notes: Iterable[_Note]) -> Iterator[Sta
         yield StagedFile(file.path, rows, deletes, low_ms, high_ms, file.sha256, low_at, high_at, filtered, *ends)
 
 
-def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_Note]) -> None:
+def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_CellNote]) -> None:
     wrong = sorted((note.file, note.problem) for note in notes if note.problem is not None)
     if not wrong:
         return
@@ -214,13 +214,13 @@ def _worker(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 file, piece, changed_ms = pieces[number]
-                yield from _stage_slice(converter, _Note(file), piece, csv_format, changed_ms)
+                yield from _stage_slice(converter, _CellNote(file), piece, csv_format, changed_ms)
 
     return convert
 
 
 def _stage_slice(
-    converter: _Converter, note: _Note, piece: Slice, csv_format: CsvFormat, changed_ms: int
+    converter: _Converter, note: _CellNote, piece: Slice, csv_format: CsvFormat, changed_ms: int
 ) -> Iterator[pa.RecordBatch]:
     spec = converter.spec
     rows: list[tuple[object, ...]] = []
@@ -251,7 +251,7 @@ class _Converter:
         self._fine = spec.schema.column_names.index(time.name) if time is not None and is_fine else None
         self._needed = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
 
-    def row(self, record: Record, note: _Note, changed_ms: int) -> tuple[object, ...] | None:
+    def row(self, record: Record, note: _CellNote, changed_ms: int) -> tuple[object, ...] | None:
         """A staged row, None when the table's filter drops the record. Problem when the record does not give a row."""
         record = record._replace(values=self._decoder.named(record.values))
         self._check_columns(record)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.replace.conflict_check import is_overtaken
@@ -58,7 +58,7 @@ class Ready:
     frame: DataFrame
 
 
-def commit_swap(bench: Workbench, spec: TableSpec, layout: TableLayout, swap: Swap) -> int:
+def commit_swap(bench: CommitContext, spec: TableSpec, layout: TableLayout, swap: Swap) -> int:
     """The version of the commit. OvertakenError when an act since the swap's base concerns it; nothing was changed."""
 
     def ready(current: HalfSnapshot) -> Ready:
@@ -74,7 +74,7 @@ def commit_swap(bench: Workbench, spec: TableSpec, layout: TableLayout, swap: Sw
 
 
 def commit_under_lock(
-    bench: Workbench, layout: TableLayout, act_id: str, kind: str, ready: Callable[[HalfSnapshot], Ready]
+    bench: CommitContext, layout: TableLayout, act_id: str, kind: str, ready: Callable[[HalfSnapshot], Ready]
 ) -> int:
     """Commits rows in the place of segments, with their lineage entry; the version of the commit.
 
@@ -100,7 +100,7 @@ def require_offline(spec: TableSpec) -> None:
         )
 
 
-def newest_rows(bench: Workbench, half: HalfSnapshot) -> DataFrame:
+def newest_rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
     """All stored rows of a half. When it has moved on from `half` meanwhile, so will the check before the commit see.
 
     Without a version Delta reads the snapshot that it holds already, which is seconds faster than an explicit one.
@@ -108,23 +108,23 @@ def newest_rows(bench: Workbench, half: HalfSnapshot) -> DataFrame:
     return bench.spark.read.format("delta").load(str(half.path))
 
 
-def rows_as_of(bench: Workbench, half: HalfSnapshot) -> DataFrame:
+def rows_as_of(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
     """All stored rows of an old version. Delta refuses one beyond the retention."""
     return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
 
 
-def good_realtime_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:
+def good_realtime_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:
     """The rows of REALTIME that are not rejected."""
     return newest_rows(bench, realtime).where(columns.rows_sql(spec.name))
 
 
-def unmoved_rows(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:
+def unmoved_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:
     """The good rows of REALTIME that no move has taken over."""
     return good_realtime_rows(bench, spec, realtime).where(f"NOT {covered_sql(offline.offline.boundary)}")
 
 
 def rows_that_stay(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     offline: HalfSnapshot,
     realtime: HalfSnapshot | None,

@@ -11,7 +11,7 @@ from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.log import DataFile
 from hybrid.replace.naming import segment_names
-from hybrid.replace.stage import Staged, StagedFile
+from hybrid.replace.stage import StagedFile, StagedRows
 from hybrid.schema.rounding import rounded_down
 from hybrid.table.names import time_value, times_in_name, why_no_segment_name
 
@@ -36,7 +36,7 @@ def check_fixed_name(job: JobSpec) -> None:
         raise SpecError.at(job.source, path, f"'{name}' cannot be a segment's name: {why}.")
 
 
-def targets_of(spec: TableSpec, job: JobSpec, staged: Staged) -> tuple[Target, ...]:
+def targets_of(spec: TableSpec, job: JobSpec, staged: StagedRows) -> tuple[Target, ...]:
     """The segments of a job: one of the fixed name, or one for each name that its files with rows get."""
     if job.segment_name_type == "fixed":
         assert job.segment_name is not None
@@ -83,7 +83,7 @@ def refuse_overlap(
 
 
 def refuse_times_outside_name(
-    spec: TableSpec, step_ms: int, name: str, staged: Staged, existing: Iterable[DataFile]
+    spec: TableSpec, step_ms: int, name: str, staged: StagedRows, existing: Iterable[DataFile]
 ) -> None:
     """DataError when a row lies outside of the times that a name like `orders_<min>_<max>_<seq>` tells.
 

@@ -387,7 +387,7 @@ def backfill_run(
     user: str | None = None,
 ) -> Json:
     """Swaps in what is left of a plan; `document` is the plan as its author looked at it."""
-    from hybrid.replace.backfill.running import How
+    from hybrid.replace.backfill.plan_run import How
 
     how = How(atomic, newest_first, rows_per_second, max_parallel, reason, user)
     return json_value(vars(home.backfills.run(backfill, how, document)))

@@ -36,11 +36,11 @@ from hybrid.serve import (
     verbs,
 )
 from hybrid.serve.admission import Admission
-from hybrid.serve.authentication import Door
-from hybrid.serve.context import Context, Limits
+from hybrid.serve.authentication import Authentication
+from hybrid.serve.context import ServerContext, ServerLimits
 from hybrid.serve.error_responses import add_error_answers, answer_of
 from hybrid.serve.metrics import Metrics
-from hybrid.serve.middleware import Gate
+from hybrid.serve.middleware import Middleware
 
 _ROUTERS = tuple(
     noun.router
@@ -61,11 +61,13 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 class Application(FastAPI):
     """FastAPI behind the gate, which every request passes first."""
 
-    def __init__(self, context: Context, hosts: frozenset[str] | None, door: Door, **options: Any) -> None:
+    def __init__(
+        self, context: ServerContext, hosts: frozenset[str] | None, door: Authentication, **options: Any
+    ) -> None:
         super().__init__(**options)
         self.state.context = context
         audit = Audit(lambda: context.home.settings.logs)
-        self._gate = Gate(self._routed, context.limits, context.metrics, hosts, door, audit)
+        self._gate = Middleware(self._routed, context.limits, context.metrics, hosts, door, audit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection's request, or the server's start and end."""
@@ -87,7 +89,7 @@ class Application(FastAPI):
 
 def build_app(
     home: Hybrid,
-    limits: Limits,
+    limits: ServerLimits,
     url: str,
     hosts: frozenset[str] | None = LOOPBACK,
     closed: bool = False,
@@ -97,9 +99,9 @@ def build_app(
     `closed`: without any account it answers nobody, as it must where other machines reach it.
     """
     app = Application(
-        Context(home, limits, Metrics(home), url, admission=Admission(running_of_one=limits.query_running)),
+        ServerContext(home, limits, Metrics(home), url, admission=Admission(running_of_one=limits.query_running)),
         hosts,
-        Door(home.home, closed),
+        Authentication(home.home, closed),
         title="hybrid",
         summary="One table, two halves, one answer.",
         version="1",

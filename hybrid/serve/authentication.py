@@ -34,7 +34,7 @@ _ASKING: ContextVar[str | None] = ContextVar("hybrid_account", default=None)
 _Stamp = tuple[int, int, int] | None
 
 
-class Door:
+class Authentication:
     """The accounts of a home as a server sees them: from memory, and anew when their file was changed."""
 
     def __init__(self, home: Path, closed: bool = False) -> None:

@@ -12,7 +12,7 @@ from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import named
+from hybrid.serve.path_parameters import path_table
 
 router = APIRouter(tags=["backfills"])
 _ID = "backfill-5f0c1a2b3c4d5e6f"
@@ -55,7 +55,7 @@ _REPORT = {"id": _ID, "table": "orders", "buckets_done": 1, "buckets_total": 1, 
 BackfillId = Annotated[str, Path(examples=[_ID])]
 
 
-class Correction(BaseModel):
+class BackfillBody(BaseModel):
     """What to plan: exactly one of `update`, `delete`, `input` (a path on the server's machine), `sql`,
     `fromRejected` and `fromKafka`.
 
@@ -122,10 +122,10 @@ class TakingBack(BaseModel):
 
 
 @router.post("/backfills", summary="Plan a backfill", responses=shown(_PLAN))
-async def plan(request: Request, correction: Correction) -> Any:
+async def plan(request: Request, correction: BackfillBody) -> Any:
     """Stages the corrected rows, waits for the plan and answers it. Nothing is visible before it is resumed."""
     context = context_of(request)
-    found = await run_in_threadpool(named, context, correction.table)
+    found = await run_in_threadpool(path_table, context, correction.table)
     return await context.carried_out("backfill_plan", {**correction.model_dump(), "table": found.table.name})
 
 
@@ -133,7 +133,7 @@ async def plan(request: Request, correction: Correction) -> Any:
 def list_backfills(request: Request, table: Annotated[str | None, Query(examples=["orders"])] = None) -> Any:
     """How every backfill stands, newest first."""
     context = context_of(request)
-    name = named(context, table).table.name if table is not None else None
+    name = path_table(context, table).table.name if table is not None else None
     return VERBS["backfills"].call(context.home, table=name)
 
 

@@ -11,8 +11,8 @@ from hybrid.api.table import Table
 from hybrid.config.table_config import BoundaryMode
 from hybrid.errors import NotFoundError
 from hybrid.serve.context import context_of
-from hybrid.serve.openapi import Done, shown
-from hybrid.serve.path_parameters import TableName, named
+from hybrid.serve.openapi import StatusBody, shown
+from hybrid.serve.path_parameters import TableName, path_table
 from hybrid.table.boundary import Boundary
 
 router = APIRouter(tags=["boundary"])
@@ -32,7 +32,9 @@ def show_boundary(request: Request, table: TableName) -> Any:
     return {"timeColumn": boundary.time_column, "timeValue": boundary.time_value}
 
 
-@router.post("/tables/{table}/timeBoundary", summary="Set the time boundary to the offline data", response_model=Done)
+@router.post(
+    "/tables/{table}/timeBoundary", summary="Set the time boundary to the offline data", response_model=StatusBody
+)
 async def set_boundary(request: Request, table: TableName) -> Any:
     """Mode pinot: the last offline time, until it is deleted. Mode exact has nothing to do."""
     found, boundary = await run_in_threadpool(_bounded, request, table)
@@ -42,7 +44,7 @@ async def set_boundary(request: Request, table: TableName) -> Any:
     return {"status": report["sentence"]}
 
 
-@router.delete("/tables/{table}/timeBoundary", summary="Take a set time boundary back", response_model=Done)
+@router.delete("/tables/{table}/timeBoundary", summary="Take a set time boundary back", response_model=StatusBody)
 async def clear_boundary(request: Request, table: TableName) -> Any:
     """The table's mode decides again."""
     found, boundary = await run_in_threadpool(_bounded, request, table)
@@ -53,7 +55,7 @@ async def clear_boundary(request: Request, table: TableName) -> Any:
 
 
 def _bounded(request: Request, name: str) -> tuple[Table, Boundary]:
-    found = named(context_of(request), name).table
+    found = path_table(context_of(request), name).table
     boundary = found.boundary()
     if boundary is None:
         raise NotFoundError(f"Table '{found.name}' has one half only, so it has no boundary.")

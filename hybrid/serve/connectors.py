@@ -12,7 +12,7 @@ from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import TableName, named
+from hybrid.serve.path_parameters import TableName, path_table
 
 router = APIRouter(tags=["connectors"])
 ConnectorName = Annotated[str, Path(description="The connector's name or a label of it", examples=["lineitem.live"])]
@@ -100,7 +100,7 @@ class Reset(BaseModel):
 async def reset_connector(request: Request, table: TableName, connector: ResetName, body: Reset) -> Any:
     """Has ingestion go on where offsets have expired or the topic is another one: nothing else does."""
     context = context_of(request)
-    found = await run_in_threadpool(named, context, table)
+    found = await run_in_threadpool(path_table, context, table)
     wanted = {"table": found.table.name, "name": connector, "to": body.to}
     told = await run_in_threadpool(VERBS["connector_reset_plan"].call, context.home, **wanted)
     if body.dry_run:
@@ -113,4 +113,4 @@ async def reset_connector(request: Request, table: TableName, connector: ResetNa
 
 
 def _connectors(request: Request, table: str) -> Any:
-    return named(context_of(request), table).table.connectors
+    return path_table(context_of(request), table).table.connectors

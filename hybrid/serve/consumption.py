@@ -13,9 +13,9 @@ from hybrid.errors import NotFoundError, UsageError
 from hybrid.operations.pauses import ConsumingInfo, PauseStatus
 from hybrid.rpc.verbs import SEAL
 from hybrid.runtime.json_values import epoch_ms, instant
-from hybrid.serve.context import Context, context_of
+from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import TableName, named
+from hybrid.serve.path_parameters import TableName, path_table
 
 router = APIRouter(tags=["consumption"])
 _LENGTH_MAX = 200
@@ -163,7 +163,7 @@ def show_force_commit(
     }
 
 
-def _waiting(context: Context, run: RunRecord) -> list[str]:
+def _waiting(context: ServerContext, run: RunRecord) -> list[str]:
     """The segments that the run is still to seal."""
     if not run.incomplete:
         return []
@@ -171,8 +171,8 @@ def _waiting(context: Context, run: RunRecord) -> list[str]:
     return [one] if one else sorted(context.home.table(run.table_name).half(Half.REALTIME).realtime.consuming_names())
 
 
-def _realtime(context: Context, name: str) -> Table:
-    found = named(context, name)
+def _realtime(context: ServerContext, name: str) -> Table:
+    found = path_table(context, name)
     if found.half is Half.OFFLINE:
         raise UsageError(f"'{name}' names the OFFLINE half, which consumes nothing.")
     found.table.half(Half.REALTIME)

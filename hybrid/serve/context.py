@@ -46,7 +46,7 @@ class GoesOn(HybridError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms`, `query_rows`,
     `query_bytes` and `query_memory_bytes` a statement's time, the rows and bytes of its result, and its memory where
     files answer, `query_memory_total_bytes` that of all at once (0: half of the machine's); `query_running` how many of
@@ -65,11 +65,11 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Context:
+class ServerContext:
     """One application's surroundings. `url` is where it is reached, as other processes are told."""
 
     home: Hybrid
-    limits: Limits
+    limits: ServerLimits
     metrics: Metrics
     url: str
     queries: RunningQueries = field(default_factory=RunningQueries)
@@ -176,8 +176,8 @@ def error_of(document: Mapping[str, Any]) -> HybridError:
     return kind(document["error"], hint=document["hint"])
 
 
-def context_of(request: Request) -> Context:
+def context_of(request: Request) -> ServerContext:
     """The context of the application that a request came to."""
     found = request.app.state.context
-    assert isinstance(found, Context)
+    assert isinstance(found, ServerContext)
     return found

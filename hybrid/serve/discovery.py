@@ -16,7 +16,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import HalfType, TableName, named
+from hybrid.serve.path_parameters import HalfType, TableName, path_table
 
 router = APIRouter(tags=["brokers"])
 TENANT = "DefaultTenant"
@@ -30,7 +30,7 @@ InstanceName = Annotated[str, Path(examples=["Broker_127.0.0.1_9000"])]
 State = Annotated[str | None, Query(description="ONLINE, or OFFLINE, which no broker here is", examples=["ONLINE"])]
 
 
-class Address(NamedTuple):
+class BrokerAddress(NamedTuple):
     """Where a request reached this server."""
 
     host: str
@@ -45,10 +45,10 @@ class Address(NamedTuple):
         return {"port": self.port, "host": self.host, "instanceName": self.name("Broker")}
 
 
-def address_of(request: Request) -> Address:
+def address_of(request: Request) -> BrokerAddress:
     """The host and port by which the client reached this server."""
     url = request.url
-    return Address(url.hostname or "127.0.0.1", url.port or (443 if url.scheme == "https" else 80))
+    return BrokerAddress(url.hostname or "127.0.0.1", url.port or (443 if url.scheme == "https" else 80))
 
 
 @router.get("/v2/brokers", summary="List the brokers of tenants and tables", responses=shown({"tenants": {}}))
@@ -79,7 +79,7 @@ def list_table_brokers_v2(request: Request, state: State = None) -> Any:
 @router.get("/v2/brokers/tables/{table}", summary="List the brokers of a table", responses=shown([_BROKER]))
 def table_brokers_v2(request: Request, table: TableName, type_: HalfType = None, state: State = None) -> Any:
     """404 for a table that does not exist."""
-    named(context_of(request), table, type_)
+    path_table(context_of(request), table, type_)
     return _brokers(request, state)
 
 
@@ -111,7 +111,7 @@ def list_table_brokers(request: Request, state: State = None) -> Any:
 @router.get("/brokers/tables/{table}", summary="List the names of a table's brokers", responses=shown([]))
 def table_brokers(request: Request, table: TableName, type_: HalfType = None, state: State = None) -> Any:
     """404 for a table that does not exist."""
-    named(context_of(request), table, type_)
+    path_table(context_of(request), table, type_)
     return _names(request, state)
 
 
@@ -149,7 +149,7 @@ def list_live_brokers(
 ) -> Any:
     """What the Java client asks first in `fromController`; names carry the suffix of their half."""
     context = context_of(request)
-    chosen = [named(context, name) for name in tables or context.home.table_names()]
+    chosen = [path_table(context, name) for name in tables or context.home.table_names()]
     return {f"{one.table.name}_{half}": [address_of(request).broker()] for one in chosen for half in one.halves}
 
 
@@ -162,7 +162,7 @@ def live_brokers(request: Request, table: TableName) -> Any:
 @router.get("/tables/{table}/instances", summary="List the instances of a table", responses=shown({"brokers": []}))
 def table_instances(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """What Trino and Presto ask to find a table's brokers; by half."""
-    found, address = named(context_of(request), table, type_), address_of(request)
+    found, address = path_table(context_of(request), table, type_), address_of(request)
 
     def of(role: str) -> list[dict[str, Any]]:
         return [{"tableType": half.value, "instances": [address.name(role)]} for half in found.halves]
@@ -173,7 +173,7 @@ def table_instances(request: Request, table: TableName, type_: HalfType = None) 
 @router.get("/debug/routingTable/{table}", summary="Show which server answers for a segment", responses=shown({}))
 def routing_table(request: Request, table: TableName) -> Any:
     """By half and server. Segments are read through `/query/sql` only: there is no port for reading one directly."""
-    found, server = named(context_of(request), table), address_of(request).name("Server")
+    found, server = path_table(context_of(request), table), address_of(request).name("Server")
     segments = found.segments()
     return {
         f"{found.table.name}_{half}": {server: sorted(one.name for one in segments if one.half == half)}

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from hybrid.errors import HybridError
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import json_value
-from hybrid.serve.context import Context, context_of
+from hybrid.serve.context import ServerContext, context_of
 
 router = APIRouter(tags=["operations"])
 BEAT_S_MAX = 5.0
@@ -71,7 +71,7 @@ async def page(request: Request) -> str:
     return await run_sync(_page, context, limiter=context.page_threads)
 
 
-def _page(context: Context) -> str:
+def _page(context: ServerContext) -> str:
     rows = "".join(
         f"<tr><td>{escape(table.table)}<td>{escape(table.state)}<td>{table.offline_rows}<td>{table.realtime_rows}"
         for table in context.status.get()
@@ -84,12 +84,12 @@ def _page(context: Context) -> str:
     )
 
 
-def checks(context: Context) -> list[dict[str, Any]]:
+def checks(context: ServerContext) -> list[dict[str, Any]]:
     """The named checks of readiness, each with a sentence."""
     return [_checked(name, context, look) for name, look in _LOOKS.items()]
 
 
-def _checked(name: str, context: Context, look: Callable[[Context], tuple[bool, str]]) -> dict[str, Any]:
+def _checked(name: str, context: ServerContext, look: Callable[[ServerContext], tuple[bool, str]]) -> dict[str, Any]:
     try:
         ok, detail = look(context)
     except (HybridError, OSError, sa.exc.SQLAlchemyError) as error:
@@ -97,18 +97,18 @@ def _checked(name: str, context: Context, look: Callable[[Context], tuple[bool, 
     return {"name": name, "ok": ok, "detail": json_value(detail)}
 
 
-def _catalog(context: Context) -> tuple[bool, str]:
+def _catalog(context: ServerContext) -> tuple[bool, str]:
     waiting = context.home.context.catalog.runs.list(states=["QUEUED", "RUNNING"])
     return True, f"answers; {len(waiting)} runs are incomplete"
 
 
-def _warehouse(context: Context) -> tuple[bool, str]:
+def _warehouse(context: ServerContext) -> tuple[bool, str]:
     folder = context.home.settings.warehouse
     durable.make_folder(folder)
     return os.access(folder, os.W_OK), f"{folder}: {len(context.home.table_names())} tables"
 
 
-def _pipeline(context: Context) -> tuple[bool, str]:
+def _pipeline(context: ServerContext) -> tuple[bool, str]:
     role = context.home.context.catalog.serving.role("pipeline")
     if role is None:
         return False, "has not started yet"
@@ -117,7 +117,7 @@ def _pipeline(context: Context) -> tuple[bool, str]:
     return role.state == "ready", role.state
 
 
-def _connectors(context: Context) -> tuple[bool, str]:
+def _connectors(context: ServerContext) -> tuple[bool, str]:
     """Without their errors, which may show data: this path answers everybody."""
     tables = context.home.table_names()
     failed = [

@@ -17,10 +17,10 @@ from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, SpecError, UsageError, suggestion
 from hybrid.home.input_access import UPLOAD, rules_of
 from hybrid.serve.bodies import document
-from hybrid.serve.context import Context, context_of, source_of
+from hybrid.serve.context import ServerContext, context_of, source_of
 from hybrid.serve.jobs import spec_text
 from hybrid.serve.openapi import file_form, shown
-from hybrid.serve.path_parameters import half_in, named
+from hybrid.serve.path_parameters import half_in, path_table
 from hybrid.serve.uploads import remove_upload
 
 router = APIRouter(tags=["jobs"])
@@ -49,7 +49,7 @@ BatchConfig = Annotated[
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _FileRequest:
     """Which table the file goes to, and how it is read and named."""
 
     table: str
@@ -101,7 +101,7 @@ async def ingest_uri(
     return await _ingest(context, wanted, file, uploaded=False)
 
 
-async def _ingest(context: Context, wanted: _Wanted, file: Path, uploaded: bool) -> dict[str, Any]:
+async def _ingest(context: ServerContext, wanted: _FileRequest, file: Path, uploaded: bool) -> dict[str, Any]:
     arguments = {"spec": wanted.spec(file), "source": "ingest", "folder": "/", "variables": {}, "append": True}
     run = None
     try:
@@ -120,10 +120,10 @@ async def _ingest(context: Context, wanted: _Wanted, file: Path, uploaded: bool)
     }
 
 
-def _wanted(context: Context, table: str, config: str) -> _Wanted:
+def _wanted(context: ServerContext, table: str, config: str) -> _FileRequest:
     if half_in(table) is not Half.OFFLINE:
         raise UsageError(f"tableNameWithType: '{table}' does not end in _OFFLINE; files go to that half only.")
-    found = named(context, table).table
+    found = path_table(context, table).table
     try:
         given = document(config)
     except SpecError as error:
@@ -144,7 +144,7 @@ def _wanted(context: Context, table: str, config: str) -> _Wanted:
     name_type = texts.get(_NAME_TYPE, "simple")
     if name_type == "fixed":
         naming.pop(_POSTFIX)
-    return _Wanted(found.name, data_format, _below(texts, _READER), name_type, naming)
+    return _FileRequest(found.name, data_format, _below(texts, _READER), name_type, naming)
 
 
 def _below(texts: dict[str, str], prefix: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import JOB
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import named
+from hybrid.serve.path_parameters import path_table
 
 router = APIRouter(tags=["jobs"])
 SOURCE = "spec"
@@ -114,7 +114,7 @@ async def add_job(
 def list_jobs(request: Request, table: Annotated[str | None, Query(examples=["orders"])] = None) -> Any:
     """Jobs among the newest 1000 runs, newest first."""
     context = context_of(request)
-    name = named(context, table).table.name if table is not None else None
+    name = path_table(context, table).table.name if table is not None else None
     return [
         views.run_view(run) for run in context.home.context.catalog.runs.list(name, _JOBS_MAX) if run.type in _TYPES
     ]

@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hybrid.errors import AccessError
 from hybrid.home.accounts import Account, Right
 from hybrid.logs import Audit, Later, Sampler, log_context
-from hybrid.serve.authentication import Door, asking, may_pass
+from hybrid.serve.authentication import Authentication, asking, may_pass
 from hybrid.serve.authorization import right_for
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from hybrid.serve.error_responses import error_answer, hybrid_answer
 from hybrid.serve.metrics import Metrics
 
@@ -34,11 +34,17 @@ _UNNAMED = (b"", b"application/x-www-form-urlencoded", b"text/plain")
 Headers = dict[bytes, bytes]
 
 
-class Gate:
+class Middleware:
     """The outermost layer of the application. `hosts` None: any Host header will do."""
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None, door: Door, audit: Audit
+        self,
+        app: ASGIApp,
+        limits: ServerLimits,
+        metrics: Metrics,
+        hosts: frozenset[str] | None,
+        door: Authentication,
+        audit: Audit,
     ) -> None:
         self._app, self._limits, self._metrics, self._hosts, self._door = app, limits, metrics, hosts, door
         self._audit, self._refused = audit, Sampler(_REFUSED_PER_S)

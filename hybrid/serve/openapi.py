@@ -39,7 +39,7 @@ class Error(BaseModel):
     hint: str | None = None
 
 
-class Done(BaseModel):
+class StatusBody(BaseModel):
     """What was done, in Pinot's words."""
 
     status: str

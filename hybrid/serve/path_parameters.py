@@ -12,7 +12,7 @@ from hybrid.config.table_config import Half
 from hybrid.config.table_json import raw_table_name
 from hybrid.errors import NotFoundError, UsageError, suggestion
 from hybrid.operations.segments import Segment
-from hybrid.serve.context import Context
+from hybrid.serve.context import ServerContext
 
 _LENGTH_MAX = 100
 
@@ -23,7 +23,7 @@ HalfType = Annotated[
 
 
 @dataclass(frozen=True)
-class Named:
+class PathTable:
     """A table that exists, and the half that was named (None: none was)."""
 
     table: Table
@@ -42,7 +42,7 @@ class Named:
         return self.half in (None, half)
 
 
-def named(context: Context, name: str, type_: str | None = None) -> Named:
+def path_table(context: ServerContext, name: str, type_: str | None = None) -> PathTable:
     """The table and half of a path.
 
     NotFoundError, with a suggestion, when there is no such table or it has no such half; UsageError when `type_` is no
@@ -58,7 +58,7 @@ def named(context: Context, name: str, type_: str | None = None) -> Named:
     half = suffix or wanted
     if half and half not in table.spec.halves:
         raise NotFoundError(f"Table '{raw}' has no {half} half.")
-    return Named(table, half)
+    return PathTable(table, half)
 
 
 def half_in(name: str) -> Half | None:

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import TableName, named
+from hybrid.serve.path_parameters import TableName, path_table
 
 router = APIRouter(tags=["corrections"])
 _REPORT = {
@@ -25,7 +25,7 @@ _REPORT = {
 }
 
 
-class Erasure(BaseModel):
+class ErasureBody(BaseModel):
     """Which deleted rows are to go for good; `dryRun` only says where they lie.
 
     `undecided`: rejected messages too of which cannot be told whether they match.
@@ -45,10 +45,10 @@ class Erasure(BaseModel):
 
 
 @router.post("/tables/{table}/purges", summary="Purge deleted rows", responses=shown(_REPORT))
-async def purge(request: Request, table: TableName, erasure: Erasure) -> Any:
+async def purge(request: Request, table: TableName, erasure: ErasureBody) -> Any:
     """Removes them from every place that still has them, reads all places again, and answers the record."""
     context = context_of(request)
-    found = await run_in_threadpool(named, context, table)
+    found = await run_in_threadpool(path_table, context, table)
     return await context.carried_out("purge", {"table": found.table.name, **erasure.model_dump()})
 
 
@@ -56,4 +56,4 @@ async def purge(request: Request, table: TableName, erasure: Erasure) -> Any:
 def list_purges(request: Request, table: TableName) -> Any:
     """The records of a table's purges, newest first."""
     context = context_of(request)
-    return VERBS["purges"].call(context.home, table=named(context, table).table.name)
+    return VERBS["purges"].call(context.home, table=path_table(context, table).table.name)

@@ -28,7 +28,7 @@ router = APIRouter(tags=["query"])
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-class Statement(BaseModel):
+class StatementBody(BaseModel):
     """A statement; other keys that Pinot's clients send (`trace`, `debugOptions`) have no effect."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"sql": "select count(*) from orders"}]})
@@ -37,7 +37,7 @@ class Statement(BaseModel):
     query_options: str | None = Field(default=None, alias="queryOptions", max_length=10_000)
 
 
-_SHAPE = Statement.model_json_schema()
+_SHAPE = StatementBody.model_json_schema()
 _DESCRIBED: dict[str, Any] = {
     "openapi_extra": {"requestBody": {"required": True, "content": {"application/json": {"schema": _SHAPE}}}},
     "responses": shown(
@@ -76,11 +76,11 @@ async def get_sql(
     options: Annotated[str | None, Query(alias="queryOptions", max_length=10_000)] = None,
 ) -> Response:
     """As `POST /query/sql`."""
-    return await _respond(request, Statement(sql=sql, queryOptions=options))
+    return await _respond(request, StatementBody(sql=sql, queryOptions=options))
 
 
-async def _respond(request: Request, statement: Statement) -> Response:
-    asked = _Asked(request, statement)
+async def _respond(request: Request, statement: StatementBody) -> Response:
+    asked = _QueryRequest(request, statement)
     result = asked.at_once()  # or it would take as long again to go to a thread and back
     if result is not None and len(result.rows) <= _ROWS_AT_ONCE:
         return asked.answer(result)
@@ -90,10 +90,10 @@ async def _respond(request: Request, statement: Statement) -> Response:
         return asked.failed(error)
 
 
-def _read(body: bytes) -> Statement:
+def _read(body: bytes) -> StatementBody:
     """The statement in a body. By hand, as FastAPI's own way takes as long as a small query."""
     try:
-        return Statement.model_validate_json(body)
+        return StatementBody.model_validate_json(body)
     except ValidationError as error:
         found = error.errors()[0]
         raise RequestValidationError([{**found, "loc": ("body", *found["loc"])}]) from None
@@ -109,10 +109,10 @@ def cancel(request_id: str, request: Request) -> dict[str, str]:
     return {"status": f"Cancelled query {request_id}."}
 
 
-class _Asked:
+class _QueryRequest:
     """A statement that was asked, and its answer."""
 
-    def __init__(self, request: Request, statement: Statement) -> None:
+    def __init__(self, request: Request, statement: StatementBody) -> None:
         self._context, self._request, self._sql = context_of(request), request, statement.sql
         self._asked_for = requested_options(statement.query_options)
         self._as_arrow = ARROW in request.headers.get("accept", "")

@@ -14,9 +14,9 @@ from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import json_value
-from hybrid.serve.context import Context, context_of
+from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import TableName, named
+from hybrid.serve.path_parameters import TableName, path_table
 
 router = APIRouter(tags=["corrections"])
 _LENGTH_MAX = 200
@@ -61,14 +61,14 @@ class Replay(BaseModel):
 def list_replacements(request: Request, table: TableName) -> Any:
     """The lineage entries of the OFFLINE half, newest first; before them replacements that are IN_PROGRESS."""
     context = context_of(request)
-    return VERBS["replacements"].call(context.home, table=named(context, table).table.name)
+    return VERBS["replacements"].call(context.home, table=path_table(context, table).table.name)
 
 
 @router.get("/tables/{table}/replacements/{entry}", summary="Show a replacement", responses=shown(_ENTRY))
 def show_replacement(request: Request, table: TableName, entry: EntryId) -> Any:
     """One of them, with input files and checksums."""
     context = context_of(request)
-    arguments = {"table": named(context, table).table.name, "entry": entry[:_LENGTH_MAX]}
+    arguments = {"table": path_table(context, table).table.name, "entry": entry[:_LENGTH_MAX]}
     return VERBS["replacement"].call(context.home, **arguments)
 
 
@@ -138,16 +138,16 @@ async def replay(request: Request, table: TableName, how: Replay | None = None) 
     return await context.carried_out("rejected_replay", {"table": found.name, **wanted.model_dump()})
 
 
-def _rejecting(context: Context, table: str) -> Table:
+def _rejecting(context: ServerContext, table: str) -> Table:
     """The table that a path names; NotFoundError for an OFFLINE half."""
-    found = named(context, table)
+    found = path_table(context, table)
     if found.half is Half.OFFLINE:
         raise NotFoundError(f"'{table}' names the OFFLINE half, which rejects nothing.")
     return found.table
 
 
-def _entry(context: Context, table: str, entry: str) -> dict[str, str]:
-    found = named(context, table).table
+def _entry(context: ServerContext, table: str, entry: str) -> dict[str, str]:
+    found = path_table(context, table).table
     if found.replacing.waiting(entry[:_LENGTH_MAX]) is not None:
         return {"table": found.name, "entry": entry[:_LENGTH_MAX]}
     return {"table": found.name, "entry": found.replacement(entry[:_LENGTH_MAX]).id}

@@ -13,9 +13,9 @@ from hybrid.config.table_config import Half
 from hybrid.errors import UsageError
 from hybrid.lake.pushes import PushState
 from hybrid.serve.authentication import who_asks
-from hybrid.serve.context import Context, context_of
+from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import HalfType, TableName, named
+from hybrid.serve.path_parameters import HalfType, TableName, path_table
 
 router = APIRouter(tags=["segments"])
 _ID = "replace-5f0c1a2b3c4d5e6f"
@@ -133,8 +133,8 @@ async def revert(
     return _answer(entry, PushState.REVERTED, report["sentence"])
 
 
-def _offline(context: Context, table: str, type_: str | None) -> Table:
-    found = named(context, table, type_)
+def _offline(context: ServerContext, table: str, type_: str | None) -> Table:
+    found = path_table(context, table, type_)
     if found.half is Half.REALTIME:
         raise UsageError(
             f"type: segments of OFFLINE are replaced, not of REALTIME. '{found.table.name}' was not changed."

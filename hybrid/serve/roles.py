@@ -18,7 +18,7 @@ from hybrid.runtime.gc_tuning import collect_rarely
 from hybrid.serve.admission import RUNNING_OF_ONE
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.connection_limits import limits_of_process
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from hybrid.serve.httpserver import http_server
 from hybrid.serve.supervisor import (
     LIFELINE,
@@ -40,7 +40,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     """The query role: the HTTP application on its sockets until SIGTERM. Starts no JVM."""
     sockets = inherited_sockets(os.environ) or listening_sockets(address)
     settings = home.settings
-    limits = Limits(
+    limits = ServerLimits(
         upload_bytes=settings.upload_bytes_max,
         query_timeout_ms=settings.query_timeout_ms,
         query_rows=settings.query_rows_max,

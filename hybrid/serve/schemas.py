@@ -11,7 +11,7 @@ from hybrid.errors import SpecError
 from hybrid.operations.tables import schemas
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
-from hybrid.serve.openapi import Done, json_body, shown
+from hybrid.serve.openapi import StatusBody, json_body, shown
 
 router = APIRouter(tags=["schemas"])
 EXAMPLE: dict[str, Any] = {
@@ -60,7 +60,7 @@ async def update_schema(request: Request, schema: SchemaName, text: BodyText) ->
     return await _put(request, given, True)
 
 
-@router.delete("/schemas/{schema}", summary="Delete a schema", response_model=Done)
+@router.delete("/schemas/{schema}", summary="Delete a schema", response_model=StatusBody)
 def delete_schema(request: Request, schema: SchemaName) -> Any:
     """Removes a schema that no table uses."""
     schemas.drop_schema(context_of(request).home.context, schema)

@@ -16,8 +16,8 @@ from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.runtime.json_values import epoch_ms
 from hybrid.serve.context import context_of
 from hybrid.serve.error_responses import not_built
-from hybrid.serve.openapi import NOT_BUILT, Done, shown
-from hybrid.serve.path_parameters import HalfType, Named, TableName, named
+from hybrid.serve.openapi import NOT_BUILT, StatusBody, shown
+from hybrid.serve.path_parameters import HalfType, PathTable, TableName, path_table
 
 router = APIRouter(tags=["segments"])
 SegmentName = Annotated[str, Path(examples=["orders_1632463351000_1632467070000_0"])]
@@ -36,7 +36,7 @@ _STATUS = {"segmentName": "orders_1632463351000_1632467070000_0", "segmentStatus
 async def list_segments(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Names by half, sorted; a table of one half has one entry. Waits a little for the commit of what Kafka holds."""
     context = context_of(request)
-    found = await run_in_threadpool(named, context, table, type_)
+    found = await run_in_threadpool(path_table, context, table, type_)
     await context.await_commits(found.table)
     segments = await run_in_threadpool(found.segments)
     return [{half.value: sorted(one.name for one in segments if one.half == half)} for half in found.halves]
@@ -61,7 +61,7 @@ async def list_segments(request: Request, table: TableName, type_: HalfType = No
 )
 def show_lineage(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Replacements and reverts of the OFFLINE half, oldest first; `/tables/{t}/replacements` tells more of each."""
-    found = named(context_of(request), table, type_)
+    found = path_table(context_of(request), table, type_)
     half = found.half or Half.OFFLINE
     entries: dict[str, dict[str, Any]] = {}
     if half is Half.OFFLINE:
@@ -92,62 +92,65 @@ def show_lineage(request: Request, table: TableName, type_: HalfType = None) -> 
 )
 def show_segment(request: Request, table: TableName, segment: SegmentName) -> Any:
     """Pinot's keys, all values as text. A realtime segment has its status and offsets too."""
-    found = named(context_of(request), table)
+    found = path_table(context_of(request), table)
     return _metadata(found.table.name, _segment(found, segment))
 
 
 @router.get("/segments/{table}/metadata", summary="Show all segments", responses=shown({"orders_1_2_0": {}}))
 def show_segments(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """By name, what `/segments/{table}/{segment}/metadata` shows of each."""
-    found = named(context_of(request), table, type_)
+    found = path_table(context_of(request), table, type_)
     return {one.name: _metadata(found.table.name, one) for one in found.segments()}
 
 
 @router.get("/tables/{table}/segmentsStatus", summary="Show the segments' states", responses=shown([_STATUS]))
 def show_status(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Pinot's states: a sealed or offline segment is GOOD, the newest of a partition is CONSUMING."""
-    found = named(context_of(request), table, type_)
+    found = path_table(context_of(request), table, type_)
     return [{"segmentName": one.name, "segmentStatus": _status(one)} for one in found.segments()]
 
 
 @router.delete(
-    "/segments/{table}/{segment}", summary="Drop a segment (not built yet)", response_model=Done, responses=NOT_BUILT
+    "/segments/{table}/{segment}",
+    summary="Drop a segment (not built yet)",
+    response_model=StatusBody,
+    responses=NOT_BUILT,
 )
 def delete_segment(request: Request, table: TableName, segment: SegmentName) -> JSONResponse:
     """Not built yet."""
-    _segment(named(context_of(request), table), segment)
+    _segment(path_table(context_of(request), table), segment)
     return not_built("Dropping a segment is not built yet. A job with an empty input empties one: hybrid job run.")
 
 
-@router.post("/segments/{table}/reload", summary="Reload the segments", response_model=Done)
+@router.post("/segments/{table}/reload", summary="Reload the segments", response_model=StatusBody)
 def reload_all(request: Request, table: TableName) -> Any:
     """There is nothing to reload: no server keeps a copy of a segment or builds indexes for it."""
-    return _nothing_to_reload(named(context_of(request), table))
+    return _nothing_to_reload(path_table(context_of(request), table))
 
 
-@router.post("/segments/{table}/{segment}/reload", summary="Reload a segment", response_model=Done)
+@router.post("/segments/{table}/{segment}/reload", summary="Reload a segment", response_model=StatusBody)
 def reload_one(request: Request, table: TableName, segment: SegmentName) -> Any:
     """There is nothing to reload, as for all of them."""
-    found = named(context_of(request), table)
+    found = path_table(context_of(request), table)
     _segment(found, segment)
     return _nothing_to_reload(found)
 
 
-@router.post("/segments/{table}/reset", summary="Reset the segments", response_model=Done)
+@router.post("/segments/{table}/reset", summary="Reset the segments", response_model=StatusBody)
 def reset_all(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """There is nothing to reset: a segment is committed whole, so none is ever in Pinot's state ERROR."""
-    return _nothing_to_reset(named(context_of(request), table, type_))
+    return _nothing_to_reset(path_table(context_of(request), table, type_))
 
 
-@router.post("/segments/{table}/{segment}/reset", summary="Reset a segment", response_model=Done)
+@router.post("/segments/{table}/{segment}/reset", summary="Reset a segment", response_model=StatusBody)
 def reset_one(request: Request, table: TableName, segment: SegmentName) -> Any:
     """There is nothing to reset, as for all of them."""
-    found = named(context_of(request), table)
+    found = path_table(context_of(request), table)
     _segment(found, segment)
     return _nothing_to_reset(found)
 
 
-def _nothing_to_reset(found: Named) -> dict[str, str]:
+def _nothing_to_reset(found: PathTable) -> dict[str, str]:
     return {"status": f"Nothing to reset in '{found.table.name}': none of its segments is in ERROR."}
 
 
@@ -155,11 +158,11 @@ def _status(segment: Segment) -> str:
     return "CONSUMING" if segment.state == "CONSUMING" else "GOOD"
 
 
-def _nothing_to_reload(found: Named) -> dict[str, str]:
+def _nothing_to_reload(found: PathTable) -> dict[str, str]:
     return {"status": f"Nothing to reload in '{found.table.name}': queries read what is committed."}
 
 
-def _segment(found: Named, name: str) -> Segment:
+def _segment(found: PathTable, name: str) -> Segment:
     segments = {one.name: one for one in found.segments()}
     if name not in segments:
         raise NotFoundError.named("Segment", name[:_LENGTH_MAX], segments)

@@ -10,7 +10,7 @@ from hybrid.config.table_config import Half
 from hybrid.operations.segments import Segment
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import HalfType, TableName, named
+from hybrid.serve.path_parameters import HalfType, TableName, path_table
 from hybrid.serve.schemas import EXAMPLE
 
 router = APIRouter(tags=["tables"])
@@ -20,7 +20,7 @@ _PLACES = {Half.OFFLINE: "offlineSegments", Half.REALTIME: "realtimeSegments"}
 @router.get("/tables/{table}/schema", summary="Show a table's schema", responses=shown(EXAMPLE))
 def show_schema(request: Request, table: TableName) -> Any:
     """The schema as it was given."""
-    return named(context_of(request), table).table.spec.schema_doc
+    return path_table(context_of(request), table).table.spec.schema_doc
 
 
 @router.get(
@@ -45,7 +45,7 @@ def show_schema(request: Request, table: TableName) -> Any:
 )
 def show_size(request: Request, table: TableName, verbose: bool = True) -> Any:
     """Bytes of data files, by half and segment; without `verbose` only by half."""
-    found = named(context_of(request), table)
+    found = path_table(context_of(request), table)
     segments = found.segments()
     kept = {place: _part(segments, half, verbose) if half in found.halves else None for half, place in _PLACES.items()}
     return {"tableName": found.table.name, **_bytes(sum(one.bytes for one in segments)), **kept}
@@ -69,7 +69,7 @@ def show_size(request: Request, table: TableName, verbose: bool = True) -> Any:
 )
 def show_metadata(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Bytes, segments and stored rows of the table, or of one half. There are no indexes to tell of."""
-    found = named(context_of(request), table, type_)
+    found = path_table(context_of(request), table, type_)
     segments = found.segments()
     name = found.table.name
     return {

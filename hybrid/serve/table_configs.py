@@ -16,9 +16,9 @@ from hybrid.errors import ConflictError, SpecError
 from hybrid.operations.tables import configs
 from hybrid.schema.document import Section
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
-from hybrid.serve.context import Context, context_of
-from hybrid.serve.openapi import Done, json_body, shown
-from hybrid.serve.path_parameters import TableName, named
+from hybrid.serve.context import ServerContext, context_of
+from hybrid.serve.openapi import StatusBody, json_body, shown
+from hybrid.serve.path_parameters import TableName, path_table
 from hybrid.serve.schemas import EXAMPLE as SCHEMA
 from hybrid.serve.tables import EXAMPLE as CONFIG
 from hybrid.serve.tables import config_shown
@@ -39,7 +39,7 @@ def list_table_configs(request: Request) -> list[str]:
 @router.get("/tableConfigs/{table}", summary="Show schema and configs", responses=shown(EXAMPLE))
 def show_table_configs(request: Request, table: TableName) -> Any:
     """The documents as they were given, secrets left out; a half that the table does not have is left out."""
-    found = named(context_of(request), table)
+    found = path_table(context_of(request), table)
     spec = found.table.spec
     shown_configs = {_KEYS[half]: config_shown(spec, half) for half in found.halves}
     return {"tableName": spec.name, "schema": spec.schema_doc, **shown_configs}
@@ -62,17 +62,17 @@ async def add_table_configs(request: Request, text: BodyText, skipped: Skipped =
 async def update_table_configs(request: Request, table: TableName, text: BodyText, skipped: Skipped = None) -> Any:
     """As `PUT /schemas/{schema}` and `PUT /tables/{table}` in one; 404 for a table that does not exist."""
     context, given = context_of(request), document(text)
-    name = (await run_in_threadpool(named, context, table)).table.name
+    name = (await run_in_threadpool(path_table, context, table)).table.name
     if _name(given) != name:
         raise SpecError.at(SOURCE, "tableName", f"it is not the table of the path, '{name}'.")
     return await _apply(context, given, _documents(given), f"TableConfigs updated for {name}")
 
 
-@router.delete("/tableConfigs/{table}", summary="Drop a table", response_model=Done)
+@router.delete("/tableConfigs/{table}", summary="Drop a table", response_model=StatusBody)
 def delete_table_configs(request: Request, table: TableName) -> Any:
     """As `DELETE /tables/{table}`: `hybrid table undrop` brings it back. Its schema goes with it."""
     context = context_of(request)
-    return {"status": context.home.drop_table(named(context, table).table.name)}
+    return {"status": context.home.drop_table(path_table(context, table).table.name)}
 
 
 @router.post("/tableConfigs/validate", summary="Check schema and configs", openapi_extra=json_body(EXAMPLE))
@@ -105,7 +105,9 @@ def validate_schema(request: Request, text: BodyText) -> Any:
     return given
 
 
-async def _apply(context: Context, given: dict[str, object], documents: TableDocuments, status: str) -> dict[str, Any]:
+async def _apply(
+    context: ServerContext, given: dict[str, object], documents: TableDocuments, status: str
+) -> dict[str, Any]:
     done = await context.done("table_apply", {"documents": documents.to_json()})
     warnings = list(done["warnings"])
     return {

@@ -14,8 +14,8 @@ from hybrid.schema.secrets import without_secrets
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.error_responses import not_built
-from hybrid.serve.openapi import NOT_BUILT, Done, json_body, shown
-from hybrid.serve.path_parameters import HalfType, TableName, half_type, named
+from hybrid.serve.openapi import NOT_BUILT, StatusBody, json_body, shown
+from hybrid.serve.path_parameters import HalfType, TableName, half_type, path_table
 
 router = APIRouter(tags=["tables"])
 EXAMPLE: dict[str, Any] = {
@@ -86,7 +86,7 @@ def list_tables(
 @router.get("/tables/{table}", summary="Show a table's configs", responses=shown({"OFFLINE": EXAMPLE}))
 def show_table(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """The configs as they were given, by half."""
-    found = named(context_of(request), table, type_)
+    found = path_table(context_of(request), table, type_)
     return {half.value: config_shown(found.table.spec, half) for half in found.halves}
 
 
@@ -111,16 +111,16 @@ def update_table(
 ) -> Any:
     """Settings may change; what rows stand on (key, time column, topic, upsert) stays. Columns change by the schema."""
     context = context_of(request)
-    found, given = named(context, table), document(text)
+    found, given = path_table(context, table), document(text)
     made = configs.update_config(context.home.context, found.table.name, given, SOURCE)
     return _done(given, made, f"Table config updated for {found.table.name}")
 
 
-@router.delete("/tables/{table}", summary="Drop a table", response_model=Done, responses=NOT_BUILT)
+@router.delete("/tables/{table}", summary="Drop a table", response_model=StatusBody, responses=NOT_BUILT)
 def delete_table(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Drops the table; its data is kept aside, and `hybrid table undrop` brings it back."""
     context = context_of(request)
-    found = named(context, table, type_)
+    found = path_table(context, table, type_)
     if found.half and len(found.table.spec.halves) > 1:
         return not_built(
             f"Table '{found.table.name}' has two halves, and dropping one of them alone is not built yet. "

@@ -16,9 +16,9 @@ from hybrid.operations.run_views import visible_run
 from hybrid.operations.tasks import TASK_TYPES, TaskType, task_type
 from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import shown_stamps
-from hybrid.serve.context import Context, context_of
+from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import named
+from hybrid.serve.path_parameters import path_table
 
 router = APIRouter(tags=["tasks"])
 STATES = {
@@ -83,7 +83,7 @@ def list_schedules(
 ) -> Any:
     """When each scheduled task runs next, how its last run ended, and why one waits."""
     context = context_of(request)
-    return VERBS["schedules"].call(context.home, table=None if table is None else named(context, table).table.name)
+    return VERBS["schedules"].call(context.home, table=None if table is None else path_table(context, table).table.name)
 
 
 @router.get("/tasks/task/{task}/state", summary="Show a task's state", responses=shown("COMPLETED"))
@@ -139,18 +139,18 @@ def list_states(request: Request, type: TypeName) -> dict[str, str]:
     return {run.id: STATES[run.state] for run in _runs(context_of(request).home, _known(type).name)}
 
 
-def _tables(context: Context, wanted: TaskType, table: str | None) -> list[str]:
+def _tables(context: ServerContext, wanted: TaskType, table: str | None) -> list[str]:
     """The tables whose task is to run; SpecError when the one that was named does not have it."""
     home = context.home
     if table is None:
         return [name for name in home.table_names() if wanted.is_had_by(home.spec(name))]
-    found = named(context, table).table
+    found = path_table(context, table).table
     if not wanted.is_had_by(found.spec):
         raise SpecError(f"Table '{found.name}' has no {wanted.name}: {wanted.lacks}")
     return [found.name]
 
 
-def _scheduled(context: Context, wanted: TaskType, tables: Iterable[str]) -> dict[str, Any]:
+def _scheduled(context: ServerContext, wanted: TaskType, tables: Iterable[str]) -> dict[str, Any]:
     queued: list[str] = []
     errors: list[str] = []
     for table in tables:

@@ -82,7 +82,7 @@ async def _received(request: Request, folder: Path) -> Path:
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise UsageError(_USAGE)
-    parts = _Parts(folder)
+    parts = _UploadParts(folder)
     try:
         parser = MultipartParser(options[b"boundary"], parts.callbacks())
         async for chunk in request.stream():
@@ -103,7 +103,7 @@ async def _received(request: Request, folder: Path) -> Path:
     return parts.whole[0]
 
 
-class _Parts:
+class _UploadParts:
     """Writes the files of a form as they come; fields that are no files are passed over."""
 
     def __init__(self, folder: Path) -> None:

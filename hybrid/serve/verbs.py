@@ -24,7 +24,7 @@ from hybrid.rpc.verbs import VERBS, Verb, explain, query, rejected, segments
 from hybrid.runtime.json_values import json_value
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.bodies import check_characters
-from hybrid.serve.context import Context, context_of
+from hybrid.serve.context import ServerContext, context_of
 
 router = APIRouter(tags=["verbs"])
 _STATEMENTS = frozenset({"query", "explain", "table_view", "rejected"})
@@ -94,7 +94,7 @@ class _AskedVerb:
         return answer
 
 
-def _run_verb(context: Context, verb: str, checked: Mapping[str, Any]) -> JSONResponse:
+def _run_verb(context: ServerContext, verb: str, checked: Mapping[str, Any]) -> JSONResponse:
     found = VERBS[verb]
     if found.is_heavy(context.home, checked):
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)

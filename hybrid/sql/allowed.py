@@ -9,12 +9,12 @@ what nests and multiplies).
 from __future__ import annotations
 
 
-def words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     """The words of a text."""
     return frozenset(text.split())
 
 
-AGGREGATES = words(
+AGGREGATES = word_set(
     """
     any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_min
     arg_min_null argmax argmin array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count count_if
@@ -26,13 +26,13 @@ AGGREGATES = words(
     """
 )
 
-WINDOWS = words(
+WINDOWS = word_set(
     """
     row_number rank rank_dense dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
     """
 )
 
-_SCALARS = words(
+_SCALARS = word_set(
     """
     abs acos acosh add age array_append array_cat array_concat array_contains array_distinct array_extract
     array_filter array_has array_has_all array_has_any array_indexof array_intersect array_length array_position
@@ -72,14 +72,14 @@ _SCALARS = words(
 )
 
 # What DuckDB's own parser turns operators and clauses into: `a || b`, `a LIKE b`, `a[1]`, `{'a': 1}`, `x IN (...)`.
-_OPERATORS = words(
+_OPERATORS = word_set(
     """
     != !__postfix !~~ !~~* % & && * ** + - ->> -> / // < <-> << <= <=> <@ = > >= >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
     """
 ) | frozenset(("like_escape", "ilike_escape", "not_like_escape", "not_ilike_escape", "is distinct from", "__between"))
 
 # What our own checks of long texts call (sql.sizes); a statement may not.
-_OURS = words("error")
+_OURS = word_set("error")
 
 ALLOWED = AGGREGATES | WINDOWS | _SCALARS | _OPERATORS | _OURS
 CALLABLE = ALLOWED - _OPERATORS - _OURS

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hybrid.sql.allowed import words
+from hybrid.sql.allowed import word_set
 
-_CALLS = words(
+_CALLS = word_set(
     """
     abs any_value approx_count_distinct arbitrary arg_max arg_min argmax argmin avg bool_and bool_or cbrt ceil ceiling
     coalesce cos count count_if count_star countif current_date date_diff date_part date_trunc datediff datepart

@@ -20,7 +20,7 @@ from hybrid.sql.infer import DOUBLE, set_type, type_of
 from hybrid.sql.lists import rewrite_lists
 from hybrid.sql.nulls import order_nulls
 from hybrid.sql.scopes import note_column_types
-from hybrid.sql.texts import Arguments, ScalarRule, renamed
+from hybrid.sql.texts import Arguments, ScalarRule, renamed_function
 
 VALIDATION = 700
 _ABSENT = {
@@ -32,7 +32,7 @@ _ABSENT = {
 }
 
 
-def rewrite_functions(tree: exp.Query, context: times.Context) -> None:
+def rewrite_functions(tree: exp.Query, context: times.TimeContext) -> None:
     """Puts every call and operator of `tree` into DuckDB's words.
 
     QueryError 700 for an unknown function or wrong arguments.
@@ -66,7 +66,7 @@ def is_aggregate_call(node: exp.Expr) -> bool:
     return node.name.lower() in AGGREGATES or aggregates.is_aggregate(canonical(node.name))
 
 
-def _rewritten(node: exp.Anonymous, context: times.Context) -> exp.Expr:
+def _rewritten(node: exp.Anonymous, context: times.TimeContext) -> exp.Expr:
     name, arguments = canonical(node.name), node.expressions
     if name in aggregates.RULES and _fits(node, *aggregates.RULES[name][:2]):
         return aggregates.RULES[name][2](arguments)
@@ -178,15 +178,15 @@ SCALARS: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     **jsons.RULES,
     "div": ((3,), _divided),
     "divide": ((3,), _divided),
-    "log": ((1,), renamed("ln")),
+    "log": ((1,), renamed_function("ln")),
     "sign": ((1,), _sign),
     "rounddecimal": ((1, 2), _round_decimal),
     "truncate": ((1, 2), _truncate),
     "arraylength": ((1,), lambda arguments: cast(call("len", arguments[0]), "INTEGER")),
     "arraysum": ((1,), lambda arguments: cast(call("list_sum", arguments[0]), "DOUBLE")),
-    "arraymin": ((1,), renamed("list_min")),
-    "arraymax": ((1,), renamed("list_max")),
-    "arrayaverage": ((1,), renamed("list_avg")),
+    "arraymin": ((1,), renamed_function("list_min")),
+    "arraymax": ((1,), renamed_function("list_max")),
+    "arrayaverage": ((1,), renamed_function("list_avg")),
     "isnull": ((1,), lambda arguments: exp.Paren(this=exp.Is(this=arguments[0], expression=exp.Null()))),
     "isnotnull": (
         (1,),

@@ -12,12 +12,12 @@ from sqlglot import exp
 
 from hybrid.errors import QueryError
 from hybrid.schema.dialect import canonical
-from hybrid.sql.allowed import words
+from hybrid.sql.allowed import word_set
 from hybrid.sql.calls import call, cast, literal_number, number, text
 
 VALIDATION = 700
 WINDOW_ROWS_MAX = 1_000
-_COLLECTING = words("stringagg listagg groupconcat list arrayagg jsongrouparray jsongroupobject histogram")
+_COLLECTING = word_set("stringagg listagg groupconcat list arrayagg jsongrouparray jsongroupobject histogram")
 _JOINING = frozenset({"concat", "concat_ws"})
 
 

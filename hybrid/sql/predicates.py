@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from hybrid.sql.calls import literal_number, literal_text
-from hybrid.sql.tables import TableRef
+from hybrid.sql.tables import TableMention
 
 Constant = int | float | str
 _WHOLE = re.compile("[0-9]+")
@@ -42,7 +42,7 @@ _TESTS: dict[str, Callable[..., bool]] = {
 }  # fmt: skip
 
 
-def comparisons_on(ref: TableRef, columns: Sequence[str]) -> list[Comparison]:
+def comparisons_on(ref: TableMention, columns: Sequence[str]) -> list[Comparison]:
     """The certain comparisons on the reference's `columns` (the table's own spelling)."""
     select = ref.node.find_ancestor(exp.Select)
     if select is None or not _direct(ref, select):
@@ -56,7 +56,7 @@ def comparisons_on(ref: TableRef, columns: Sequence[str]) -> list[Comparison]:
     return found
 
 
-def _direct(ref: TableRef, select: exp.Select) -> bool:
+def _direct(ref: TableMention, select: exp.Select) -> bool:
     """Whether the reference stands plainly in this SELECT's FROM, and no join looks for the *nearest* of its rows.
 
     Not one whose columns are named anew, nor one that WHERE does not see: there a name means another column.

@@ -26,7 +26,7 @@ from hybrid.sql.row_tree import RowReader, split_at
 from hybrid.sql.row_values import assigned, stored_sql, wrong_constant
 from hybrid.sql.spark_sql import spark_sql
 from hybrid.sql.statement import error_at, tokens_of
-from hybrid.sql.times import Context
+from hybrid.sql.times import TimeContext
 
 _LENGTH_MAX = 100_000
 
@@ -118,7 +118,7 @@ def _rewritten(tree: exp.Expr, reader: RowReader, now_ms: int | None) -> exp.Exp
     types, lists = _types(reader.spec)
     select = exp.Select(expressions=[exp.Paren(this=tree)])
     fit_compared(select, types, reader.refuse)
-    rewrite_functions(select, Context(now_ms or 0, types, lists, rows=True))
+    rewrite_functions(select, TimeContext(now_ms or 0, types, lists, rows=True))
     coerce_timestamps(select, types)
     found: exp.Expr = select.expressions[0].this
     return found

@@ -11,7 +11,7 @@ from hybrid.schema.types import DataType
 from hybrid.sql.calls import cast
 from hybrid.sql.functions import is_aggregate_call
 from hybrid.sql.names import constant_name, result_name
-from hybrid.sql.tables import TableRef
+from hybrid.sql.tables import TableMention
 
 DEFAULT_LIMIT = 10
 
@@ -86,7 +86,7 @@ def _is_aggregated(item: exp.Expr, select: exp.Select) -> bool:
     return any(node.find_ancestor(exp.Window, exp.Select) is select for node in found)
 
 
-def hide_virtual(refs: Sequence[TableRef]) -> None:
+def hide_virtual(refs: Sequence[TableMention]) -> None:
     """Takes the virtual columns, which a relation carries when they are used, out of `*` and `alias.*`."""
     for ref in refs:
         select = ref.node.find_ancestor(exp.Select)

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from hybrid.errors import QueryError
 from hybrid.schema.dialect import canonical
-from hybrid.sql.allowed import words
+from hybrid.sql.allowed import word_set
 from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
 from hybrid.sql.growing_values import check_windows, guard_joined, is_joining
 from hybrid.sql.texts import LONGEST
@@ -36,8 +36,8 @@ _GAIN = 8
 _LONG_TYPES = (exp.DType.ARRAY, exp.DType.LIST, exp.DType.JSON, exp.DType.BLOB, exp.DType.VARBINARY, exp.DType.STRUCT)
 _NUMBER = 32
 
-_QUADRATIC = words("levenshtein editdist3 damerau_levenshtein jaccard jaro_similarity jaro_winkler_similarity")
-_NUMBERS = words(
+_QUADRATIC = word_set("levenshtein editdist3 damerau_levenshtein jaccard jaro_similarity jaro_winkler_similarity")
+_NUMBERS = word_set(
     """
     length len charlength characterlength strlen octetlength bitlength levenshtein dameraulevenshtein editdist3 jaccard
     jarosimilarity jarowinklersimilarity hamming hammingdistance mismatches strpos strrpos instr position contains
@@ -46,20 +46,22 @@ _NUMBERS = words(
     listposition listsum listavg arraysum arrayaverage distinctcount approxcountdistinct
     """
 )
-_SHORTENING = words("left right leftsubstr rightsubstr leftgrapheme rightgrapheme substr substring substringgrapheme")
-_COLLECTING = words("stringagg listagg groupconcat list arrayagg jsongrouparray jsongroupobject histogram")
-_MAPPING = words("listtransform listapply arraytransform")
-_SPLITTING = words("split stringsplit strsplit stringtoarray stringsplitregex strsplitregex regexpsplittoarray")
-_JOINING = words("arraytostring liststringagg")
+_SHORTENING = word_set(
+    "left right leftsubstr rightsubstr leftgrapheme rightgrapheme substr substring substringgrapheme"
+)
+_COLLECTING = word_set("stringagg listagg groupconcat list arrayagg jsongrouparray jsongroupobject histogram")
+_MAPPING = word_set("listtransform listapply arraytransform")
+_SPLITTING = word_set("split stringsplit strsplit stringtoarray stringsplitregex strsplitregex regexpsplittoarray")
+_JOINING = word_set("arraytostring liststringagg")
 _WIDER = {
     "hex": 2, "tohex": 2, "bytestohex": 2, "bin": 8, "tobinary": 8, "tobase64": 2, "base64": 2, "encodeurl": 3,
     "urlencode": 3, "tojson": 2, "jsonquote": 2, "json": 2, "regexpescape": 2, "jsonarray": 2, "jsonobject": 2,
     "upper": 2, "lower": 2, "ucase": 2, "lcase": 2, "normalize": 3, "nfcnormalize": 3,
 }  # fmt: skip
 _MAKERS = (
-    words("replace regexpreplace repeat lpad rpad concat concatws format printf jsonpretty listconcat listcat")
-    | words("arrayconcat arraycat listappend arrayappend listprepend arrayprepend listaggr listaggregate listzip")
-    | words("flatten listvalue listpack arrayvalue row structpack map mapconcat jsonmergepatch")
+    word_set("replace regexpreplace repeat lpad rpad concat concatws format printf jsonpretty listconcat listcat")
+    | word_set("arrayconcat arraycat listappend arrayappend listprepend arrayprepend listaggr listaggregate listzip")
+    | word_set("flatten listvalue listpack arrayvalue row structpack map mapconcat jsonmergepatch")
     | _COLLECTING | _MAPPING | _SPLITTING | _JOINING | frozenset(_WIDER)
 )  # fmt: skip
 _MAKER_NODES = (exp.DPipe, exp.GroupConcat, exp.Comprehension, exp.Array, exp.Struct, exp.Tuple)

@@ -24,7 +24,7 @@ _BY_LOWER = {name.lower(): name for name in VIRTUAL}
 
 
 @dataclass
-class TableRef:
+class TableMention:
     """One reference to a table. `half` None is the whole table; `alias` names it in its SELECT.
 
     `relation` is the name that stands for it in the rewritten statement; `virtual` the virtual columns used of it.
@@ -43,7 +43,7 @@ class TableRef:
         return self.table if self.half is None else f"{self.table}_{self.half}"
 
 
-def resolve_tables(tree: exp.Query, names: Collection[str]) -> list[TableRef]:
+def resolve_tables(tree: exp.Query, names: Collection[str]) -> list[TableMention]:
     """Every table reference of `tree`, in the order of the text; each is put under its relation's name.
 
     QueryError 190 for a table that does not exist, 150 for what is no plain table name.
@@ -67,7 +67,7 @@ def _refuse_reserved(tree: exp.Query) -> None:
             raise QueryError(f"Names that begin with '{RESERVED}' are reserved: '{name}'.", pinot_code=PARSE_ERROR)
 
 
-def _resolve(node: exp.Table, place: int, names: Collection[str]) -> TableRef:
+def _resolve(node: exp.Table, place: int, names: Collection[str]) -> TableMention:
     if not isinstance(node.this, exp.Identifier) or not node.name:
         raise QueryError(
             f"Only tables can stand in FROM; '{node.sql()}' is a function.",
@@ -78,7 +78,7 @@ def _resolve(node: exp.Table, place: int, names: Collection[str]) -> TableRef:
         raise QueryError(f"Table '{_qualified(node)}' does not exist: {_KNOWN_PLAIN}", pinot_code=NO_SUCH_TABLE)
     table, half = _table_and_half(node.name, names)
     alias = node.alias or node.name
-    return TableRef(table, half, alias, f"{RESERVED}rel_{place}", node)
+    return TableMention(table, half, alias, f"{RESERVED}rel_{place}", node)
 
 
 _KNOWN_PLAIN = "tables are named without a catalog or schema."
@@ -109,7 +109,7 @@ def _known(name: str, names: Collection[str]) -> str | None:
     return name if name in names else next((known for known in names if known.lower() == name.lower()), None)
 
 
-def _put_relation(ref: TableRef) -> None:
+def _put_relation(ref: TableMention) -> None:
     """Puts the reference under its relation's name; its alias, joins and samples stay."""
     ref.node.set("this", exp.to_identifier(ref.relation, quoted=True))
     ref.node.set("db", None)
@@ -150,7 +150,7 @@ def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
         parent = parent.parent
 
 
-def _spread_virtual(tree: exp.Query, refs: list[TableRef]) -> None:
+def _spread_virtual(tree: exp.Query, refs: list[TableMention]) -> None:
     """Tells each reference which virtual columns are used of it, and spells them as we do."""
     for column in list(tree.find_all(exp.Column)):
         name = _BY_LOWER.get(column.name.lower())
@@ -168,7 +168,7 @@ def _refuse_sign(name: str) -> None:
         raise QueryError(f"Column '{name}' does not exist.{suggestion(name, VIRTUAL)}", pinot_code=NO_SUCH_COLUMN)
 
 
-def _sources(column: exp.Column, refs: list[TableRef]) -> list[TableRef]:
+def _sources(column: exp.Column, refs: list[TableMention]) -> list[TableMention]:
     """The references that a virtual column can be of: of the nearest SELECT around it that has a fitting one."""
     for select in (parent for parent in _parents(column) if isinstance(parent, exp.Select)):
         here = [ref for ref in refs if ref.node.find_ancestor(exp.Select) is select]

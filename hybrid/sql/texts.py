@@ -54,7 +54,7 @@ def like_pattern(pattern: str) -> str:
     return _PLAIN_BACKSLASH.sub(r"\\\\", pattern)
 
 
-def renamed(name: str) -> ScalarRule:
+def renamed_function(name: str) -> ScalarRule:
     """The same arguments by another name."""
     return lambda arguments: call(name, *arguments)
 
@@ -286,7 +286,7 @@ _ANY = tuple(range(1, 100))
 RULES: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     "regexplike": ((2, 3), _regexp_like),
     "regexpreplace": ((3,), _regexp_replace),
-    "regexpextract": ((2, 3), renamed("regexp_extract")),
+    "regexpextract": ((2, 3), renamed_function("regexp_extract")),
     "ltrim": ((1,), lambda arguments: call("ltrim", arguments[0], text(characters.SPACES))),
     "rtrim": ((1,), lambda arguments: call("rtrim", arguments[0], text(characters.SPACES))),
     "reverse": ((1,), _reverse),
@@ -299,24 +299,24 @@ RULES: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     "strpos": ((2,), _str_pos),
     "strrpos": ((2,), _last_str_pos),
     "concat": ((2, 3), _concat),
-    "startswith": ((2,), renamed("starts_with")),
-    "endswith": ((2,), renamed("ends_with")),
+    "startswith": ((2,), renamed_function("starts_with")),
+    "endswith": ((2,), renamed_function("ends_with")),
     "remove": ((2,), lambda arguments: call("replace", *arguments, text(""))),
     "lpad": ((3,), _pad("lpad")),
     "rpad": ((3,), _pad("rpad")),
     "repeat": ((2, 3), _repeat),
     "codepoint": ((1,), _whole("unicode")),
     "hammingdistance": ((2,), _hamming),
-    "normalize": ((1,), renamed("nfc_normalize")),
+    "normalize": ((1,), renamed_function("nfc_normalize")),
     "encodeurl": ((1,), _encode_url),
     "decodeurl": ((1,), _decode_url),
-    "tobase64": ((1,), renamed("to_base64")),
+    "tobase64": ((1,), renamed_function("to_base64")),
     "frombase64": ((1,), _from_base64),
-    "toutf8": ((1,), renamed("encode")),
-    "fromutf8": ((1,), renamed("decode")),
+    "toutf8": ((1,), renamed_function("encode")),
+    "fromutf8": ((1,), renamed_function("decode")),
     "bytestohex": ((1,), lambda arguments: call("lower", call("hex", arguments[0]))),
-    "hextobytes": ((1,), renamed("unhex")),
-    "sha": ((1,), renamed("sha1")),
+    "hextobytes": ((1,), renamed_function("unhex")),
+    "sha": ((1,), renamed_function("sha1")),
     "format": (_ANY, _formatted("format")),
     "printf": (_ANY, _formatted("printf")),
 }

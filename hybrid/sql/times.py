@@ -23,7 +23,7 @@ Arguments = Sequence[exp.Expr]
 
 
 @dataclass(frozen=True)
-class Context:
+class TimeContext:
     """`now_ms` is the statement's clock: every now() and ago() in it agree. `types` are the tables' column types.
 
     `lists` are their multi-value columns, in lower case; those are not in `types`. `rows` is a row expression, which
@@ -48,7 +48,7 @@ class Context:
         return as_milliseconds(node, self.types, rows=self.rows)
 
 
-TimeRule = Callable[[Arguments, Context], exp.Expr]
+TimeRule = Callable[[Arguments, TimeContext], exp.Expr]
 
 _UNIT_MS = {"SECONDS": 1000, "MINUTES": 60_000, "HOURS": 3_600_000, "DAYS": 86_400_000, "MILLISECONDS": 1}
 _EPOCHS = ("SECONDS", "MINUTES", "HOURS", "DAYS")
@@ -63,15 +63,15 @@ def period_ms(period: str) -> int:
         raise _wrong(str(error)) from error
 
 
-def _ago(arguments: Arguments, context: Context) -> exp.Expr:
+def _ago(arguments: Arguments, context: TimeContext) -> exp.Expr:
     return number(context.now_ms - period_ms(_constant(arguments[0], "ago")))
 
 
-def _now(arguments: Arguments, context: Context) -> exp.Expr:
+def _now(arguments: Arguments, context: TimeContext) -> exp.Expr:
     return number(context.now_ms)
 
 
-def _date_trunc(arguments: Arguments, context: Context) -> exp.Expr:
+def _date_trunc(arguments: Arguments, context: TimeContext) -> exp.Expr:
     """DATETRUNC(unit, time [, input unit [, zone [, output unit]]]); a DATE or TIMESTAMP stays one."""
     unit = _date_unit(arguments[0], "DATETRUNC")
     units = [_constant(argument, "DATETRUNC") for argument in arguments[2:]]
@@ -87,18 +87,18 @@ def _date_trunc(arguments: Arguments, context: Context) -> exp.Expr:
     return _scaled(to_millis(_truncated(unit, moment, zone, context)), 1, _unit_ms(output_unit))
 
 
-def _truncated(unit: str, moment: exp.Expr, zone: str, context: Context) -> exp.Expr:
+def _truncated(unit: str, moment: exp.Expr, zone: str, context: TimeContext) -> exp.Expr:
     if context.rows and not is_utc(zone):
         return call("truncate_local", text(unit), moment, text(zone))  # `sql.spark_calls` writes it
     return truncate_local(unit, moment, zone)
 
 
-def _to_date_time(arguments: Arguments, context: Context) -> exp.Expr:
+def _to_date_time(arguments: Arguments, context: TimeContext) -> exp.Expr:
     zone = _constant(arguments[2], "TODATETIME") if len(arguments) > 2 else "UTC"
     return format_time(context.instant(arguments[0]), _constant(arguments[1], "TODATETIME"), zone)
 
 
-def _from_date_time(arguments: Arguments, context: Context) -> exp.Expr:
+def _from_date_time(arguments: Arguments, context: TimeContext) -> exp.Expr:
     zone = _constant(arguments[2], "FROMDATETIME") if len(arguments) > 2 else "UTC"
     return _parsed(arguments[0], _constant(arguments[1], "FROMDATETIME"), zone)
 
@@ -109,13 +109,13 @@ def _parsed(written: exp.Expr, pattern: str, zone: str) -> exp.Expr:
     return to_millis(call("date_trunc", text("millisecond"), moment if has_offset else to_instant(moment, zone)))
 
 
-def _time_convert(arguments: Arguments, context: Context) -> exp.Expr:
+def _time_convert(arguments: Arguments, context: TimeContext) -> exp.Expr:
     """TIMECONVERT(time, from unit, to unit)."""
     units = [_constant(argument, "TIMECONVERT") for argument in arguments[1:]]
     return _scaled(context.millis(arguments[0]), _unit_ms(units[0]), _unit_ms(units[1]))
 
 
-def _date_time_convert(arguments: Arguments, context: Context) -> exp.Expr:
+def _date_time_convert(arguments: Arguments, context: TimeContext) -> exp.Expr:
     """DATETIMECONVERT(time, input format, output format, granularity [, zone of the buckets])."""
     source, target = (_format(argument) for argument in arguments[1:3])
     count, unit = _granularity(_constant(arguments[3], "DATETIMECONVERT"))
@@ -203,14 +203,14 @@ def _granularity(granularity: str) -> tuple[int, str]:
 def _part(name: str) -> TimeRule:
     """YEAR(time [, zone]) and the like."""
 
-    def rule(arguments: Arguments, context: Context) -> exp.Expr:
+    def rule(arguments: Arguments, context: TimeContext) -> exp.Expr:
         zone = _constant(arguments[1], name) if len(arguments) > 1 else "UTC"
         return _int(call(name, to_local(context.instant(arguments[0]), zone)))
 
     return rule
 
 
-def _millisecond(arguments: Arguments, context: Context) -> exp.Expr:
+def _millisecond(arguments: Arguments, context: TimeContext) -> exp.Expr:
     """MILLISECOND(time) within its second; DuckDB counts within the minute."""
     within = exp.Mod(this=call("millisecond", context.instant(arguments[0])), expression=number(1000))
     return _int(within)
@@ -227,7 +227,7 @@ def _to_epoch(unit: str) -> TimeRule:
 def _to_bucket(unit: str, *, rounded: bool) -> TimeRule:
     """TOEPOCHMINUTESBUCKET(time, 15) counts steps of 15 minutes; ROUNDED gives the step's minute."""
 
-    def rule(arguments: Arguments, context: Context) -> exp.Expr:
+    def rule(arguments: Arguments, context: TimeContext) -> exp.Expr:
         size = _size(arguments[1])
         steps = _scaled(context.millis(arguments[0]), 1, size * _UNIT_MS[unit])
         return _scaled(steps, size, 1) if rounded else steps
@@ -250,14 +250,14 @@ def _size(node: exp.Expr) -> int:
     return int(size)
 
 
-def _round(arguments: Arguments, context: Context) -> exp.Expr:
+def _round(arguments: Arguments, context: TimeContext) -> exp.Expr:
     """ROUND(value, step) is the multiple of `step` towards zero, as Pinot's users round times."""
     value, step = (context.whole(argument) for argument in arguments)
     steps = exp.Paren(this=exp.IntDiv(this=value, expression=step))
     return exp.Paren(this=exp.Mul(this=steps, expression=step.copy()))
 
 
-def _date_add(arguments: Arguments, context: Context) -> exp.Expr:
+def _date_add(arguments: Arguments, context: TimeContext) -> exp.Expr:
     """DATEADD(unit, count, time) in epoch milliseconds."""
     unit = _date_unit(arguments[0], "DATEADD")
     interval = call(f"to_{unit}s", cast(context.whole(arguments[1]), "INTEGER"))
@@ -265,7 +265,7 @@ def _date_add(arguments: Arguments, context: Context) -> exp.Expr:
     return cut_millis(moved, rows=context.rows)
 
 
-def _date_diff(arguments: Arguments, context: Context) -> exp.Expr:
+def _date_diff(arguments: Arguments, context: TimeContext) -> exp.Expr:
     """DATEDIFF(unit, from, to): whole units between two times."""
     moments = (context.instant(argument) for argument in arguments[1:])
     return call("date_sub", text(_date_unit(arguments[0], "DATEDIFF")), *moments)
@@ -278,7 +278,7 @@ def _date_unit(node: exp.Expr, name: str) -> str:
     return unit
 
 
-def _to_timestamp(arguments: Arguments, context: Context) -> exp.Expr:
+def _to_timestamp(arguments: Arguments, context: TimeContext) -> exp.Expr:
     return context.instant(arguments[0])
 
 

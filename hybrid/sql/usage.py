@@ -36,7 +36,7 @@ def _is_shown(column: exp.Column) -> bool:
     return isinstance(around, exp.Select | exp.Group | exp.Ordered)
 
 
-def named(tree: exp.Query) -> frozenset[str] | None:
+def needed_columns(tree: exp.Query) -> frozenset[str] | None:
     """Lower-case names among which all columns are that a statement can need; None: it may need any.
 
     DuckDB takes a table's name for all of its columns, too. Some go by the place of columns, or by those not named.

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hybrid.kafka.topics import create_topic
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from tests.cases.tables import LiveTable, layout_in, table_spec
 
 
 @pytest.fixture
-def new_table(broker: str, workbench: Workbench, tmp_path: Path) -> Callable[..., LiveTable]:
+def new_table(broker: str, workbench: CommitContext, tmp_path: Path) -> Callable[..., LiveTable]:
     """Makes a table on a new topic of `partitions`; `topic=False` leaves the topic to the test."""
 
     def make(*, partitions: int = 1, topic: bool = True, **options: object) -> LiveTable:

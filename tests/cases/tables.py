@@ -15,14 +15,14 @@ from hybrid.config.table_config import BoundaryMode, Half, MergeType, MoveConfig
 from hybrid.ingest.loop import IngestReport, ingest_until_caught_up
 from hybrid.ingest.replay import ReplayReport, replay_rejected
 from hybrid.ingest.reset import ResetReport, reset_stream, resolve_reset
-from hybrid.kafka.topics import Record, produce
-from hybrid.lake.commit_context import Workbench
+from hybrid.kafka.topics import TopicRecord, produce
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
-from hybrid.move.boundary_override import BoundaryReport, Wish, change_boundary
+from hybrid.move.boundary_override import BoundaryReport, OverrideRequest, change_boundary
 from hybrid.move.move import MoveReport, run_move
 from hybrid.move.plan import Reach
-from hybrid.operations.tables.create import lay_halves
+from hybrid.operations.tables.create import create_halves
 from hybrid.query.engine import QueryTable, run
 from hybrid.replace.job import JobReport, run_job
 from hybrid.schema.ingestion import IngestionConfig
@@ -109,21 +109,21 @@ class LiveTable:
 
     spec: TableSpec
     layout: TableLayout
-    shared: Workbench
+    shared: CommitContext
     now: int = 10 * HOUR
     said: Said = field(default_factory=Said)
 
     def __post_init__(self) -> None:
-        self.bench = Workbench(lambda: self.shared.spark, lambda: self.now, self.said, lock_timeout_s=120.0)
+        self.bench = CommitContext(lambda: self.shared.spark, lambda: self.now, self.said, lock_timeout_s=120.0)
 
     def create(self) -> LiveTable:
-        lay_halves(self.layout, self.spec, self.now)
+        create_halves(self.layout, self.spec, self.now)
         return self
 
     def produce(self, *rows: Mapping[str, object] | bytes, partition: int = 0, timestamp_ms: int | None = None) -> None:
         """Puts rows (as JSON), or messages as they are, into a partition of the topic."""
         values = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
-        records = [Record(value, partition=partition, timestamp_ms=timestamp_ms) for value in values]
+        records = [TopicRecord(value, partition=partition, timestamp_ms=timestamp_ms) for value in values]
         produce(self.spec.stream.brokers, self.spec.stream.topics[0], records)
 
     def ingest(self, **options: int) -> IngestReport:
@@ -141,10 +141,10 @@ class LiveTable:
         return replay_rejected(self.bench, self.spec, self.layout, **options)
 
     def set_boundary(self, time_ms: int | None) -> BoundaryReport:
-        return change_boundary(self.bench, self.spec, self.layout, Wish(time_ms, accepted=True))
+        return change_boundary(self.bench, self.spec, self.layout, OverrideRequest(time_ms, accepted=True))
 
     def clear_boundary(self) -> BoundaryReport:
-        return change_boundary(self.bench, self.spec, self.layout, Wish(clear=True))
+        return change_boundary(self.bench, self.spec, self.layout, OverrideRequest(clear=True))
 
     def replace(self, segment: str, rows: Iterable[Mapping[str, object]], **options: object) -> JobReport:
         """A replacement job that puts these rows into one segment."""

@@ -16,7 +16,7 @@ from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker, free_port
 from hybrid.kafka.streams import offsets_at, view_stream
 from hybrid.kafka.topics import create_topic
-from hybrid.operations.tables.create import lay_halves
+from hybrid.operations.tables.create import create_halves
 from hybrid.query.cache.stream import KafkaStream
 from tests.cases.tables import LiveTable, layout_in, table_spec
 from tests.cases.test_streams import rows
@@ -97,4 +97,4 @@ def test_every_client_gets_through(secured, workbench, tmp_path, listener):
     assert "other" not in str(caught.value) and PASSWORD not in str(caught.value)
     assert table.queried() == [1, 2, 3] and refused.queried() == [1, 2], "answered from committed rows"
     with pytest.raises(StreamError):
-        lay_halves(layout_in(tmp_path / "new"), replace(spec, stream=replace(spec.stream, security=wrong)), 0)
+        create_halves(layout_in(tmp_path / "new"), replace(spec, stream=replace(spec.stream, security=wrong)), 0)

@@ -145,11 +145,11 @@ def test_new_partitions_are_read_from_their_start(new_table):
 
 def test_largest_and_a_crash_before_the_first_batch(new_table, workbench):
     """The start was committed at creation, so what came since is not skipped however late the first batch is."""
-    from hybrid.operations.tables.create import lay_halves
+    from hybrid.operations.tables.create import create_halves
 
     table = new_table(start="largest")
     table.produce(*rows(1, 2))
-    lay_halves(table.layout, table.spec, table.now)  # created anew, now that the topic holds two rows
+    create_halves(table.layout, table.spec, table.now)  # created anew, now that the topic holds two rows
     assert table.offsets == {0: 2}
     table.produce(*rows(3, 4))
     table.ingest()
@@ -158,13 +158,13 @@ def test_largest_and_a_crash_before_the_first_batch(new_table, workbench):
 
 @pytest.mark.parametrize("start", ["1970-01-01T09:59:30Z", "30s"])
 def test_a_start_by_time_is_resolved_and_stored_at_creation(new_table, start):
-    from hybrid.operations.tables.create import lay_halves
+    from hybrid.operations.tables.create import create_halves
 
     table = new_table(partitions=2, start=start)
     for number, ago_s in enumerate([60, 31, 30, 10]):
         table.produce(*rows(number), timestamp_ms=table.now - 1000 * ago_s)
     table.produce(*rows(9), partition=1, timestamp_ms=table.now - 99_000)
-    lay_halves(table.layout, table.spec, table.now)  # created anew, now that the topic holds rows
+    create_halves(table.layout, table.spec, table.now)  # created anew, now that the topic holds rows
     assert table.offsets == {0: 2, 1: 1}, "a partition without such messages starts at its end"
     table.now += HOUR
     table.produce(*rows(10), partition=1, timestamp_ms=0)

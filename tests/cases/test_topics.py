@@ -17,8 +17,8 @@ from hybrid.config.table_config import Half
 from hybrid.errors import StreamError, TopicError
 from hybrid.ingest.refetch import held_rows
 from hybrid.ingest.reset import reset_stream, resolve_reset
-from hybrid.kafka.topics import Record, create_topic, describe_topic, produce
-from hybrid.lake.commit_context import Workbench
+from hybrid.kafka.topics import TopicRecord, create_topic, describe_topic, produce
+from hybrid.lake.commit_context import CommitContext
 from hybrid.query.cache.stream import KafkaStream
 from hybrid.query.engine import run
 from hybrid.replace.backfill.from_kafka import _goes
@@ -40,7 +40,7 @@ class Topics(LiveTable):
 
     def send(self, topic: str, *ids: int, time: int | None = None, **more: object) -> None:
         rows = [{"id": n, "key": f"k{n}", "ts": n if time is None else time, "value": n, **more} for n in ids]
-        produce(self.spec.stream.brokers, topic, [Record(json.dumps(row).encode(), partition=0) for row in rows])
+        produce(self.spec.stream.brokers, topic, [TopicRecord(json.dumps(row).encode(), partition=0) for row in rows])
 
     def committed(self, topic: str) -> int:
         state = self.half(Half.REALTIME).realtime
@@ -62,7 +62,7 @@ class Topics(LiveTable):
 
 
 @pytest.fixture
-def new_topics(broker: str, workbench: Workbench, tmp_path: Path) -> NewTopics:
+def new_topics(broker: str, workbench: CommitContext, tmp_path: Path) -> NewTopics:
     def make(*, both: bool = True, **options: object) -> Topics:
         names = tuple(f"t-{uuid.uuid4().hex[:12]}" for _ in range(2))
         for name in names[: 2 if both else 1]:

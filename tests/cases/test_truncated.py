@@ -20,7 +20,7 @@ from hybrid.ingest.refetch import held_rows
 from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.streams import view_stream
 from hybrid.kafka.topics import create_topic
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.table.boundary import TopicPartition
 from hybrid.table.state import from_user_metadata, to_user_metadata
 from tests.cases.tables import LiveTable, layout_in, table_spec
@@ -68,7 +68,7 @@ def cuttable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CuttableBroke
 
 
 @pytest.fixture
-def new_table(cuttable: CuttableBroker, workbench: Workbench, tmp_path: Path) -> Callable[..., LiveTable]:
+def new_table(cuttable: CuttableBroker, workbench: CommitContext, tmp_path: Path) -> Callable[..., LiveTable]:
     def make(**options: object) -> LiveTable:
         name = f"t-{uuid.uuid4().hex[:12]}"
         create_topic(cuttable.address, name, 1)

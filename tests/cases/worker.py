@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from hybrid.jvm.jars import spark_jars
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.spark import SparkSettings
 from hybrid.progress import Silent
 from tests.cases.tables import LiveTable, layout_in, table_spec
@@ -41,7 +41,7 @@ def main() -> None:
     document, acts = json.loads(Path(sys.argv[1]).read_text()), sys.argv[2:]
     folder = Path(document["folder"])
     settings = SparkSettings(spark_jars(), folder / "logs", driver_memory="600m")
-    bench = Workbench(session_of_dying(settings), lambda: 0, Silent())
+    bench = CommitContext(session_of_dying(settings), lambda: 0, Silent())
     table = LiveTable(
         table_spec(document["brokers"], document["topic"], **document["options"]), layout_in(folder), bench
     )

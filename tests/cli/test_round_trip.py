@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from hybrid.cli.output import emit
-from hybrid.config.connectors import CsvFormat as FelderaCsv
+from hybrid.config.connectors import ConnectorCsvFormat as FelderaCsv
 from hybrid.config.table_config import Half, MessageFormat, TableSpec
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.reading import read_slice

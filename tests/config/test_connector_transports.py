@@ -6,10 +6,11 @@ import pytest
 
 from hybrid.config.connectors import (
     ChangeFeed,
-    CsvFormat,
+    ConnectorCsvFormat,
     Datagen,
     DatagenField,
     DatagenPlan,
+    DatagenStrategy,
     DeltaInput,
     DeltaMode,
     FileInput,
@@ -17,7 +18,6 @@ from hybrid.config.connectors import (
     KafkaStart,
     ParquetFormat,
     StartKind,
-    Strategy,
 )
 from hybrid.config.connectors_json import connector_warnings, parse_connectors
 from tests.config.connector_docs import (
@@ -235,7 +235,7 @@ def test_files() -> None:
         connector("file_input", {"path": "file:///a/b", "follow": "true"}, format=JSON),
         connector("file_input", {"path": "x.parquet"}, format={"name": "parquet", "config": {}}),
     )
-    assert one.transport == FileInput("in/*.csv") and one.format == CsvFormat() and one.ends
+    assert one.transport == FileInput("in/*.csv") and one.format == ConnectorCsvFormat() and one.ends
     assert two.transport == FileInput("/a/b", follow=True) and not two.ends
     assert three.format == ParquetFormat()
 
@@ -261,7 +261,7 @@ def test_datagen() -> None:
         (
             DatagenPlan(10, 5, {
                 "a": DatagenField(),
-                "b": DatagenField(Strategy.UNIFORM, 1, 5, 2, null_percentage=10),
+                "b": DatagenField(DatagenStrategy.UNIFORM, 1, 5, 2, null_percentage=10),
                 "c": DatagenField(values=("x",)),
                 "d": DatagenField(low="2021-01-01", high="2022-01-01"),
             }),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.config.connectors import (
-    CsvFormat,
+    ConnectorCsvFormat,
     JsonFormat,
     KafkaInput,
     StartKind,
@@ -181,7 +181,7 @@ def test_json_and_csv() -> None:
     assert one.format == JsonFormat(UpdateFormat.RAW, array=True, single_line=True) and not one.can_delete
     csv = {"name": "csv", "config": {"delimiter": "\t", "headers": True, "quote": "'", "escape": "\\"}}
     [one] = parse(connector("kafka_input", KAFKA, format=csv))
-    assert one.format == CsvFormat("\t", True, "'", "\\") and not one.can_delete
+    assert one.format == ConnectorCsvFormat("\t", True, "'", "\\") and not one.can_delete
 
 
 def test_what_can_delete() -> None:

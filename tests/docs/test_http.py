@@ -6,13 +6,13 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.progress import Silent
 from hybrid.serve.app import build_app
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from tests.docs.pages import reference, spans, table
 
 
 def test_paths(tmp_path: Path) -> None:
     home = Hybrid(load_settings(home=tmp_path), Silent())
-    document = build_app(home, Limits(), "http://localhost").openapi()
+    document = build_app(home, ServerLimits(), "http://localhost").openapi()
     known = [f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item]
     listed = [spans(cell)[0] for cell in table(reference("http"), "HTTP").column("path")]
     assert len(set(listed)) == len(listed)

@@ -11,7 +11,7 @@ from hybrid.config.table_config import Half
 from hybrid.doctor.findings import Severity
 from hybrid.lake import plans
 from hybrid.lake.log import open_half
-from hybrid.lake.plans import Wanted, Wish
+from hybrid.lake.plans import DesiredState, DesiredStateRecord
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
 from tests.doctor.conftest import Patient
 
@@ -34,14 +34,14 @@ def planned(patient: Patient) -> Patient:
     return patient
 
 
-@pytest.mark.parametrize("wish", [Wish.LOOK, Wish.PAUSE, Wish.CANCEL, Wish.ENDED])
-def test_what_is_as_it_is_wanted_is_no_finding(wish: Wish, planned: Patient) -> None:
-    plans.want(planned.hybrid().context.layout("orders"), ID, Wanted(wish))
+@pytest.mark.parametrize("wish", [DesiredState.LOOK, DesiredState.PAUSE, DesiredState.CANCEL, DesiredState.ENDED])
+def test_what_is_as_it_is_wanted_is_no_finding(wish: DesiredState, planned: Patient) -> None:
+    plans.want(planned.hybrid().context.layout("orders"), ID, DesiredStateRecord(wish))
     assert planned.examine() == []
 
 
 def test_an_interrupted_backfill_is_found_with_what_would_do(planned: Patient) -> None:
-    plans.want(planned.hybrid().context.layout("orders"), ID, Wanted(Wish.RUN))
+    plans.want(planned.hybrid().context.layout("orders"), ID, DesiredStateRecord(DesiredState.RUN))
     (found,) = planned.examine()
     assert (found.check, found.severity) == ("backfill", Severity.WARNING)
     assert found.message == f"Backfill '{ID}' was interrupted: 0 of 1 buckets are corrected."
@@ -49,7 +49,11 @@ def test_an_interrupted_backfill_is_found_with_what_would_do(planned: Patient) -
 
 
 def test_one_that_an_error_ended_is_noted(planned: Patient) -> None:
-    plans.want(planned.hybrid().context.layout("orders"), ID, Wanted(Wish.RUN, error="segment 'a' is gone."))
+    plans.want(
+        planned.hybrid().context.layout("orders"),
+        ID,
+        DesiredStateRecord(DesiredState.RUN, error="segment 'a' is gone."),
+    )
     (found,) = planned.examine()
     assert found.severity is Severity.NOTE and found.message.endswith("buckets are corrected: segment 'a' is gone.")
 

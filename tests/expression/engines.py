@@ -17,13 +17,13 @@ import duckdb
 from hybrid.errors import QueryError, UsageError
 from hybrid.expression.parse import parse_expression
 from hybrid.lake.collect import collect_rows
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.row_sql import row_condition
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.times import Context
+from hybrid.sql.times import TimeContext
 from tests.expression.odd_rows import COUNT, odd_arrow, odd_records, odd_table
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def by_transform(expressions: Sequence[str]) -> dict[str, Values]:
     return {text: _transformed(text, records) for text in expressions}
 
 
-def by_correction(workbench: Workbench, queried: Mapping[str, Values]) -> dict[str, Values]:
+def by_correction(workbench: CommitContext, queried: Mapping[str, Values]) -> dict[str, Values]:
     """What Spark gives for row expressions, in the rows for which a query gives a value.
 
     All are in one job, and one that fails is in a job of its own. Nothing is compiled: it would take longer.
@@ -92,7 +92,7 @@ def _queried(connection: duckdb.DuckDBPyConnection, text: str) -> Values:
         tree = parse_statement(f"SELECT {text} FROM odd").tree
         fields = odd_table().schema.fields
         types = {field.name: field.data_type for field in fields if field.single_value}
-        rewrite_functions(tree, Context(NOW_MS, types, frozenset({"tags"})))
+        rewrite_functions(tree, TimeContext(NOW_MS, types, frozenset({"tags"})))
         coerce_timestamps(tree, types)
     except QueryError:
         return None

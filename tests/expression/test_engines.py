@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from tests.expression.engines import ERROR, Values, by_correction, by_query, by_transform, is_same, lines_of
 
 
@@ -18,7 +18,7 @@ def test_transforms_give_what_queries_give() -> None:
 
 
 @pytest.mark.spark
-def test_corrections_give_what_queries_give(workbench: Workbench) -> None:
+def test_corrections_give_what_queries_give(workbench: CommitContext) -> None:
     listed = {*lines_of("corrections_refuse.txt"), *lines_of("corrections_differ.txt")}
     queried = by_query([text for text in lines_of("corpus.txt") if text not in listed])
     assert _differing(queried, by_correction(workbench, queried)) == []

@@ -42,12 +42,12 @@ from hybrid.schema.problem import Problem
 from hybrid.schema.types import DataType
 from hybrid.serve.app import build_app
 from hybrid.serve.connection_limits import ConnectionLimits
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from hybrid.serve.httpserver import OneWrite
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.times import Context
+from hybrid.sql.times import TimeContext
 
 _TURNS = 40  # of 10 ms: a body that does not come is not awaited for long
 Target = Callable[[bytes], object]
@@ -79,7 +79,7 @@ def sql(data: bytes) -> None:
     """A statement: parsed and rewritten, or refused."""
     with _refusing(), values_checked():
         tree = parse_statement(_text(data)).tree
-        rewrite_functions(tree, Context(1_000_000, _TYPES))
+        rewrite_functions(tree, TimeContext(1_000_000, _TYPES))
         coerce_timestamps(tree, _TYPES)
         tree.sql("duckdb")
 
@@ -230,7 +230,7 @@ async def _served(data: bytes) -> bytes:
 def _config() -> uvicorn.Config:
     home = Hybrid(load_settings(home=_folder() / "home"), Silent())
     home.home.mkdir()
-    app = build_app(home, Limits(query_timeout_ms=500, run_wait_s=0), "http://127.0.0.1", hosts=None)
+    app = build_app(home, ServerLimits(query_timeout_ms=500, run_wait_s=0), "http://127.0.0.1", hosts=None)
     config = uvicorn.Config(app, ws="none", log_config=None, access_log=False, proxy_headers=False)
     config.load()
     return config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +13,6 @@ from hybrid.formats.avro_messages import AvroMessages
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.ingest import refetch as again
 from hybrid.ingest.refetch import held_rows
-from hybrid.lake.commit_context import Workbench
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Rejected
 from hybrid.schema.ingestion import ComplexTypes, IngestionConfig
@@ -21,7 +20,7 @@ from hybrid.table.state import Act, RealtimeState
 from tests.records.test_decode import table
 
 STATE = RealtimeState(Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00"), {}, {})
-NOWHERE = cast("Workbench", None)
+NOWHERE = cast(Any, None)
 AVRO = AvroMessages('{"type": "record", "name": "r", "fields": [{"name": "ts", "type": "long"}]}')
 CSV = CsvFormat(columns=("name", "ts"))
 

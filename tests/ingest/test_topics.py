@@ -14,7 +14,7 @@ from hybrid.errors import ConflictError, NotFoundError, StreamError, TopicError
 from hybrid.ingest.plan import plan_batch, start_offsets
 from hybrid.ingest.read import _convert_batch, assigners_for
 from hybrid.ingest.reset import ResetReport, _after, _offsets, _report, plan_accepted
-from hybrid.ingest.segment_stats import pieces_from_json, pieces_of, pieces_to_json
+from hybrid.ingest.segment_stats import segment_stats_from_json, segment_stats_of, segment_stats_to_json
 from hybrid.kafka import streams as ingest_stream
 from hybrid.kafka.streams import StreamView, absent_words, require_topics
 from hybrid.kafka.topics import existing_topics
@@ -52,8 +52,8 @@ def view(a=(0, 9), b=(0, 9), a_id="id-a", b_id="id-b"):
     )
 
 
-def plan(known, shown, most=100, stop_at=None):
-    return plan_batch("t", STREAM, known, shown, most, stop_at)
+def plan(known, shown, most=100, pause_offsets=None):
+    return plan_batch("t", STREAM, known, shown, most, pause_offsets)
 
 
 # Planning
@@ -147,9 +147,11 @@ def test_a_connector_that_starts_at_once_says_which_topic_comes_later():
 
 def test_a_pause_holds_each_topic_where_it_was():
     held = {TopicPartition("a", 0): 5, TopicPartition("b", 0): 2}
-    assert plan(state(a0=3, b0=2), view(), stop_at=held).ranges == (OffsetRange(A0, 3, 5),)
+    assert plan(state(a0=3, b0=2), view(), pause_offsets=held).ranges == (OffsetRange(A0, 3, 5),)
     del held[TopicPartition("b", 0)]
-    assert plan(state(a0=3), view(), stop_at=held).ranges == (OffsetRange(A0, 3, 5),), "one that came meanwhile waits"
+    assert plan(state(a0=3), view(), pause_offsets=held).ranges == (OffsetRange(A0, 3, 5),), (
+        "one that came meanwhile waits"
+    )
 
 
 def test_an_epoch_is_of_one_topic():
@@ -229,7 +231,7 @@ def test_rows_of_two_topics_keep_their_coordinates_and_get_segments_of_their_own
         ("a", 0, 0, 0, segments[0]), ("b", 2, 0, 0, segments[1]),
         ("b", 2, 0, 1, segments[2]), ("a", 0, 0, 1, segments[0]),
     ]  # fmt: skip
-    pieces = pieces_from_json(pieces_to_json(pieces_of(rows, sizes)))
+    pieces = segment_stats_from_json(segment_stats_to_json(segment_stats_of(rows, sizes)))
     assert {place: piece.rows for place, piece in pieces.items()} == {
         (A0.place, segments[0]): 2, (B0.place, segments[1]): 1, (B0.place, segments[2]): 1
     }  # fmt: skip

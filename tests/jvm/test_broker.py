@@ -14,7 +14,7 @@ from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.log4j import escaped
 from hybrid.jvm.process import Process
-from hybrid.kafka.topics import Record, create_topic, describe_topic, list_topics, produce
+from hybrid.kafka.topics import TopicRecord, create_topic, describe_topic, list_topics, produce
 from tests.recorded_progress import Heard
 
 
@@ -84,7 +84,7 @@ def test_produce(broker: str) -> None:
     from kafka import KafkaConsumer, TopicPartition
 
     create_topic(broker, "produced", 2)
-    records = [b"plain", Record(b"keyed", key=b"k", timestamp_ms=1_000), Record(None, key=b"k", partition=0)]
+    records = [b"plain", TopicRecord(b"keyed", key=b"k", timestamp_ms=1_000), TopicRecord(None, key=b"k", partition=0)]
     assert produce(broker, "produced", records, partition=1) == 3
     assert produce(broker, "produced", []) == 0
     with_all = [TopicPartition("produced", 0), TopicPartition("produced", 1)]

@@ -17,13 +17,13 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake import cleanup
 from hybrid.lake.cleanup import Expired, expired_log, remove_expired
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log import acts_between, commits_to, lineage_acts, open_half, own_states, read_commit, state_at
 from hybrid.lake.plans import corrected_spans, was_reverted
 from hybrid.lake.pushes import is_committed
-from hybrid.lake.retention_window import window_of
+from hybrid.lake.retention_window import retention_window_of
 from hybrid.progress import Silent
 from hybrid.replace.lineage import EntryState, entries_of, list_replacements
 from hybrid.replace.revert import revert
@@ -254,14 +254,14 @@ def test_a_log_that_is_not_understood_is_left_alone(half: Path) -> None:
 
 def test_a_window_that_cannot_be_read_is_said(half: Path) -> None:
     snapshot = open_half(half)
-    assert (window_of(snapshot).files_ms, window_of(snapshot).log_ms) == (30 * DAY, 30 * DAY)
+    assert (retention_window_of(snapshot).files_ms, retention_window_of(snapshot).log_ms) == (30 * DAY, 30 * DAY)
     for text, millis in (("interval 1 week 2 days", 9 * DAY), ("90 minutes", DAY // 16)):
         vars(snapshot)["properties"] = {**snapshot.properties, "delta.deletedFileRetentionDuration": text}
-        assert window_of(snapshot).files_ms == millis and window_of(snapshot).log_ms == 30 * DAY
+        assert retention_window_of(snapshot).files_ms == millis and retention_window_of(snapshot).log_ms == 30 * DAY
     for text in ("", "interval", "interval 3", "interval 3 moons", "soon"):
         vars(snapshot)["properties"] = {"delta.deletedFileRetentionDuration": text}
         with pytest.raises(DataError, match="deletedFileRetentionDuration"):
-            window_of(snapshot)
+            retention_window_of(snapshot)
 
 
 def test_lineage_outlives_the_log(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_lineage_outlives_the_log(tmp_path: Path) -> None:
     newest = open_half(path)
     assert corrected_spans(newest, "plan-1") == {(0, 10)} and was_reverted(newest, "plan-1")
     assert is_committed(newest, first) and not is_committed(newest, "other")
-    bench = Workbench(lambda: pytest.fail("no JVM is needed"), lambda: 0, Silent())
+    bench = CommitContext(lambda: pytest.fail("no JVM is needed"), lambda: 0, Silent())
     with pytest.raises(ConflictError, match="no longer retained"):
         revert(bench, halves.spec, halves.layout, last)
     with pytest.raises(ConflictError, match="has been reverted already"):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hybrid.lake.collect import collect_rows, rows_of
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 
 YEAR_1 = datetime(1, 1, 1, tzinfo=UTC)
 LAST = datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)
@@ -42,7 +42,7 @@ def test_an_instant_that_python_cannot_hold_is_its_milliseconds() -> None:
 
 
 @pytest.mark.spark
-def test_spark_gives_instants_at_both_ends_of_time(workbench: Workbench) -> None:
+def test_spark_gives_instants_at_both_ends_of_time(workbench: CommitContext) -> None:
     frame = workbench.spark.sql(
         f"select timestamp_micros({YEAR_1_MICROS}L) as t, struct(timestamp_micros({LAST_MICROS}L) as u) as s"
     )

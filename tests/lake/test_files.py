@@ -14,7 +14,7 @@ import pytest
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import arrow_schema, create_half, record_batch
 from hybrid.lake.files import RowsFile, path_in_half
 from hybrid.lake.layout import physical_columns, physical_ddl, statistics_columns
@@ -58,7 +58,7 @@ def files_in(half: Path) -> set[str]:
 
 
 @pytest.mark.spark
-def test_every_reader_finds_the_same_rows_as_in_sparks_files(half: Path, workbench: Workbench) -> None:
+def test_every_reader_finds_the_same_rows_as_in_sparks_files(half: Path, workbench: CommitContext) -> None:
     spec, spark = every_type(), workbench.spark
     rows = [row(0), row(1, i=None, l=None, f=None, d=None, n=None, b=None, t=None, s=None, j=None, x=None, m=None)]
     commit_files(spark, act(half), lambda: Written([write(half, spec, rows)], after(half)))
@@ -85,7 +85,7 @@ def test_every_reader_finds_the_same_rows_as_in_sparks_files(half: Path, workben
 
 
 @pytest.mark.spark
-def test_the_log_says_the_same_of_both(half: Path, workbench: Workbench) -> None:
+def test_the_log_says_the_same_of_both(half: Path, workbench: CommitContext) -> None:
     spec, spark = every_type(), workbench.spark
     rows = [row(0, s="é" * 50), row(1, s="z" * 50), row(2, i=None)]
     commit_files(spark, act(half), lambda: Written([write(half, spec, rows)], after(half)))
@@ -107,7 +107,7 @@ def test_the_log_says_the_same_of_both(half: Path, workbench: Workbench) -> None
 
 
 @pytest.mark.spark
-def test_an_act_that_was_overtaken_leaves_nothing(half: Path, workbench: Workbench) -> None:
+def test_an_act_that_was_overtaken_leaves_nothing(half: Path, workbench: CommitContext) -> None:
     spec, spark, stale = every_type(), workbench.spark, after(half)
     commit_files(spark, act(half), lambda: Written([write(half, spec, [row(0)])], stale))
     there = files_in(half)
@@ -127,7 +127,7 @@ def test_an_act_that_was_overtaken_leaves_nothing(half: Path, workbench: Workben
 
 
 @pytest.mark.spark
-def test_a_table_that_somebody_else_has_changed_is_not_written_to(half: Path, workbench: Workbench) -> None:
+def test_a_table_that_somebody_else_has_changed_is_not_written_to(half: Path, workbench: CommitContext) -> None:
     spark, spec = workbench.spark, every_type()
 
     def not_asked() -> Written:

@@ -12,7 +12,7 @@ from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.create import arrow_schema, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import newest_version, open_half, own_states, state_at
-from hybrid.operations.tables.create import check_free, lay_halves
+from hybrid.operations.tables.create import check_free, create_halves
 from hybrid.schema.schema import FieldKind, FieldSpec, Schema
 from hybrid.schema.timeformat import TimeFormat
 from hybrid.schema.types import DataType
@@ -35,7 +35,7 @@ def layout(tmp_path: Path) -> TableLayout:
 
 @pytest.fixture
 def half(layout: TableLayout) -> Path:
-    lay_halves(layout, OFFLINE_ONLY, 0)
+    create_halves(layout, OFFLINE_ONLY, 0)
     return layout.half(Half.OFFLINE)
 
 
@@ -53,7 +53,7 @@ def test_a_new_half_covers_nothing(half, layout):
     assert (snapshot.version, snapshot.files, snapshot.offline.act.number) == (0, (), 0)
     assert snapshot.offline.boundary == Boundary()
     timeless = replace(OFFLINE_ONLY, name="timeless", time_column=None)
-    lay_halves(TableLayout(layout.root.parent / "timeless"), timeless, 0)
+    create_halves(TableLayout(layout.root.parent / "timeless"), timeless, 0)
     assert open_half(layout.root.parent / "timeless" / "OFFLINE").offline.boundary == Boundary(INFINITE)
 
 
@@ -92,18 +92,18 @@ def test_files_tell_segment_rows_and_statistics(half):
 
 def test_a_creation_that_died_is_laid_anew(half, layout):
     check_free(layout, OFFLINE_ONLY)
-    lay_halves(layout, OFFLINE_ONLY, 0)
+    create_halves(layout, OFFLINE_ONLY, 0)
     for entry in (half / "_delta_log").iterdir():  # as if it had died before its log entry
         entry.unlink()
     check_free(layout, OFFLINE_ONLY)
-    lay_halves(layout, OFFLINE_ONLY, 0)
+    create_halves(layout, OFFLINE_ONLY, 0)
     assert open_half(half).version == 0
 
 
 def test_no_creation_removes_rows(half, layout):
     first = open_half(half).offline
     append(half, to_user_metadata(replace(first, act=next_act(first, "move-1", "move", "", {}))))
-    for create in (lambda: check_free(layout, OFFLINE_ONLY), lambda: lay_halves(layout, OFFLINE_ONLY, 0)):
+    for create in (lambda: check_free(layout, OFFLINE_ONLY), lambda: create_halves(layout, OFFLINE_ONLY, 0)):
         with pytest.raises(ConflictError, match="holds data of an earlier table 'orders'"):
             create()
     assert sum(file.rows for file in open_half(half).files) == 1

@@ -35,7 +35,7 @@ def add(layout: TableLayout, entry: OpenReplacement, *names: str) -> Push:
 
 def test_they_are_read_back(layout: TableLayout) -> None:
     newer, older = opened(layout, 2), opened(layout, 1)
-    assert pushes.opened(layout) == pushes.in_progress(layout) == [older, newer]
+    assert pushes.open_replacements(layout) == pushes.in_progress(layout) == [older, newer]
     assert pushes.find_replacement(layout, older.id) == older and older.reason == "k=v"
     assert pushes.find_replacement(layout, "../plans/replace-1") is None
     with pytest.raises(NotFoundError, match=r"'replace-' does not exist\. Did you mean 'replace-"):

@@ -11,7 +11,7 @@ import pytest
 
 from hybrid.config.table_config import BoundaryMode, CompactionConfig, UpsertConfig
 from hybrid.errors import ConflictError, SpecError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.report import MergeReport
 from hybrid.table.boundary import Boundary
@@ -28,7 +28,7 @@ Make = Callable[..., Merging]
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Make:
+def make(workbench: CommitContext, tmp_path: Path) -> Make:
     """An upsert table by `amount`, of which a segment is compacted when a row in four is superseded."""
 
     def made(mode: BoundaryMode | None = None, config: CompactionConfig | None = None, **changes: Any) -> Merging:

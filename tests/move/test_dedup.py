@@ -18,7 +18,7 @@ from hybrid.config.table_config import (
     TableSpec,
     UpsertConfig,
 )
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
@@ -41,7 +41,7 @@ def dedup_spec(**changes: object) -> TableSpec:
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Make:
+def make(workbench: CommitContext, tmp_path: Path) -> Make:
     def made(**changes: object) -> Merging:
         return Merging(Halves.create(tmp_path, dedup_spec(**changes)), workbench, now=20 * DAY)
 

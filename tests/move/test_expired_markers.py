@@ -11,7 +11,7 @@ import pytest
 
 from hybrid.config.table_config import CompactionConfig, Half, UpsertConfig
 from hybrid.lake import pushes
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.lake.pushes import PushState
 from hybrid.move.compaction import run_compaction
@@ -32,7 +32,7 @@ Make = Callable[..., Merging]
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Make:
+def make(workbench: CommitContext, tmp_path: Path) -> Make:
     """An upsert table by `amount`, whose markers expire 10 below its highest one; each segment is compacted."""
 
     def made(**changes: Any) -> Merging:

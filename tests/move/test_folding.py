@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import Half, MergeLevel, MoveConfig, Partial, Strategy, TableSpec, UpsertConfig
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
@@ -81,7 +81,7 @@ def some_events(dice: random.Random, spec: TableSpec, count: int) -> list[Event]
 
 @pytest.mark.spark
 @pytest.mark.parametrize("several", [False, True])
-def test_the_same_answer_wherever_the_rows_are(workbench: Workbench, tmp_path: Path, several: bool) -> None:
+def test_the_same_answer_wherever_the_rows_are(workbench: CommitContext, tmp_path: Path, several: bool) -> None:
     dice = random.Random(f"moved-{several}")
     move = MoveConfig(bucket_ms=DAY, buffer_ms=0)
     level = MergeLevel(bucket_ms=100 * DAY, buffer_ms=0, name="all")
@@ -108,7 +108,7 @@ def test_the_same_answer_wherever_the_rows_are(workbench: Workbench, tmp_path: P
 
 
 @pytest.mark.spark
-def test_a_delete_marker_stays_while_a_row_of_its_key_does(workbench: Workbench, tmp_path: Path) -> None:
+def test_a_delete_marker_stays_while_a_row_of_its_key_does(workbench: CommitContext, tmp_path: Path) -> None:
     """The row it took away came before it and has a later time, so it expires later."""
     spec = replace(
         orders_spec(upsert=True, deletes=True),

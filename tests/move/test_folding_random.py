@@ -23,7 +23,7 @@ from hybrid.config.table_config import (
     Strategy,
     UpsertConfig,
 )
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.move.retention.run import run_retention
 from tests.folding import folded
 from tests.move.clocked import DAY
@@ -92,7 +92,7 @@ class FoldingRandom(Random):
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Callable[[int], Merging]:
+def make(workbench: CommitContext, tmp_path: Path) -> Callable[[int], Merging]:
     def made(seed: int) -> Merging:
         changes: dict[str, Any] = {
             "upsert": UpsertConfig("ts", "gone", partial=Partial({"amount": STRATEGIES[seed % len(STRATEGIES)]})),

@@ -14,7 +14,7 @@ from hybrid.config.table_config import BoundaryMode, Half, MergeLevel, MergeType
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake import commit as lake_commit
 from hybrid.lake import plans
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.move.merging import rewrite
 from hybrid.move.merging import run as merging_run
@@ -75,7 +75,7 @@ class Merging(Clocked):
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Callable[..., Merging]:
+def make(workbench: CommitContext, tmp_path: Path) -> Callable[..., Merging]:
     def made(
         *levels: MergeLevel, mode: BoundaryMode | None = None, compare: str = "ts", changes: Any = None, **options: Any
     ) -> Merging:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.config.table_config import Half
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.failpoints import POSITIONS
 from hybrid.lake.log import open_half
 from hybrid.move.merging.run import run_merges
@@ -31,7 +31,7 @@ def row(day: int, number: int) -> Row:
     return Row({"order_id": offset, "customer": "c", "amount": 1.0, "ts": time}, time, offset, segment=f"s{offset}")
 
 
-def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_path: Path) -> None:
+def test_killed_anywhere_the_next_run_does_the_rest(workbench: CommitContext, tmp_path: Path) -> None:
     """Two more days close each time."""
     halves, days = Halves.create(tmp_path, worker_spec()), 2 * len(POSITIONS)
     rows = [row(day, number) for day in range(days) for number in range(2)]
@@ -49,7 +49,7 @@ def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_pa
         assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
         assert shown() == before, position
         now = closed * DAY
-        bench = Workbench(lambda: workbench.spark, lambda now=now: now, Silent(), lock_timeout_s=120.0)
+        bench = CommitContext(lambda: workbench.spark, lambda now=now: now, Silent(), lock_timeout_s=120.0)
         report = run_merges(bench, halves.spec, halves.layout)  # waits for the JVM that was left alone
         assert [one.start for one in report.merged] == ([] if position == "after" else [now - DAY]), position
         assert shown() == before, position

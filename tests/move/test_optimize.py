@@ -12,7 +12,7 @@ import pytest
 
 from hybrid.config.table_config import Half, MoveConfig
 from hybrid.errors import ConflictError, SpecError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import DataFile, open_half
 from hybrid.move import optimize
 from hybrid.move.move import run_move
@@ -58,12 +58,12 @@ def built(folder: Path, **options: Any) -> Halves:
     return halves
 
 
-def bench_of(shared: Workbench | None) -> Workbench:
+def bench_of(shared: CommitContext | None) -> CommitContext:
     def no_spark() -> Any:
         raise AssertionError("no JVM is needed")
 
     start = no_spark if shared is None else lambda: shared.spark
-    return Workbench(start, lambda: NOW, Silent(), lock_timeout_s=0.2)
+    return CommitContext(start, lambda: NOW, Silent(), lock_timeout_s=0.2)
 
 
 def rows(halves: Halves) -> list[tuple[Any, ...]]:
@@ -84,7 +84,7 @@ def step(cache: SteppedCache) -> list[tuple[Any, ...]]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("upsert", [False, True])
-def test_nothing_else_notices(workbench: Workbench, tmp_path: Path, upsert: bool) -> None:
+def test_nothing_else_notices(workbench: CommitContext, tmp_path: Path, upsert: bool) -> None:
     halves = built(tmp_path, upsert=upsert)
     path = halves.layout.half(REALTIME)
     bench, cache = bench_of(workbench), SteppedCache(halves, NOW)
@@ -121,7 +121,7 @@ def test_nothing_else_notices(workbench: Workbench, tmp_path: Path, upsert: bool
 
 @pytest.mark.spark
 def test_it_goes_on_by_holds_and_waits_for_others(
-    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workbench: CommitContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     halves = built(tmp_path)
     shown = rows(halves)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import DataFile
-from hybrid.move.task_splits import Stretch, borders, borders_of_all, parts_of, stretches, waiting_files
+from hybrid.move.task_splits import SplitRange, borders, borders_of_all, stretches, task_splits_of, waiting_files
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
 from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
@@ -17,10 +17,10 @@ from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
 times_lists = st.lists(st.integers(-500, 500), min_size=1, max_size=60)
 
 
-def lying(times: list[int], rows_per_file: int) -> list[Stretch]:
+def lying(times: list[int], rows_per_file: int) -> list[SplitRange]:
     """The times as they lie in files, each of so many rows in the order they came."""
     files = [times[at : at + rows_per_file] for at in range(0, len(times), rows_per_file)]
-    return [Stretch(min(file), max(file), len(file)) for file in files]
+    return [SplitRange(min(file), max(file), len(file)) for file in files]
 
 
 @given(times_lists, st.integers(1, 200), st.integers(1, 20), st.integers(1, 20))
@@ -38,29 +38,29 @@ def test_tasks_follow_each_other_in_time_and_leave_no_small_bucket_divided(times
 
 
 def test_a_large_bucket_is_divided_where_its_rows_lie():
-    evenly = [Stretch(0, 999, 1_000)]
+    evenly = [SplitRange(0, 999, 1_000)]
     assert borders({0: 1_000}, 1_000, evenly, 1_000, 250) == [250, 500, 750]
-    late_in_it = [Stretch(0, 899, 100), Stretch(900, 999, 900)]
+    late_in_it = [SplitRange(0, 899, 100), SplitRange(900, 999, 900)]
     assert borders({0: 1_000}, 1_000, late_in_it, 1_000, 500) == [945]
 
 
 def test_a_bucket_of_one_instant_is_one_task():
-    assert borders({0: 1_000}, 1_000, [Stretch(7, 7, 1_000)], 1_000, 100) == [8]
+    assert borders({0: 1_000}, 1_000, [SplitRange(7, 7, 1_000)], 1_000, 100) == [8]
     assert borders({0: 1_000}, 1_000, [], 1_000, 100) == []
-    assert borders({0: 1_000}, 1_000, [Stretch(999, 999, 1_000)], 1_000, 100) == []
-    assert borders({0: 1_000}, 1_000, [Stretch(0, 999, 1_000)], 500, 500) == [250], "the plan ends inside the bucket"
+    assert borders({0: 1_000}, 1_000, [SplitRange(999, 999, 1_000)], 1_000, 100) == []
+    assert borders({0: 1_000}, 1_000, [SplitRange(0, 999, 1_000)], 500, 500) == [250], "the plan ends inside the bucket"
 
 
 def test_without_buckets_the_whole_stretch_is_divided():
-    assert borders_of_all(1_000, [Stretch(100, 1_099, 1_000)], 500) == [600]
-    assert borders_of_all(10, [Stretch(100, 1_099, 10)], 500) == []
+    assert borders_of_all(1_000, [SplitRange(100, 1_099, 1_000)], 500) == [600]
+    assert borders_of_all(10, [SplitRange(100, 1_099, 10)], 500) == []
     assert borders_of_all(1_000, [], 500) == []
-    assert borders_of_all(1_000, [Stretch(7, 7, 1_000)], 500) == []
+    assert borders_of_all(1_000, [SplitRange(7, 7, 1_000)], 500) == []
 
 
 def test_files_whose_statistics_do_not_tell_are_left_out():
     known = DataFile("a", "s", 5, 1, 0, {TIME: 1}, {TIME: 9})
-    assert stretches([known, DataFile("b", "s", 5, 1, 0)], TIME) == [Stretch(1, 9, 5)]
+    assert stretches([known, DataFile("b", "s", 5, 1, 0)], TIME) == [SplitRange(1, 9, 5)]
 
 
 def test_files_that_are_taken_over_are_not_looked_at():
@@ -92,7 +92,7 @@ def test_segments_are_of_one_bucket_and_hold_no_more_than_they_may(files, rows_m
         laid(str(number), min(rows, rows_max), time, bucket_of(time, period).end - 1)
         for number, (time, rows) in enumerate(files)
     ]
-    found = parts_of(given_files, period, rows_max)
+    found = task_splits_of(given_files, period, rows_max)
     assert sorted(file.name for part in found for file in part.files) == sorted(file.name for file in given_files)
     assert all(part.rows <= rows_max for part in found)
     starts = [part.bucket for part in found]
@@ -107,6 +107,6 @@ def test_segments_are_of_one_bucket_and_hold_no_more_than_they_may(files, rows_m
 
 def test_without_a_time_column_files_stand_by_their_arrival():
     second, first = laid("a", 2, 5, 9, TIMESTAMP), laid("b", 2, 0, 4, TIMESTAMP)
-    (part,) = parts_of([second, first], 100, 10)
+    (part,) = task_splits_of([second, first], 100, 10)
     assert (part.bucket, part.times, part.files) == (None, None, (first, second))
     assert first.range_of(OFFSET) is None

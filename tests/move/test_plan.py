@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.config.table_config import MoveConfig
-from hybrid.move.plan import Reach, Slots, Waiting, plan_move, reason_for_nothing
+from hybrid.move.plan import Reach, Slots, WaitingBuckets, plan_move, reason_for_nothing
 from hybrid.runtime.json_values import utc
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
@@ -16,12 +16,12 @@ KEY = PartitionKey("kafka", "orders", 0, 0)
 HOUR = 3_600_000
 
 
-def waiting_of(times: list[int], boundary: Boundary, period: int) -> list[Waiting]:
+def waiting_of(times: list[int], boundary: Boundary, period: int) -> list[WaitingBuckets]:
     """What the move counts in Spark: rows that are not covered, by bucket and lateness."""
     counts = Counter(
         (bucket_of(time, period).start, boundary.time_ms is not None and time < boundary.time_ms) for time in times
     )
-    return [Waiting(start, late, count) for (start, late), count in counts.items()]
+    return [WaitingBuckets(start, late, count) for (start, late), count in counts.items()]
 
 
 @given(
@@ -48,7 +48,7 @@ def test_a_plan_takes_what_the_oracle_takes(times, t, now, buffer, period, bucke
 @given(st.integers(0, 10), st.integers(0, 9))
 def test_without_a_time_column_the_frontier_alone_moves(count, moved):
     before = Boundary(INFINITE, {KEY: moved})
-    waiting = [Waiting(None, False, count)] if count else []
+    waiting = [WaitingBuckets(None, False, count)] if count else []
     plan = plan_move(MoveConfig(), before, {KEY: moved + count}, waiting, 0, Reach())
     assert plan.boundary == Boundary(INFINITE, {KEY: moved + count})
     assert (plan.rows, plan.late_rows, plan.buckets) == (count, 0, ())
@@ -56,13 +56,13 @@ def test_without_a_time_column_the_frontier_alone_moves(count, moved):
 
 def test_late_rows_move_though_no_bucket_closed():
     before = Boundary(2 * HOUR, {KEY: 5})
-    plan = plan_move(MoveConfig(HOUR, 0), before, {KEY: 9}, [Waiting(HOUR, True, 3)], 2 * HOUR, Reach())
+    plan = plan_move(MoveConfig(HOUR, 0), before, {KEY: 9}, [WaitingBuckets(HOUR, True, 3)], 2 * HOUR, Reach())
     assert (plan.rows, plan.late_rows) == (0, 3)
     assert plan.boundary == Boundary(2 * HOUR, {KEY: 9})
 
 
 def test_before_the_first_move_no_row_is_late():
-    plan = plan_move(MoveConfig(HOUR, 0), Boundary(), {KEY: 9}, [Waiting(0, False, 3)], HOUR - 1, Reach())
+    plan = plan_move(MoveConfig(HOUR, 0), Boundary(), {KEY: 9}, [WaitingBuckets(0, False, 3)], HOUR - 1, Reach())
     assert not plan.moves_something
     assert plan.boundary.time_ms is None
 
@@ -70,7 +70,7 @@ def test_before_the_first_move_no_row_is_late():
 def test_why_there_is_nothing_to_do():
     config = MoveConfig(2 * HOUR, 60_000)
     assert reason_for_nothing(config, [], 0) == "every ingested row is in the offline half already"
-    assert reason_for_nothing(config, [Waiting(0, False, 3), Waiting(2 * HOUR, False, 1)], HOUR) == (
+    assert reason_for_nothing(config, [WaitingBuckets(0, False, 3), WaitingBuckets(2 * HOUR, False, 1)], HOUR) == (
         "4 rows wait in 2 buckets not closed yet: [1970-01-01T00:00:00Z, 1970-01-01T02:00:00Z) closes at "
         "1970-01-01T02:01:00Z, its end plus bufferTimePeriod; it is 1970-01-01T01:00:00Z"
     )

@@ -14,9 +14,9 @@ import pytest
 from hybrid.config.connectors import JsonFlavor
 from hybrid.config.table_config import BoundaryMode, Half, MessageFormat, MoveConfig, StreamConfig, UpsertConfig
 from hybrid.errors import ConflictError, QueryError, SpecError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half, own_states
-from hybrid.move.boundary_override import Wish, change_boundary
+from hybrid.move.boundary_override import OverrideRequest, change_boundary
 from hybrid.move.retention import run as retention_run
 from hybrid.move.retention.report import RetentionReport
 from hybrid.move.retention.run import run_retention
@@ -66,12 +66,12 @@ class Aging(Clocked):
         return {file.segment for file in self.half(half).files}
 
     def set_boundary(self, time_ms: int | None) -> Any:
-        wish = Wish(clear=True) if time_ms is None else Wish(time_ms)
+        wish = OverrideRequest(clear=True) if time_ms is None else OverrideRequest(time_ms)
         return change_boundary(self.bench, self.halves.spec, self.halves.layout, wish)
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Callable[..., Aging]:
+def make(workbench: CommitContext, tmp_path: Path) -> Callable[..., Aging]:
     """A table of which `retention` keeps the days of each half; `compare` is its comparison column."""
 
     def made(

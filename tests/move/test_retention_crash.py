@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.config.table_config import Half
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.failpoints import POSITIONS
 from hybrid.lake.log import open_half
 from hybrid.move.retention.run import run_retention
@@ -30,7 +30,7 @@ def row(day: int, segment: str) -> Row:
     return Row({"order_id": day, "customer": "c", "amount": 1.0, "ts": day * DAY}, day * DAY, day, segment=segment)
 
 
-def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_path: Path) -> None:
+def test_killed_anywhere_the_next_run_does_the_rest(workbench: CommitContext, tmp_path: Path) -> None:
     """One more day expires each time, so that every death finds both acts to do."""
     halves, days = Halves.create(tmp_path, worker_spec()), range(8)
     for day in days:
@@ -52,7 +52,7 @@ def test_killed_anywhere_the_next_run_does_the_rest(workbench: Workbench, tmp_pa
         killed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
         assert shown() in (list(days[number - 1 :]), list(days[number:])), position
-        bench = Workbench(lambda: workbench.spark, lambda now=now: now, Silent(), lock_timeout_s=120.0)
+        bench = CommitContext(lambda: workbench.spark, lambda now=now: now, Silent(), lock_timeout_s=120.0)
         run_retention(bench, halves.spec, halves.layout)  # waits for the JVM that was left alone
         assert shown() == list(days[number:]), position
         assert stored(Half.OFFLINE) == stored(Half.REALTIME) == len(days) - number

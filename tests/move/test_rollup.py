@@ -25,9 +25,9 @@ from hybrid.config.table_config import (
     TableSpec,
 )
 from hybrid.errors import ConflictError, DataError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import ADDED, open_half
-from hybrid.move.boundary_override import Wish, change_boundary
+from hybrid.move.boundary_override import OverrideRequest, change_boundary
 from hybrid.move.merging.merge_exclusions import DIVIDED, HIDDEN
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
@@ -118,7 +118,7 @@ class Rolling(Merging):
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Callable[..., Rolling]:
+def make(workbench: CommitContext, tmp_path: Path) -> Callable[..., Rolling]:
     def made(spec: TableSpec, mode: BoundaryMode | None = None) -> Rolling:
         return Rolling(Halves.create(tmp_path, replace(spec, null_handling=True), mode), workbench)
 
@@ -195,7 +195,7 @@ def test_late_rows_come_beside_and_a_merge_rolls_them_up_until_it_is_reverted(ma
 
 
 @pytest.mark.parametrize("merge", [MergeType.ROLLUP, MergeType.DEDUP])
-def test_rows_from_before_a_column_have_its_default(workbench: Workbench, tmp_path: Path, merge: MergeType) -> None:
+def test_rows_from_before_a_column_have_its_default(workbench: CommitContext, tmp_path: Path, merge: MergeType) -> None:
     """As queries show them: so they are told apart by it, and combined."""
     how: dict[str, Any] = {"merge_type": merge, **({"aggregations": ()} if merge is MergeType.DEDUP else {})}
     spec = sales_spec(rolling(**how), daily(**how))
@@ -313,16 +313,16 @@ def test_limits_in_effect_divide_no_hour(make: Callable[..., Rolling], mode: Bou
     assert table.sums() == before
     assert 0 < len(table.rows("orders")) < 20
     for limit in (2 * HOUR, 4 * HOUR, 0):
-        change_boundary(table.bench, table.spec, table.halves.layout, Wish(limit, accepted=True))
+        change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(limit, accepted=True))
         assert table.sums() == before
     with pytest.raises(ConflictError, match="times of its OFFLINE half are rounded") as caught:
-        change_boundary(table.bench, table.spec, table.halves.layout, Wish(2 * HOUR + 1))
+        change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(2 * HOUR + 1))
     assert caught.value.hint == "Set it to 1970-01-01T02:00:00Z or 1970-01-01T03:00:00Z."
     if mode is BoundaryMode.PINOT:
-        change_boundary(table.bench, table.spec, table.halves.layout, Wish())
+        change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest())
         assert table.half().offline.boundary.override_ms == 7 * HOUR
         assert table.sums() == before
-    change_boundary(table.bench, table.spec, table.halves.layout, Wish(clear=True))
+    change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(clear=True))
     assert table.sums() == before
 
 
@@ -372,13 +372,13 @@ def test_where_rows_are_pushed_a_rounding_hides_nothing_that_was_not_pushed(make
     table.live(*sales)
     table.halves.commit_offline([replace(one, segment=f"pushed_{at}") for at, one in enumerate(sales[:36])])
     before = table.sums()
-    change_boundary(table.bench, table.spec, table.halves.layout, Wish(35 * HOUR + 1))  # all that was pushed
+    change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(35 * HOUR + 1))  # all that was pushed
     assert table.merge().sentence.endswith(f"12 segments stay as they are: {HIDDEN}.")
     assert [row["long"] for row in table.rows() if row["ts"] < DAY] == [24]
     assert (table.sums(), table.half().effective_boundary(HOUR).limit_ms) == (before, DAY)
     with pytest.raises(ConflictError, match="covers times before 1970-01-02T00:00:00Z"):
-        change_boundary(table.bench, table.spec, table.halves.layout, Wish(2 * DAY))
-    change_boundary(table.bench, table.spec, table.halves.layout, Wish(clear=True))
+        change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(2 * DAY))
+    change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(clear=True))
     assert (table.sums(), table.half().effective_boundary(HOUR).limit_ms) == (before, DAY)
     run_retention(table.bench, table.spec, table.halves.layout)
     assert table.sums() == before
@@ -447,7 +447,7 @@ FORMATS = [
 ]
 
 
-def test_the_stored_time_is_rounded_in_its_own_format(workbench: Workbench) -> None:
+def test_the_stored_time_is_rounded_in_its_own_format(workbench: CommitContext) -> None:
     for kind, form, stored, rounded in FORMATS:
         time_format = TimeFormat.parse(form, "s", "format", kind)
         assert why_not_rounded(time_format, HOUR) is None

@@ -15,8 +15,8 @@ import pytest
 
 from hybrid.config.table_config import BoundaryMode, Half, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import ConflictError
-from hybrid.lake.commit_context import Workbench
-from hybrid.move.boundary_override import Wish, change_boundary
+from hybrid.lake.commit_context import CommitContext
+from hybrid.move.boundary_override import OverrideRequest, change_boundary
 from hybrid.move.plan import Reach
 from hybrid.move.retention.run import run_retention
 from hybrid.replace.lineage import EntryState, list_replacements
@@ -77,7 +77,7 @@ class Random:
         step = table.half().offline.boundary.step_ms
         if covered is not None:
             limit = (covered - self.dice.randrange(3 * DAY)) // step * step
-            wish = Wish(clear=True) if self.dice.random() < 0.4 else Wish(limit, accepted=True)
+            wish = OverrideRequest(clear=True) if self.dice.random() < 0.4 else OverrideRequest(limit, accepted=True)
             change_boundary(table.bench, table.spec, table.halves.layout, wish)
 
     def retain(self) -> None:
@@ -115,7 +115,7 @@ class Random:
 
 
 @pytest.mark.parametrize(("mode", "seed"), [(BoundaryMode.EXACT, 1), (BoundaryMode.PINOT, 2)])
-def test_sums_are_those_of_lists(workbench: Workbench, tmp_path: Path, mode: BoundaryMode, seed: int) -> None:
+def test_sums_are_those_of_lists(workbench: CommitContext, tmp_path: Path, mode: BoundaryMode, seed: int) -> None:
     move = MoveConfig(DAY, DAY, MergeType.ROLLUP, 5, 12, 20 * MINUTE, MOVED)
     levels = (
         MergeLevel(DAY, 2 * DAY, MergeType.CONCAT, 5, 12, name="1day"),

@@ -28,7 +28,7 @@ from hybrid.config.table_config import (
     UpsertConfig,
 )
 from hybrid.errors import ConflictError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.run import run_merges
@@ -248,7 +248,7 @@ class Random:
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Callable[[str, BoundaryMode], Merging]:
+def make(workbench: CommitContext, tmp_path: Path) -> Callable[[str, BoundaryMode], Merging]:
     def made(kind: str, mode: BoundaryMode) -> Merging:
         merge = MergeType.CONCAT if kind == "append" else MergeType.LATEST
         changes: dict[str, Any] = {

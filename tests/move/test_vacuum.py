@@ -16,7 +16,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.cleanup import expired_log, remove_expired
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import arrow_schema, commit_state
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import newest_version, open_half
@@ -26,7 +26,7 @@ from hybrid.move.vacuum.run import run_vacuum
 from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
-from hybrid.replace.backfill.conflict_monitor import Watch
+from hybrid.replace.backfill.conflict_monitor import ConflictMonitor
 from hybrid.replace.purge.log_statistics import forget_values, logged_files, remembered
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import next_act, to_user_metadata
@@ -79,12 +79,12 @@ def no_spark() -> Any:
     raise AssertionError("no JVM is needed")
 
 
-def bench_of(shared: Workbench | None, now: Callable[[], int] | None = None) -> Workbench:
+def bench_of(shared: CommitContext | None, now: Callable[[], int] | None = None) -> CommitContext:
     clock = now or (lambda: round(time.time() * 1000))
-    return Workbench(no_spark if shared is None else lambda: shared.spark, clock, Silent(), lock_timeout_s=0.2)
+    return CommitContext(no_spark if shared is None else lambda: shared.spark, clock, Silent(), lock_timeout_s=0.2)
 
 
-def vacuumed(table: Halves, shared: Workbench | None, **options: Any) -> VacuumReport:
+def vacuumed(table: Halves, shared: CommitContext | None, **options: Any) -> VacuumReport:
     return run_vacuum(bench_of(shared), table.spec, table.layout, **options)
 
 
@@ -102,7 +102,7 @@ def everything(table: Halves) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for half in halves for path in half.rglob("*") if path.is_file()}
 
 
-def spark_ids(shared: Workbench, path: Path, version: int | None = None) -> list[int]:
+def spark_ids(shared: CommitContext, path: Path, version: int | None = None) -> list[int]:
     reader = shared.spark.read.format("delta")
     reader = reader.option("versionAsOf", version) if version is not None else reader
     return sorted(row[0] for row in reader.load(str(path)).select("order_id").collect())
@@ -110,7 +110,7 @@ def spark_ids(shared: Workbench, path: Path, version: int | None = None) -> list
 
 @pytest.mark.spark
 def test_files_and_commits_go_that_no_version_in_the_window_needs(
-    workbench: Workbench, table: Halves, capfd: pytest.CaptureFixture[str]
+    workbench: CommitContext, table: Halves, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = table.layout.half(OFFLINE)
     newest, shown = open_half(path).version, ids(table)
@@ -152,7 +152,7 @@ def test_files_and_commits_go_that_no_version_in_the_window_needs(
 
 
 @pytest.mark.spark
-def test_a_session_that_has_read_what_goes_reads_on(workbench: Workbench, table: Halves) -> None:
+def test_a_session_that_has_read_what_goes_reads_on(workbench: CommitContext, table: Halves) -> None:
     path = table.layout.half(OFFLINE)
     newest = open_half(path).version
     for one in (path / "_delta_log").glob("*checkpoint*"):
@@ -201,7 +201,7 @@ def test_a_window_below_an_hour_is_left_alone(table: Halves) -> None:
 
 
 @pytest.mark.spark
-def test_it_waits_for_whoever_lays_files_in_the_half(workbench: Workbench, table: Halves) -> None:
+def test_it_waits_for_whoever_lays_files_in_the_half(workbench: CommitContext, table: Halves) -> None:
     other = bench_of(workbench)
     held = everything(table)
     with (
@@ -234,7 +234,7 @@ def test_dying_between_files_and_log_leaves_the_rest_to_the_next_run(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(vacuum_run, "vacuum", killed)
-    monkeypatch.setattr(Workbench, "lock", _free)
+    monkeypatch.setattr(CommitContext, "lock", _free)
     with pytest.raises(KeyboardInterrupt):
         run_vacuum(bench_of(_Any()), table.spec, table.layout)
     assert ids(table) == shown
@@ -293,5 +293,5 @@ def test_a_plan_on_a_version_that_has_gone_is_stale(table: Halves) -> None:
 
     clean_only(table)
     with pytest.raises(ConflictError, match="no longer retained"):
-        Watch(table.layout.half(OFFLINE), Pinned())  # type: ignore[arg-type]
+        ConflictMonitor(table.layout.half(OFFLINE), Pinned())  # type: ignore[arg-type]
     assert newest_version(table.layout.half(OFFLINE), 27) == 28

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybrid.config.table_config import Half, MoveConfig, TableSpec
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import physical_columns, physical_ddl
 from hybrid.move.write import write_files, written_columns
 from hybrid.table import columns
@@ -28,7 +28,7 @@ def row(offset: int, time: int | None, **others: Any) -> tuple[object, ...]:
 
 
 def written(
-    bench: Workbench, spec: TableSpec, rows: list[tuple[object, ...]], folder: Path, rows_max: int, cuts: list[int]
+    bench: CommitContext, spec: TableSpec, rows: list[tuple[object, ...]], folder: Path, rows_max: int, cuts: list[int]
 ) -> list[list[dict[str, Any]]]:
     """The rows of each file, files in the order they were reported; statistics are checked on the way."""
     frame = bench.spark.createDataFrame(rows, physical_ddl(spec, Half.OFFLINE)).repartition(3)
@@ -53,7 +53,7 @@ def offsets(files: list[list[dict[str, Any]]]) -> list[list[int]]:
 
 
 @pytest.mark.spark
-def test_each_file_is_of_one_bucket_and_in_the_order_of_time(workbench: Workbench, tmp_path: Path) -> None:
+def test_each_file_is_of_one_bucket_and_in_the_order_of_time(workbench: CommitContext, tmp_path: Path) -> None:
     spec = every_type()
     times = [250, -1, 0, 99, 100, 250, -150, 3, 199, 251]
     rows = [row(offset, time) for offset, time in enumerate(times)]
@@ -66,7 +66,7 @@ def test_each_file_is_of_one_bucket_and_in_the_order_of_time(workbench: Workbenc
 
 
 @pytest.mark.spark
-def test_a_file_holds_no_more_rows_than_a_segment_may(workbench: Workbench, tmp_path: Path) -> None:
+def test_a_file_holds_no_more_rows_than_a_segment_may(workbench: CommitContext, tmp_path: Path) -> None:
     spec = every_type()
     rows = [row(offset, 7 if offset < 8 else 8) for offset in range(25_000)]
     found = written(workbench, spec, rows, tmp_path, 10_000, [])
@@ -75,7 +75,7 @@ def test_a_file_holds_no_more_rows_than_a_segment_may(workbench: Workbench, tmp_
 
 
 @pytest.mark.spark
-def test_every_value_stays_as_it_was(workbench: Workbench, tmp_path: Path) -> None:
+def test_every_value_stays_as_it_was(workbench: CommitContext, tmp_path: Path) -> None:
     spec = every_type()
     nothing = dict.fromkeys(EVERY_TYPE)
     odd = {"f": math.nan, "d": -math.inf, "s": "", "j": '""', "x": b"", "m": [], "b": False, "n": Decimal(0)}
@@ -95,7 +95,7 @@ def test_every_value_stays_as_it_was(workbench: Workbench, tmp_path: Path) -> No
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["i", "l", "f", "d", "n", "b", "t", "s", "j", "x"])
-def test_rows_are_sorted_by_a_column_of_any_type(workbench: Workbench, tmp_path: Path, name: str) -> None:
+def test_rows_are_sorted_by_a_column_of_any_type(workbench: CommitContext, tmp_path: Path, name: str) -> None:
     spec = every_type(sort_columns=(name,))
     other = {
         "i": 0, "l": 2**62, "f": math.nan, "d": -math.inf, "n": Decimal(-1), "b": False, "t": NOON.replace(year=1969),
@@ -108,7 +108,7 @@ def test_rows_are_sorted_by_a_column_of_any_type(workbench: Workbench, tmp_path:
 
 
 @pytest.mark.spark
-def test_without_a_time_column_rows_stand_by_their_arrival(workbench: Workbench, tmp_path: Path) -> None:
+def test_without_a_time_column_rows_stand_by_their_arrival(workbench: CommitContext, tmp_path: Path) -> None:
     spec = every_type(time_column=None)
     rows = [row(offset, None, ts=3) for offset in range(5, -1, -1)]
     assert offsets(written(workbench, spec, rows, tmp_path, 4, [])) == [[0, 1, 2, 3], [4, 5]]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hybrid.config.table_config import Half, MergeLevel, TableSpec
 from hybrid.jvm.jars import spark_jars
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.spark import SparkSettings
 from hybrid.move.merging.run import run_merges
@@ -30,7 +30,7 @@ def worker_spec() -> TableSpec:
 def main() -> None:
     run, folder, now = RUNS[sys.argv[1]], Path(sys.argv[2]), int(sys.argv[3])
     settings = SparkSettings(spark_jars(), folder / "logs", driver_memory="600m")
-    bench = Workbench(session_of_dying(settings), lambda: now, Silent(), lock_timeout_s=120.0)
+    bench = CommitContext(session_of_dying(settings), lambda: now, Silent(), lock_timeout_s=120.0)
     sys.stdout.write(run(bench, worker_spec(), TableLayout(folder / "orders")).sentence)
 
 

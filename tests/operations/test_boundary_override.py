@@ -17,7 +17,7 @@ from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.home.home import Home
 from hybrid.lake.log import open_half
-from hybrid.move.boundary_override import Wish, decide
+from hybrid.move.boundary_override import OverrideRequest, decide
 from hybrid.progress import Silent
 from hybrid.table.boundary import Boundary
 from tests.fake_streams import seen
@@ -214,7 +214,7 @@ def test_a_boundary_that_hides_all_offline_rows_has_to_be_meant(hy: Hybrid, caps
     assert run(["--home", str(hy.home), "boundary", "set", "orders", "--at", "-5"]) == 4
     assert "--yes (if that is meant)" in capsys.readouterr().err
     offline = hy.table("orders").half(Half.OFFLINE)
-    decided = decide(hy.spec("orders"), offline, Wish(0, accepted=True))
+    decided = decide(hy.spec("orders"), offline, OverrideRequest(0, accepted=True))
     assert decided.after is not None and decided.after.override_ms == 0
 
 

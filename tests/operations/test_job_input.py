@@ -14,7 +14,7 @@ from hybrid.clock import wall_clock_ms
 from hybrid.config.job_spec import AnsweredStatement, JobSpec
 from hybrid.config.settings import load_settings
 from hybrid.errors import ConflictError, UsageError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.operations.job_input import GivenToJob, run_given
 from hybrid.progress import Silent
 from hybrid.replace.lineage import list_replacements
@@ -44,9 +44,9 @@ def _job(statement: AnsweredStatement | None = None, names: str = "simple") -> J
 
 
 @pytest.mark.spark
-def test_the_rows_of_a_statement_are_the_input(tmp_path: Path, workbench: Workbench) -> None:
+def test_the_rows_of_a_statement_are_the_input(tmp_path: Path, workbench: CommitContext) -> None:
     api = Hybrid(load_settings(home=tmp_path / "home"), Silent())
-    vars(api)["bench"] = Workbench(lambda: workbench.spark, wall_clock_ms, Silent())
+    vars(api)["bench"] = CommitContext(lambda: workbench.spark, wall_clock_ms, Silent())
     api.create_table(TableDocuments((SCHEMA, "schema.json"), [(CONFIG, "table.json")]))
     spec, rows = tmp_path / "job.yml", tmp_path / "in" / "rows.json"
     spec.write_text(JOB)

@@ -12,7 +12,7 @@ from hybrid.config.table_config import Half, MoveConfig, TableSpec
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log import open_half
 from hybrid.move.move import MoveReport
-from hybrid.move.task_splits import Part, names_of
+from hybrid.move.task_splits import TaskSplit, names_of
 from hybrid.operations.time_boundary import time_boundary_of
 from hybrid.query.revision import time_text
 from hybrid.rpc.json_views import move_view
@@ -89,7 +89,7 @@ def test_names_have_the_values_of_a_column_that_counts_finer() -> None:
         f'{{"minValues": {{"ts": {NANOS}, "_hy_time": 1700000000123}},'
         f' "maxValues": {{"ts": {NANOS + 7_000_000}, "_hy_time": 1700000000130}}}}'
     )
-    part = Part(0, (LaidFile("a", 2, 1, 1, statistics),))
+    part = TaskSplit(0, (LaidFile("a", 2, 1, 1, statistics),))
     assert names_of(spec, MoveConfig(), [part], {}, ()) == [f"orders_{NANOS}_{NANOS + 7_000_000}_0"]
     rounded = MoveConfig(round_ms=1000)
     assert names_of(spec, rounded, [part], {0: (1_700_000_000_000, 1_700_000_000_000)}, ()) == [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hybrid.query.cache.background_rebuild import Fold
+from hybrid.query.cache.background_rebuild import BackgroundRebuild
 from hybrid.query.cache.cache_reader import CachedAnswers
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase
@@ -49,7 +49,7 @@ class ListStream:
         return None
 
 
-class PacedFold(Fold):
+class PacedFold(BackgroundRebuild):
     """A fold that reads when it is looked at, and no sooner: each look lets it go on to its next reading."""
 
     def __init__(self, *given: Any) -> None:

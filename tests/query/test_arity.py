@@ -15,7 +15,7 @@ from hybrid.sql import aggregates, arithmetic, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE, WINDOWS
 from hybrid.sql.functions import SCALARS, argument_counts, rewrite_functions
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.times import Context
+from hybrid.sql.times import TimeContext
 
 NAMES = sorted({*CALLABLE, *SCALARS, *aggregates.RULES, *times.RULES, *arithmetic.NAMES})
 # These have words of their own for what they are given, in any number.
@@ -32,7 +32,7 @@ def answer(connection: duckdb.DuckDBPyConnection, sql: str) -> str | None:
     """The error of a statement in the product's words; None when it runs."""
     try:
         tree = parse_statement(sql).tree
-        rewrite_functions(tree, Context(1, {}))
+        rewrite_functions(tree, TimeContext(1, {}))
         check_statement(connection, tree.sql("duckdb"), ())
         connection.execute(tree.sql("duckdb"))
     except QueryError as error:

@@ -16,7 +16,7 @@ from hybrid.errors import QueryError
 from hybrid.lake.log import read_commit
 from hybrid.query.engine import QueryOptions, explain
 from hybrid.query.tail import NoTail
-from hybrid.query.time_travel import AsOf, NamedVersions
+from hybrid.query.time_travel import NamedVersions, QueriedMoment
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
@@ -273,7 +273,7 @@ def test_the_text_of_any_revision_is_read_back() -> None:
         f"tail={{{KEY}@12,{OTHER}@9}}] u[REALTIME=2 tail={{}}]"
     )
     boundary = f"boundary=infinite{{{replay}@4,{KEY}@5}} exact override=1970-01-01T00:00:00.001Z"
-    assert AsOf.parse(text, 0).tables == (
+    assert QueriedMoment.parse(text, 0).tables == (
         NamedVersions("t", 3, 7, boundary, {KEY: 12, OTHER: 9}),
         NamedVersions("u", None, 2),
     )

@@ -146,7 +146,7 @@ def test_what_the_stream_does_not_hold_any_more_is_not_awaited_for_ever(
 
 def test_a_pause_holds_what_the_files_have_shown_before_it(shown_less: SteppedCache) -> None:
     table = CachedTable(shown_less.opened, 1, shown_less.followed.follower)
-    shown_less.rows.table = replace(shown_less.opened, stop_at={KEY.place: 1})
+    shown_less.rows.table = replace(shown_less.opened, pause_offsets={KEY.place: 1})
     shown_less.followed.follower._noted = {}
     shown_less.followed.follower.note({KEY: 2})
     assert table.meet() is not None

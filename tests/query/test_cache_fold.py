@@ -31,7 +31,7 @@ NEXT = KEY._replace(partition=KEY.partition + 1)
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
-    monkeypatch.setattr(rows, "Fold", PacedFold)
+    monkeypatch.setattr(rows, "BackgroundRebuild", PacedFold)
 
 
 class Table:

@@ -16,7 +16,7 @@ from hybrid.query.cache import cached_rows as rows
 from hybrid.query.cache import physical_layout as form
 from hybrid.query.cache import relations
 from hybrid.query.cache import write_buffer as waiting
-from hybrid.query.cache.relations import Over
+from hybrid.query.cache.relations import BoundStatement
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
 from hybrid.query.plan import resolve, rewrite
@@ -310,7 +310,7 @@ def test_commits_find_them_laid(table: Table, act: Any) -> None:
 
 def test_a_fold_finds_them_laid_and_none_wait_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
-    monkeypatch.setattr(rows, "Fold", PacedFold)
+    monkeypatch.setattr(rows, "BackgroundRebuild", PacedFold)
     table = Table(tmp_path)
     table.send(40)
     monkeypatch.setattr(rows, "_FEW", 0)
@@ -464,7 +464,7 @@ def test_duckdb_looks_up_by_the_index(large: Table, monkeypatch: pytest.MonkeyPa
     cursor.execute("CREATE INDEX by_id ON kept (order_id)")
     served = replace(served, relation="temp.main.kept", indexed=["order_id"])
     rewritten = rewrite(resolve(parse_statement(sql), cache.source), NOW_MS)
-    over = Over(rewritten, {"orders": served})
+    over = BoundStatement(rewritten, {"orders": served})
     values = {name: [large.values(7)[name]] * along for name in ("order_id", "customer", "amount", "ts")}
     columns = over._parts[0].columns
     plan = over.sql([[[values[name][n] for name in columns] for n in range(along)]])

@@ -66,7 +66,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pays on large tables only is done on these small ones too."""
     monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
-    monkeypatch.setattr(rows, "Fold", PacedFold)
+    monkeypatch.setattr(rows, "BackgroundRebuild", PacedFold)
     # Every statement runs by itself: each commit is over when it does.
     monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     monkeypatch.setattr(answers, "_SMALL_S", math.inf)
@@ -107,15 +107,15 @@ def test_a_pause_holds_the_stream_and_no_row_comes_twice(tmp_path: Path, ask: As
 class _Held:
     """The tables of `halves`, whose stream a pause holds at some offsets."""
 
-    def __init__(self, halves: Halves, stop_at: dict[TopicPartition, int]) -> None:
-        self._halves, self._stop_at = halves, stop_at
+    def __init__(self, halves: Halves, pause_offsets: dict[TopicPartition, int]) -> None:
+        self._halves, self._stop_at = halves, pause_offsets
         self.spec, self.layout = halves.spec, halves.layout
 
     def names(self) -> list[str]:
         return self._halves.names()
 
     def open(self, name: str) -> Any:
-        return replace(self._halves.open(name), stop_at=self._stop_at)
+        return replace(self._halves.open(name), pause_offsets=self._stop_at)
 
 
 def test_a_purge_has_the_rows_laid_anew(tmp_path: Path) -> None:

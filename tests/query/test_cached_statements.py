@@ -20,7 +20,7 @@ from hybrid.query.cache import physical_layout as form
 from hybrid.query.cache import read_view as served
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase
-from hybrid.query.cache.table_snapshot import Generation
+from hybrid.query.cache.table_snapshot import TableSnapshot
 from hybrid.query.cache.template import cut
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
@@ -242,16 +242,16 @@ def test_a_key_that_is_a_parameter_is_found_by_its_index(tmp_path: Path) -> None
 def test_rows_are_laid_anew_beside_those_that_are_read(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing many rows down takes seconds: whoever asks meanwhile is answered from those that were there."""
     cache.step()
-    count, real, seen = "select count(*) from orders", rows.lay, []
+    count, real, seen = "select count(*) from orders", rows.build_snapshot, []
 
-    def lay(*given: Any, **more: Any) -> Generation:
+    def lay(*given: Any, **more: Any) -> TableSnapshot:
         laid = real(*given, **more)
         with ThreadPoolExecutor(1) as other:
             seen.append(other.submit(cache.answers.answer, count, NOW_MS, Limits(), lambda interrupt: None).result())
         seen.append(cache.rooms)
         return laid
 
-    monkeypatch.setattr(rows, "lay", lay)
+    monkeypatch.setattr(rows, "build_snapshot", lay)
     pinned = cache.database.pinned_reader(lambda: [cache.rows.current])
     with pinned as (reader, (before,)):
         assert before is not None

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec, UpsertConfig
-from hybrid.query.cache.stream_batch import Incoming
+from hybrid.query.cache.stream_batch import StreamBatch
 from hybrid.query.connection import locked_connection
 from hybrid.query.scan import winners_sql
 from hybrid.query.tail import TailMessage
@@ -68,7 +68,7 @@ def test_every_type_comes_as_it_comes_to_a_statement_over_files(
     values = VALUES[kind]
     given_values = values if single else [[one] for one in values if one is not None] + [values[:2], [], None]
     rows = rows_of(spec, [{"c": one} for one in given_values])
-    incoming = Incoming(connection, "t", spec)
+    incoming = StreamBatch(connection, "t", spec)
     names = ", ".join(types_of(spec))
     rows.load(connection, "listed")
     with incoming.holding(rows):
@@ -81,13 +81,13 @@ def test_every_type_comes_as_it_comes_to_a_statement_over_files(
     assert incoming.count == 0
 
 
-def _both(incoming: Incoming) -> tuple[str, str]:
+def _both(incoming: StreamBatch) -> tuple[str, str]:
     return "listed", f"({incoming.select})"
 
 
 def test_a_prepared_statement_sees_the_rows_of_its_moment(connection: duckdb.DuckDBPyConnection) -> None:
     spec = table(FieldSpec("c", DataType.INT, FieldKind.DIMENSION))
-    incoming = Incoming(connection, "t", spec)
+    incoming = StreamBatch(connection, "t", spec)
     connection.execute("CREATE TABLE kept (c INTEGER, n BIGINT)")
     for first in range(0, 30, 3):
         with incoming.holding(rows_of(spec, [{"c": first + n} for n in range(3)])):
@@ -140,7 +140,7 @@ def test_those_win_that_the_window_says(
     spec, there, coming, marked = contest
     with locked_connection([]) as connection:
         names = ", ".join(types_of(spec))
-        incoming = Incoming(connection, "t", spec)
+        incoming = StreamBatch(connection, "t", spec)
         for relation, is_mark in (("live", False), ("marks", True)):
             rows = [row for row, is_so in zip(there, marked, strict=True) if is_so == is_mark]
             if rows:
@@ -170,7 +170,7 @@ def test_years_that_python_does_not_know_are_compared(connection: duckdb.DuckDBP
         FieldSpec("v", DataType.TIMESTAMP, FieldKind.DATE_TIME),
     )
     spec = table(*fields, upsert=UpsertConfig("v"))
-    incoming = Incoming(connection, "t", spec)
+    incoming = StreamBatch(connection, "t", spec)
     connection.execute(f"CREATE TABLE live AS SELECT {', '.join(types_of(spec))} FROM ({incoming.select})")
     connection.execute("INSERT INTO live (k, v) VALUES (1, TIMESTAMP '29000-01-01'), (2, TIMESTAMP '1000-01-01 (BC)')")
     with incoming.holding(rows_of(spec, [{"k": 1, "v": 5}, {"k": 2, "v": 5}])):

@@ -10,7 +10,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import QueryError
 from hybrid.lake import plans
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.plans import Wanted, Wish
+from hybrid.lake.plans import DesiredState, DesiredStateRecord
 from hybrid.query.plan_preview import STALE_PLAN, as_planned
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
 from tests.query.halves import Halves, orders_spec
@@ -66,13 +66,13 @@ def test_what_is_left_is_shown_until_all_is_done(halves: Halves) -> None:
 
 def test_one_whose_entries_have_left_the_log(halves: Halves) -> None:
     plan = publish(halves)
-    plans.want(halves.layout, ID, Wanted(Wish.ENDED))
+    plans.want(halves.layout, ID, DesiredStateRecord(DesiredState.ENDED))
     assert "has been run" in refused(halves, plan)
 
 
 def test_a_cancelled_one(halves: Halves) -> None:
     plan = publish(halves)
-    plans.want(halves.layout, ID, Wanted(Wish.CANCEL))
+    plans.want(halves.layout, ID, DesiredStateRecord(DesiredState.CANCEL))
     assert "was cancelled" in refused(halves, plan)
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from hybrid.kafka.topics import Record, produce
+from hybrid.kafka.topics import TopicRecord, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -56,7 +56,7 @@ def row(number, hours, amount=1.0, note="x"):
 
 
 def send(broker, topic, *changes):
-    produce(broker, topic, [Record(json.dumps(change).encode()) for change in changes])
+    produce(broker, topic, [TopicRecord(json.dumps(change).encode()) for change in changes])
 
 
 def insert(number, hours, **more):
@@ -150,7 +150,7 @@ def test_histories_that_follow_each_other_hand_over_together(home, broker, topic
 
     history("a", 0, 3)
     history("b", 3, 6)
-    produce(broker, topic, [Record(json.dumps({"insert": {"id": number}}).encode()) for number in range(8)])
+    produce(broker, topic, [TopicRecord(json.dumps({"insert": {"id": number}}).encode()) for number in range(8)])
     text = TWO.replace("URI", str(tmp_path)).replace("TOPIC", topic).replace("START", start)
     (tmp_path / "two.sql").write_text(text)
     home.run("table", "create", "-f", str(tmp_path / "two.sql"), "--kafka", broker)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hybrid.kafka.topics import Record, produce
+from hybrid.kafka.topics import TopicRecord, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -33,7 +33,7 @@ def test_the_same_rows_everywhere(tmp_path, capsys, broker, topic, key):
         envelope("r", after=ann), envelope("c", after=bob), envelope("c", after=eve), envelope("t"),
         envelope("u", bob, person(2, "rob", 2)), envelope("d", ann), None,
     ]  # fmt: skip
-    produce(broker, topic, [Record(json.dumps(one).encode() if one else None, key=b"1") for one in messages])
+    produce(broker, topic, [TopicRecord(json.dumps(one).encode() if one else None, key=b"1") for one in messages])
     expected = [{"id": 2, "name": "rob", "born": "1970-01-03"}, {"id": 3, "name": "eve", "born": "1970-01-01"}]
     sql = "select id, name, born from people order by id"
     assert home.rows(sql) == expected

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hybrid.kafka.topics import Record, produce
+from hybrid.kafka.topics import TopicRecord, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -61,10 +61,10 @@ def test_json_lines_arrays_and_changes_in_a_folder_then_the_stream(home, load, t
     (tmp_path / "in" / "a.json").write_text(lines({"insert": visit(1)}, {"insert": visit(2, day="2024-03-05")}))
     (tmp_path / "in" / "b.json").write_text(json.dumps([{"insert": visit(1, "bob")}, {"delete": {"id": 2}}]))
     (tmp_path / "in" / "_SUCCESS").write_text("")
-    produce(broker, topic, [Record(json.dumps({"insert": visit(3, "eve")}).encode())])
+    produce(broker, topic, [TopicRecord(json.dumps({"insert": visit(3, "eve")}).encode())])
     form = {"name": "json", "config": {"update_format": "insert_delete", "array": True}}
     assert load(form, key=" PRIMARY KEY", live=LIVE) == [shown(1, "bob"), shown(3, "eve")]
-    produce(broker, topic, [Record(json.dumps({"delete": {"id": 1}}).encode())])
+    produce(broker, topic, [TopicRecord(json.dumps({"delete": {"id": 1}}).encode())])
     assert home.rows("select id from visits") == [{"id": 3}]
     found = home.run("connector", "list", "visits")
     assert [(one["transport"], one["state"]) for one in found] == [

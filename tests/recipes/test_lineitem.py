@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.kafka.topics import Record, create_topic, produce
+from hybrid.kafka.topics import TopicRecord, create_topic, produce
 from tests.recipes.conftest import RecipeHome
 from tests.recipes.lineitems import comments, lineitems, message, write_history
 from tests.serve.server import Server
@@ -54,7 +54,7 @@ def seen(home):
 
 
 def put(broker, topic, verb, rows, partition=0):
-    produce(broker, topic, [Record(message(verb, row), partition=partition) for row in rows])
+    produce(broker, topic, [TopicRecord(message(verb, row), partition=partition) for row in rows])
 
 
 @pytest.mark.parametrize("file", ["lineitem.sql", "lineitem_offsets.sql"])

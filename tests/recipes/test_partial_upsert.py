@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.kafka.topics import Record, produce
+from hybrid.kafka.topics import TopicRecord, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -80,7 +80,7 @@ def test_the_same_answer_everywhere_and_corrections_that_say_what_they_do(
     home.run("table", "create", *_documents(tmp_path, topic), "--kafka", broker)
     # Producers whose clocks jump: in a partition offsets tell what arrived first.
     produce(broker, topic, [
-        Record(json.dumps(one).encode(), key=b"1", timestamp_ms=1_700_000_000_000 - place)
+        TopicRecord(json.dumps(one).encode(), key=b"1", timestamp_ms=1_700_000_000_000 - place)
         for place, one in enumerate(MESSAGES)
     ])  # fmt: skip
     assert home.rows(SQL) == [FOLDED], "in the tail"

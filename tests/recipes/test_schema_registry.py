@@ -14,7 +14,7 @@ import fastavro
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from hybrid.kafka.topics import Record, create_topic, produce
+from hybrid.kafka.topics import TopicRecord, create_topic, produce
 from tests.ingest.registry import LocalRegistry
 from tests.recipes.conftest import RecipeHome
 
@@ -43,11 +43,11 @@ def registered(registry: LocalRegistry, subject: str, document: Any, kind: str =
         return client.register_schema(subject, Schema(json.dumps(document), kind))
 
 
-def framed(number: int, record: Any, schema: Any = None) -> Record:
+def framed(number: int, record: Any, schema: Any = None) -> TopicRecord:
     file = io.BytesIO(b"" if schema is not None else json.dumps(record).encode())
     if schema is not None:
         fastavro.schemaless_writer(file, schema, record)
-    return Record(struct.pack(">bI", 0, number) + file.getvalue())
+    return TopicRecord(struct.pack(">bI", 0, number) + file.getvalue())
 
 
 def create(home: RecipeHome, tmp_path: Path, broker: str, name: str, form: str, props: dict[str, str]) -> None:
@@ -91,7 +91,7 @@ def test_messages_by_a_real_registry(registry: LocalRegistry, home: RecipeHome, 
     first, second = registered(registry, "visit", FIRST), registered(registry, "visit", SECOND)
     assert first != second
     rows = [framed(first, {"id": 1, "ts": 1000}, FIRST), framed(second, {"id": 2, "ts": 2000, "note": "b"}, SECOND)]
-    produce(broker, avro, [*rows, framed(99_999, {"id": 3, "ts": 3000}, FIRST), Record(b'{"id": 4}')])
+    produce(broker, avro, [*rows, framed(99_999, {"id": 3, "ts": 3000}, FIRST), TopicRecord(b'{"id": 4}')])
     tail = home.rows(f"select id, note from {avro} order by id")
     home.run("ingest", avro, "--until-caught-up")
     assert home.rows(f"select id, note from {avro} order by id") == tail

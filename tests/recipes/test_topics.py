@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from hybrid.kafka.topics import Record, create_topic, produce
+from hybrid.kafka.topics import TopicRecord, create_topic, produce
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -33,7 +33,7 @@ def test_two_topics_after_a_history_of_both(home: RecipeHome, broker: str, tmp_p
     create_topic(broker, first, 2)
 
     def send(topic: str, *ids: int, partition: int = 0) -> None:
-        messages = [Record(json.dumps({"insert": {"id": n}}).encode(), partition=partition) for n in ids]
+        messages = [TopicRecord(json.dumps({"insert": {"id": n}}).encode(), partition=partition) for n in ids]
         produce(broker, topic, messages)
 
     def seen() -> list[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.progress import Silent
 from tests.replace.tables import NOW_MS, Table
@@ -18,23 +18,23 @@ Copy = Callable[[Path], Table]
 
 
 @pytest.fixture(scope="session")
-def workbench(workbench: Workbench) -> Workbench:
+def workbench(workbench: CommitContext) -> CommitContext:
     """The session of all tests, with a clock that stands still."""
-    return Workbench(lambda: workbench.spark, lambda: NOW_MS, Silent())
+    return CommitContext(lambda: workbench.spark, lambda: NOW_MS, Silent())
 
 
 @pytest.fixture(scope="session")
-def orders_template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Table:
+def orders_template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> Table:
     return Table.of_recipe(workbench, tmp_path_factory.mktemp("orders"), "orders", moved=7)
 
 
 @pytest.fixture(scope="session")
-def concat_template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Table:
+def concat_template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> Table:
     return Table.of_recipe(workbench, tmp_path_factory.mktemp("concat"), "orders_upsert", moved=7)
 
 
 @pytest.fixture(scope="session")
-def upsert_template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Table:
+def upsert_template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> Table:
     kept = (3, 4, 5, 7)
     return Table.of_recipe(workbench, tmp_path_factory.mktemp("upsert"), "orders_upsert", moved=7, kept=kept)
 

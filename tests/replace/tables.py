@@ -13,7 +13,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.table_json import parse_table
 from hybrid.jvm.jars import spark_jars
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import open_half
@@ -31,10 +31,10 @@ NOW_MS = 1_700_000_000_000
 KAFKA = PartitionKey("kafka", "orders", 0, 0)
 
 
-def new_workbench(folder: Path) -> Workbench:
+def new_workbench(folder: Path) -> CommitContext:
     """A workbench for processes that are to die."""
     settings = SparkSettings(jars=spark_jars(), log_dir=folder, driver_memory="1g")
-    return Workbench(session_of_dying(settings), lambda: NOW_MS, Silent())
+    return CommitContext(session_of_dying(settings), lambda: NOW_MS, Silent())
 
 
 def recipe(name: str, file: str) -> Path:
@@ -53,13 +53,13 @@ def recipe_spec(name: str) -> TableSpec:
 class Table:
     """A table in a folder. Rows are put in through commits as ingestion and the move make them."""
 
-    bench: Workbench
+    bench: CommitContext
     spec: TableSpec
     layout: TableLayout
     folder: Path
 
     @classmethod
-    def create(cls, bench: Workbench, folder: Path, spec: TableSpec) -> Table:
+    def create(cls, bench: CommitContext, folder: Path, spec: TableSpec) -> Table:
         table = cls(bench, spec, TableLayout(folder / "warehouse" / spec.name), folder)
         act = Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00")
         create_half(table.path(Half.OFFLINE), spec, Half.OFFLINE, OfflineState(act))
@@ -69,7 +69,7 @@ class Table:
 
     @classmethod
     def of_recipe(
-        cls, bench: Workbench, folder: Path, name: str, moved: int, kept: tuple[int, ...] | None = None
+        cls, bench: CommitContext, folder: Path, name: str, moved: int, kept: tuple[int, ...] | None = None
     ) -> Table:
         """The recipe's events in REALTIME; of the first `moved` those at places `kept` (1 = first) offline as well."""
         table = cls.create(bench, folder, recipe_spec(name))

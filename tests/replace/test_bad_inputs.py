@@ -25,10 +25,10 @@ from hybrid.errors import DataError
 from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.formats.csv_format import CsvFormat
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import DataFile
 from hybrid.replace.duplicates import refuse_duplicate_keys
-from hybrid.replace.stage import Staged, StagedFile, _Converter, _Note, _stage_slice, stage
+from hybrid.replace.stage import StagedFile, StagedRows, _CellNote, _Converter, _stage_slice, stage
 from hybrid.replace.targets import refuse_times_outside_name
 from hybrid.table.columns import TIME
 from tests.replace.tables import SEGMENT, recipe_spec
@@ -85,7 +85,7 @@ def _noted(path: Path, data_format: str, spec: TableSpec) -> str:
     converter = _Converter(spec, ())
     try:
         for piece in inspect(path, DataFormat(data_format)).slices:
-            note = _Note(0)
+            note = _CellNote(0)
             list(_stage_slice(converter, note, piece, CsvFormat(), 0))
             if note.problem is not None:
                 return f"{path.name}{note.problem[1]}: {note.problem[2]}"
@@ -173,9 +173,9 @@ def test_a_file_of_another_format(tmp_path: Path, data_format: str) -> None:
 def test_times_outside_of_a_name() -> None:
     spec, first, last = recipe_spec("orders"), 1632463351000, 1632467070000
 
-    def staged(low: int, high: int) -> Staged:
+    def staged(low: int, high: int) -> StagedRows:
         file = StagedFile(Path("/in/a.csv"), 2, 0, low, high, low_at=", line 2", high_at=", line 3")
-        return Staged(SimpleNamespace(), (file,), ())  # type: ignore[arg-type]
+        return StagedRows(SimpleNamespace(), (file,), ())  # type: ignore[arg-type]
 
     def check(low: int, high: int, name: str = SEGMENT) -> None:
         refuse_times_outside_name(spec, 1, name, staged(low, high), ())
@@ -209,7 +209,7 @@ def test_times_outside_of_a_name() -> None:
 
 
 @pytest.mark.spark
-def test_a_key_that_stands_twice(tmp_path: Path, workbench: Workbench) -> None:
+def test_a_key_that_stands_twice(tmp_path: Path, workbench: CommitContext) -> None:
     spec = recipe_spec("orders_upsert")
     paths = [tmp_path / name for name in ("a.json", "b.json")]
     paths[0].write_bytes(_json(_rows()))

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from hybrid.config.expectations import EXPECTATIONS, Expectation, parse_expect, parse_expectations
 from hybrid.errors import DataError, HybridError, SpecError, UsageError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.replace.check_result import CheckResult, CheckState
 from hybrid.replace.check_rows import repeated
 from hybrid.replace.checks import Checked, check
@@ -55,7 +55,7 @@ STATES = {"warn": CheckState.WARNED, "fail": CheckState.FAILED}
 
 
 @pytest.fixture(scope="module")
-def frame(workbench: Workbench) -> DataFrame:
+def frame(workbench: CommitContext) -> DataFrame:
     names = (
         "order_id int, customer_id int, order_status string, amount float, ts bigint, _hy_offset bigint, _hy_op string"
     )
@@ -126,7 +126,7 @@ def test_what_is_left_out_is_not_looked_at_by_others(frame: DataFrame) -> None:
     assert checked.dropped == 2
 
 
-def test_nulls_are_like_no_other_value(workbench: Workbench) -> None:
+def test_nulls_are_like_no_other_value(workbench: CommitContext) -> None:
     rows = [(None, "row", 0), (None, "row", 1), (7, "row", 2), (7, "row", 3)]
     frame = workbench.spark.createDataFrame(rows, "order_id int, _hy_op string, _hy_offset bigint")
     spec = replace(SPEC, schema=Schema("orders", (SPEC.schema.fields[0],)))

@@ -17,9 +17,9 @@ from hybrid.lake.log import DataFile
 from hybrid.replace.diff import Difference
 from hybrid.replace.job import run_job
 from hybrid.replace.plan import JobPlan
-from hybrid.replace.replaced_range import Stretch, covered_names, covered_stretch
+from hybrid.replace.replaced_range import ReplacedRange, covered_names, replaced_range
 from hybrid.replace.revert import revert
-from hybrid.replace.stage import Staged, StagedFile
+from hybrid.replace.stage import StagedFile, StagedRows
 from hybrid.table import columns
 from tests.replace.tables import Table, recipe_spec
 
@@ -36,10 +36,10 @@ def _job(covers: str = "") -> JobSpec:
     return JobSpec("job.yml", "SegmentCreation", Path("/in"), "orders", "json", covers=covers)
 
 
-def _staged(*times: int) -> Staged:
+def _staged(*times: int) -> StagedRows:
     low, high = (min(times), max(times)) if times else (None, None)
     file = StagedFile(Path("/in/a.json"), len(times), 0, low, high, low_at=", line 1", high_at=", line 9")
-    return Staged(SimpleNamespace(), (file,), ())  # type: ignore[arg-type]
+    return StagedRows(SimpleNamespace(), (file,), ())  # type: ignore[arg-type]
 
 
 def _held(**segments: tuple[int, int]) -> list[DataFile]:
@@ -50,21 +50,21 @@ def _held(**segments: tuple[int, int]) -> list[DataFile]:
 
 
 def test_what_a_job_covers() -> None:
-    assert covered_stretch(_spec(), 1, _job(), _staged(NOON)) is None
-    assert covered_stretch(_spec(), 1, _job("day"), _staged(NOON, NOON + 1)) == Stretch(
+    assert replaced_range(_spec(), 1, _job(), _staged(NOON)) is None
+    assert replaced_range(_spec(), 1, _job("day"), _staged(NOON, NOON + 1)) == ReplacedRange(
         18_000 * DAY_MS, 18_001 * DAY_MS
     )
-    assert covered_stretch(_spec(), 1, _job("all"), _staged(NOON)) == Stretch()
-    assert covered_stretch(_spec(batch=REFRESHED), 1, _job(), _staged(NOON)) == Stretch()
-    assert covered_stretch(_spec(batch=replace(REFRESHED, consistent=False)), 1, _job(), _staged(NOON)) is None
-    iso = covered_stretch(_spec(), 1, _job("2019-04-14T00:00:00Z/2019-04-15T00:00:00Z"), _staged(NOON))
-    assert iso == Stretch(18_000 * DAY_MS, 18_001 * DAY_MS)
+    assert replaced_range(_spec(), 1, _job("all"), _staged(NOON)) == ReplacedRange()
+    assert replaced_range(_spec(batch=REFRESHED), 1, _job(), _staged(NOON)) == ReplacedRange()
+    assert replaced_range(_spec(batch=replace(REFRESHED, consistent=False)), 1, _job(), _staged(NOON)) is None
+    iso = replaced_range(_spec(), 1, _job("2019-04-14T00:00:00Z/2019-04-15T00:00:00Z"), _staged(NOON))
+    assert iso == ReplacedRange(18_000 * DAY_MS, 18_001 * DAY_MS)
     hours = recipe_spec("orders")
-    assert covered_stretch(hours, 3_600_000, _job(f"{NOON}/{NOON + 3_600_000}"), _staged(NOON)) is not None
+    assert replaced_range(hours, 3_600_000, _job(f"{NOON}/{NOON + 3_600_000}"), _staged(NOON)) is not None
     with pytest.raises(UsageError, match=r"divides times of 'orders' that are rounded to 2019-04-14T12:00:00Z in OFFL"):
-        covered_stretch(hours, 3_600_000, _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
-    own = covered_stretch(_spec(), 1, _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
-    assert own == Stretch(NOON, NOON + 1)
+        replaced_range(hours, 3_600_000, _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
+    own = replaced_range(_spec(), 1, _job(f"{NOON}/{NOON + 1}"), _staged(NOON))
+    assert own == ReplacedRange(NOON, NOON + 1)
 
 
 @pytest.mark.parametrize(
@@ -85,25 +85,25 @@ def test_what_a_job_covers() -> None:
 )
 def test_what_a_job_cannot_cover(covers: str, times: tuple[int, ...], message: str) -> None:
     with pytest.raises((UsageError, DataError)) as caught:
-        covered_stretch(_spec(), 1, _job(covers), _staged(*times))
+        replaced_range(_spec(), 1, _job(covers), _staged(*times))
     assert message in str(caught.value)
 
 
 def test_all_of_a_table_that_moves_fill_is_not_covered() -> None:
     with pytest.raises(SpecError, match="its OFFLINE half also holds what moves bring"):
-        covered_stretch(recipe_spec("orders"), 1, _job("all"), _staged(NOON))
+        replaced_range(recipe_spec("orders"), 1, _job("all"), _staged(NOON))
     with pytest.raises(SpecError, match="has no time column"):
-        covered_stretch(_spec(time_column=None), 1, _job("day"), _staged())
+        replaced_range(_spec(time_column=None), 1, _job("day"), _staged())
 
 
 def test_segments_in_a_stretch() -> None:
     held = _held(before=(0, 9), first=(10, 12), last=(15, 19), after=(20, 30))
     assert covered_names(_spec(), None, held, set()) == ()
-    assert covered_names(_spec(), Stretch(10, 20), held, set()) == ("first", "last")
-    assert covered_names(_spec(), Stretch(10, 20), held, {"first"}) == ("last",)
-    assert covered_names(_spec(), Stretch(), held, {"last"}) == ("after", "before", "first")
+    assert covered_names(_spec(), ReplacedRange(10, 20), held, set()) == ("first", "last")
+    assert covered_names(_spec(), ReplacedRange(10, 20), held, {"first"}) == ("last",)
+    assert covered_names(_spec(), ReplacedRange(), held, {"last"}) == ("after", "before", "first")
     with pytest.raises(ConflictError) as caught:
-        covered_names(_spec(), Stretch(11, 19), held, {"last"})
+        covered_names(_spec(), ReplacedRange(11, 19), held, {"last"})
     assert "Segment 'first' holds times from 10 to 12 (and 1 more: last), partly outside" in str(caught.value)
 
 

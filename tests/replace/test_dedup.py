@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.replace.ending import end_replacement
@@ -42,7 +42,7 @@ class Deduped(Table):
 
 
 @pytest.fixture
-def table(workbench: Workbench, tmp_path: Path) -> Deduped:
+def table(workbench: CommitContext, tmp_path: Path) -> Deduped:
     halves = Halves.create(tmp_path, dedup_spec())
     rows = [row(1, 5, 0, "b1"), row(3, 6, 1, "b1"), row(2, DAY, 2, "b2"), row(1, DAY + 1, 3, "b2", 2.0)]
     rows += [row(2, 2 * DAY, 4, "b3", 2.0), row(4, 2 * DAY + 5, 5, "b3")]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import Partial, Strategy, UpsertConfig
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.plan import QueryTable
 from hybrid.replace.job import run_job
@@ -46,7 +46,7 @@ def event(key: int, ts: int, n: int, amount: float, gone: bool = False) -> dict[
     return {"order_id": key, "customer": "c", "amount": amount, "ts": ts, "n": n, "gone": gone}
 
 
-def test_a_job_in_the_place_of_old_rows(workbench: Workbench, tmp_path: Path) -> None:
+def test_a_job_in_the_place_of_old_rows(workbench: CommitContext, tmp_path: Path) -> None:
     spec = orders_spec(upsert=True, deletes=True, extra=[FieldSpec("n", DataType.LONG, FieldKind.METRIC)])
     upsert = UpsertConfig("n", "gone", partial=Partial({"amount": Strategy.INCREMENT}))
     table = Table.create(workbench, tmp_path, replace(spec, upsert=upsert, null_handling=True))
@@ -74,7 +74,7 @@ def test_a_job_in_the_place_of_old_rows(workbench: Workbench, tmp_path: Path) ->
     assert shown(table) == before
 
 
-def test_rows_that_a_job_brings_again_keep_their_arrival(workbench: Workbench, tmp_path: Path) -> None:
+def test_rows_that_a_job_brings_again_keep_their_arrival(workbench: CommitContext, tmp_path: Path) -> None:
     """One row is put right; all others of its segment count as before, in their order, though their keys went on."""
     spec = orders_spec(upsert=True, deletes=True, extra=[FieldSpec("n", DataType.LONG, FieldKind.METRIC)])
     upsert = UpsertConfig("n", "gone", partial=Partial({"amount": Strategy.INCREMENT}))

@@ -14,7 +14,7 @@ from deltalake.schema import PrimitiveType
 
 from hybrid.config.table_config import Half, MessageFormat
 from hybrid.errors import ConflictError
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.replace import swap
@@ -137,7 +137,7 @@ class Interrupted:
 
 @pytest.mark.spark
 def test_a_job_ends_at_its_first_try_however_many_swaps_of_others_come_first(
-    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workbench: CommitContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = Lab.create(workbench, tmp_path, lab_spec())
     for number in range(3):

@@ -9,7 +9,7 @@ import pytest
 
 from hybrid.config.schema_json import parse_schema
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.replace.check_rows import sample_of
 from hybrid.replace.diff import differences
 from hybrid.runtime.json_values import json_value
@@ -31,7 +31,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.mark.usefixtures("zone")
-def test_instants_at_both_ends_of_time_are_shown_in_utc(workbench: Workbench) -> None:
+def test_instants_at_both_ends_of_time_are_shown_in_utc(workbench: CommitContext) -> None:
     schema = parse_schema({"schemaName": "x", "dimensionFieldSpecs": FIELDS}, "x.json")
     spec = TableSpec("x", schema, frozenset({Half.OFFLINE}), None, None, None, None, null_handling=True)
     before, after = (

@@ -13,7 +13,7 @@ import pytest
 
 from hybrid.config.table_config import Half
 from hybrid.errors import DataError, UsageError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.replace.job import JobReport, run_job
 from hybrid.schema.ingestion import IngestionConfig, Transform
@@ -31,7 +31,7 @@ AT_MS = 1632463351000
 
 
 @pytest.fixture
-def table(workbench: Workbench, tmp_path: Path) -> Table:
+def table(workbench: CommitContext, tmp_path: Path) -> Table:
     from tests.replace.tables import recipe_spec
 
     made = Table.create(workbench, tmp_path, recipe_spec("orders"))

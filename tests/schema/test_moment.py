@@ -4,7 +4,7 @@ import pytest
 
 from hybrid.config.offset_place import parse_place
 from hybrid.errors import QueryError, UsageError
-from hybrid.query.time_travel import AsOf
+from hybrid.query.time_travel import QueriedMoment
 from hybrid.schema.moment import parse_moment
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.timeformat import TimeFormat
@@ -65,7 +65,7 @@ def test_every_option_reads_the_same_times(text: str, ms: int) -> None:
     """Of a backfill and a boundary, of a reset, of time travel, of what a job covers."""
     assert parse_moment(text, column("SIMPLE_DATE_FORMAT|yyyyMMdd", DataType.STRING), "--from", NOW) == ms
     assert parse_place(text, "orders", NOW, "--to").timestamp_ms == ms
-    assert AsOf.parse(text, NOW).time_ms == ms
+    assert QueriedMoment.parse(text, NOW).time_ms == ms
 
 
 @pytest.mark.parametrize("text", ["noon", "2021-09-24T06:00:00", "2021-13-01", "42", "2x", ""])
@@ -76,5 +76,5 @@ def test_what_is_no_time_is_refused_alike(text: str) -> None:
         parse_place(text, "orders", NOW, "--to")
     if text != "42":  # a small number of milliseconds is a moment for time travel, as it was before
         with pytest.raises(QueryError) as no:
-            AsOf.parse(text, NOW)
+            QueriedMoment.parse(text, NOW)
         assert "2d (ago)" in str(no.value.hint)

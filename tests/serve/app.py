@@ -20,7 +20,7 @@ from hybrid.progress import Silent
 from hybrid.rpc.queue import carry_out
 from hybrid.serve.app import build_app
 from hybrid.serve.connection_limits import ConnectionLimits
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from hybrid.serve.httpserver import http_server
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import Consuming
@@ -63,13 +63,15 @@ REALTIME: dict[str, Any] = {
 class App:
     """A running application. Requests answer status and body, which is parsed when it is JSON."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None, connections: ConnectionLimits | None = None) -> None:
+    def __init__(
+        self, folder: Path, limits: ServerLimits | None = None, connections: ConnectionLimits | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)  # as a server does when it starts
         self.home = Hybrid(load_settings(home=folder), Silent())
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.app = build_app(self.home, limits or Limits(run_wait_s=60), self.url)
+        self.app = build_app(self.home, limits or ServerLimits(run_wait_s=60), self.url)
         self._server = http_server(self.app, connections)
         self._thread = threading.Thread(target=self._server.run, args=([listener],), daemon=True)
         self._thread.start()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.progress import Silent
 from tests.serve.app import App, Worker, lay_orders
 
@@ -28,8 +28,8 @@ def orders(app: App) -> App:
 
 
 @pytest.fixture
-def working(app: App, workbench: Workbench) -> Iterator[App]:
+def working(app: App, workbench: CommitContext) -> Iterator[App]:
     """Over an empty home whose queued work is carried out."""
-    vars(app.home)["bench"] = Workbench(lambda: workbench.spark, app.home.context.now_ms, Silent())
+    vars(app.home)["bench"] = CommitContext(lambda: workbench.spark, app.home.context.now_ms, Silent())
     with Worker(app.home):
         yield app

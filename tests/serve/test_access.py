@@ -33,7 +33,7 @@ from hybrid.serve import authentication as door_module
 from hybrid.serve import middleware as gate
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.authorization import OPEN_PATHS, PATH_RIGHTS, VERB_RIGHTS, right_for
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from tests.serve.server import Server
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
@@ -52,7 +52,7 @@ def hy(home: Path) -> Iterator[Hybrid]:
 @pytest.fixture
 def client(hy: Hybrid) -> TestClient:
     """The application over it, as it is on loopback."""
-    return TestClient(build_app(hy, Limits(run_wait_s=5), "http://x", hosts=None))
+    return TestClient(build_app(hy, ServerLimits(run_wait_s=5), "http://x", hosts=None))
 
 
 def add(home: Path, name: str, right: Right) -> dict[str, str]:
@@ -77,7 +77,7 @@ def look_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_path_and_verb_has_its_right(hy: Hybrid) -> None:
-    changing = {place for place in routes(build_app(hy, Limits(), "http://x")) if not place.startswith("GET ")}
+    changing = {place for place in routes(build_app(hy, ServerLimits(), "http://x")) if not place.startswith("GET ")}
     assert changing - PATH_RIGHTS.keys() == {"POST /verbs/{verb}"}
     assert PATH_RIGHTS.keys() - changing == set()
     assert VERB_RIGHTS.keys() == VERBS.keys()
@@ -117,7 +117,7 @@ def test_without_accounts_everybody_is_let_in_on_loopback(client: TestClient) ->
 
 
 def test_without_accounts_nobody_is_let_in_elsewhere(hy: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = TestClient(build_app(hy, Limits(), "http://x", hosts=None, closed=True))
+    client = TestClient(build_app(hy, ServerLimits(), "http://x", hosts=None, closed=True))
     assert client.get("/tables").status_code == client.post("/query/sql", json=COUNT).status_code == 401
     header = add(hy.home, "ada", Right.READ)
     assert client.get("/tables", headers=header).status_code == 200
@@ -219,14 +219,16 @@ def test_a_damaged_file_lets_nobody_in(hy: Hybrid, client: TestClient, text: str
 
 def test_a_page_of_another_site_is_refused_everywhere(hy: Hybrid) -> None:
     header = add(hy.home, "ada", Right.ADMIN)
-    client = TestClient(build_app(hy, Limits(), "http://x", hosts=None, closed=True), base_url="http://tables.example")
+    client = TestClient(
+        build_app(hy, ServerLimits(), "http://x", hosts=None, closed=True), base_url="http://tables.example"
+    )
     for origin, status in (("http://evil.example", 403), ("null", 403), ("http://tables.example", 200)):
         assert client.get("/tables", headers={**header, "Origin": origin}).status_code == status
 
 
 def test_loopback_names_still_count_on_loopback(hy: Hybrid) -> None:
     header = add(hy.home, "ada", Right.ADMIN)
-    client = TestClient(build_app(hy, Limits(), "http://x", hosts=LOOPBACK), base_url="http://tables.example")
+    client = TestClient(build_app(hy, ServerLimits(), "http://x", hosts=LOOPBACK), base_url="http://tables.example")
     assert client.get("/tables", headers=header).status_code == 421
 
 

@@ -19,7 +19,7 @@ from hybrid.progress import Silent
 from hybrid.serve.admission import Admission
 from hybrid.serve.app import build_app
 from hybrid.serve.authentication import asking, may_operate, who_asks
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from hybrid.serve.query_registry import RunningQueries
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
@@ -42,7 +42,7 @@ class _Silent:
 def _client(home: Path, **limits: Any) -> tuple[Hybrid, TestClient]:
     hy = Hybrid(load_settings(home=home), Silent())
     hy.create_table(TableDocuments.read(DATA / "orders_schema.json", [DATA / "orders_offline_table.json"]))
-    return hy, TestClient(build_app(hy, Limits(**limits), "http://x", hosts=None))
+    return hy, TestClient(build_app(hy, ServerLimits(**limits), "http://x", hosts=None))
 
 
 def test_the_verb_query_keeps_the_server_s_bounds(home: Path) -> None:

@@ -24,7 +24,7 @@ from hybrid.jvm.process import Process
 from hybrid.progress import Silent
 from hybrid.rpc.client import SERVER_FILE, Client, server_of
 from hybrid.serve.app import build_app
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from hybrid.serve.httpserver import http_server
 from hybrid.serve.supervisor import Address, listening_sockets, url_of
 
@@ -38,7 +38,7 @@ def url(home: Path) -> Iterator[str]:
     _ = hy.context.catalog
     sockets = listening_sockets(Address(port=0, broker_port=0))
     where = url_of(sockets[0])
-    server = http_server(build_app(hy, Limits(body_bytes=200_000), where))
+    server = http_server(build_app(hy, ServerLimits(body_bytes=200_000), where))
     thread = threading.Thread(target=server.run, kwargs={"sockets": sockets}, daemon=True)
     thread.start()
     yield where

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.kafka.topics import Record, produce
+from hybrid.kafka.topics import TopicRecord, produce
 from tests.serve.server import Server
 from tests.serve.test_processes import DATA, create_orders
 
@@ -32,7 +32,7 @@ def test_a_type_becomes_wider_while_rows_arrive(home: Path, broker: str, topic: 
 
     def send(number: int) -> None:
         row = {"order_id": number, "customer_id": 1, "order_status": "OPEN", "amount": 1.5, "ts": LAST + number % 1000}
-        produce(broker, topic, [Record(json.dumps(row).encode())])
+        produce(broker, topic, [TopicRecord(json.dumps(row).encode())])
 
     schema = json.loads((DATA / "orders_schema.json").read_text())
     with Server(home, broker) as server:

@@ -20,7 +20,7 @@ from hybrid.formats.csv_format import CsvFormat
 from hybrid.home.accounts import Accounts, Right
 from hybrid.logs import setup_logging
 from hybrid.operations.run_views import HIDDEN_ERROR
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from tests.serve.app import OFFLINE, SCHEMA, App, Worker
 
 SECRET = "s3cr3t-875d6b49d5f67e"
@@ -54,7 +54,7 @@ class Place:
         monkeypatch.setenv("HYBRID_TOKEN", SECRET)
         monkeypatch.setenv("HYBRID_INPUT_FOLDERS", str(self.allowed))
         monkeypatch.chdir(self.allowed)
-        self.app = App(folder / "home", Limits(run_wait_s=30))
+        self.app = App(folder / "home", ServerLimits(run_wait_s=30))
         self.home = folder / "home"
         given = TableDocuments((SCHEMA, "schema"), [(OFFLINE, "offline")])
         self.app.home.create_table(given)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from tests.serve.app import OFFLINE, SCHEMA, App, form
 
 ROWS = [{"order_id": number, "customer": "ada", "amount": 1.5, "ts": 1000 * number} for number in (1, 2, 3)]
@@ -212,7 +212,7 @@ def test_files_that_are_refused(app: App, files: Path) -> None:
 
 
 def test_a_run_that_outlives_its_request(tmp_path: Path, files: Path) -> None:
-    app = table(App(tmp_path / "home", Limits(run_wait_s=0.1)))
+    app = table(App(tmp_path / "home", ServerLimits(run_wait_s=0.1)))
     try:
         body = {"spec": spec(files), "variables": {"name": "x"}}
         status, sentence = app.refused("POST", "/jobs?wait=true", body)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from tests.serve.app import MOVED, OFFLINE, SCHEMA, App, form, lay_orders
 
 DEEP = "[" * 5000 + "]" * 5000
@@ -129,7 +129,7 @@ def test_paths_and_methods_that_are_not_there(orders: App) -> None:
 
 
 def test_bodies_that_are_too_long(tmp_path: Any) -> None:
-    app = App(tmp_path / "home", Limits(body_bytes=1000, upload_bytes=5000))
+    app = App(tmp_path / "home", ServerLimits(body_bytes=1000, upload_bytes=5000))
     try:
         lay_orders(app.home)
         long = json.dumps({"schemaName": "x" * 1000})

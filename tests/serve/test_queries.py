@@ -22,7 +22,7 @@ from hybrid.progress import Silent
 from hybrid.query.cache.template import cut
 from hybrid.serve import queries
 from hybrid.serve.app import build_app
-from hybrid.serve.context import Limits
+from hybrid.serve.context import ServerLimits
 from hybrid.serve.queries import ARROW
 from hybrid.serve.query_registry import Callers, RunningQueries
 from tests.query.halves import Halves
@@ -37,7 +37,7 @@ def client(home: Path) -> Iterator[TestClient]:
     hy = Hybrid(load_settings(home=home), Silent())
     offline = TableDocuments.read(DATA / "orders_schema.json", [DATA / "orders_offline_table.json"])
     hy.create_table(offline)
-    with TestClient(build_app(hy, Limits(query_timeout_ms=20_000), "http://x", hosts=None)) as found:
+    with TestClient(build_app(hy, ServerLimits(query_timeout_ms=20_000), "http://x", hosts=None)) as found:
         yield found
     hy.close()
 
@@ -122,7 +122,7 @@ def test_arrow(client: TestClient) -> None:
 
 def test_what_nobody_expected_is_an_answer_too(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Statements pass by the layers that make one of it elsewhere."""
-    monkeypatch.setattr(queries._Asked, "answer", lambda *given: 1 / 0)
+    monkeypatch.setattr(queries._QueryRequest, "answer", lambda *given: 1 / 0)
     answer = client.post("/query/sql", json={"sql": "select 1"})
     assert answer.status_code == 500 and answer.json()["error"] == "Unexpected ZeroDivisionError."
 
@@ -141,7 +141,7 @@ def test_a_statement_over_files_has_so_much_memory(home: Path) -> None:
     """More than it has room for lies on disk; what cannot lie there fails with what to do."""
     home.mkdir()
     hy = Hybrid(load_settings(home=home), Silent())
-    limits = Limits(query_memory_bytes=20_000_000)
+    limits = ServerLimits(query_memory_bytes=20_000_000)
     numbers = "with recursive t(n) as (select 1 union all select n + 1 from t where n < {rows}) "
     with TestClient(build_app(hy, limits, "http://x", hosts=None)) as client:
         few = client.post("/query/sql", json={"sql": numbers.format(rows=1000) + "select listagg(n, ',') from t"})
@@ -157,7 +157,7 @@ def test_what_tables_take_in_memory_is_told(home: Path, client: TestClient) -> N
     assert "hybrid_cache_bytes{" not in client.get("/metrics").text
     hy = Hybrid(load_settings(home=home), Silent())
     hy.serve_from_memory(2**26)
-    with TestClient(build_app(hy, Limits(), "http://x", hosts=None)) as keeping:
+    with TestClient(build_app(hy, ServerLimits(), "http://x", hosts=None)) as keeping:
         deadline = time.monotonic() + 20
         ask = {"sql": "select count(*) from orders"}
         while keeping.post("/query/sql", json=ask).json()["answeredFrom"] != "cache":
@@ -217,13 +217,13 @@ def caller(remembered: App) -> Iterator[Caller]:
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Who writes each answer down."""
     seen: list[str] = []
-    real = queries._Asked.answer
+    real = queries._QueryRequest.answer
 
     def answer(*given: Any) -> Any:
         seen.append("a thread" if threading.current_thread().name.startswith("query") else "the loop")
         return real(*given)
 
-    monkeypatch.setattr(queries._Asked, "answer", answer)
+    monkeypatch.setattr(queries._QueryRequest, "answer", answer)
     return seen
 
 

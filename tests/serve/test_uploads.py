@@ -38,14 +38,14 @@ def kept(app: App) -> list[Path]:
 def test_a_second_file_ends_the_form(table: App) -> None:
     """19: 30,000 files in 1.9 MB. The second one is refused when it begins, whatever follows."""
     opened: list[Path] = []
-    begin = uploads._Parts._begin
+    begin = uploads._UploadParts._begin
 
-    def counted(parts: uploads._Parts) -> None:
+    def counted(parts: uploads._UploadParts) -> None:
         begin(parts)
         opened.extend(parts._folder.iterdir())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(uploads._Parts, "_begin", counted)
+        patch.setattr(uploads._UploadParts, "_begin", counted)
         status, sentence = table.refused("POST", PATH, PART * 30_000 + b"--x--\r\n", headers=HEADERS)
     assert status == 400 and sentence.startswith("The form holds 2 whole files")
     assert len(opened) == 1 and kept(table) == []

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.config.table_config import Half
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import newest_version
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
@@ -37,7 +37,7 @@ _SQL = "SELECT DATETRUNC('SECOND', ts), COUNT(*), SUM(amount) FROM orders GROUP 
 _NOW_MS = 1_700_000_000_000
 
 
-def filled(bench: Workbench, folder: Path, buckets: int) -> Lab:
+def filled(bench: CommitContext, folder: Path, buckets: int) -> Lab:
     """A table of so many buckets, all of them moved, a segment each."""
     lab = Lab.create(bench, folder, lab_spec())
     lab.halves.commit_realtime([], offsets={KEY: FIRST})

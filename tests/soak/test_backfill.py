@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.plans import corrected_spans, runner
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
@@ -56,7 +56,7 @@ class Scene:
     moved: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, bench: Workbench, folder: Path, buckets: int) -> "Scene":
+    def of(cls, bench: CommitContext, folder: Path, buckets: int) -> "Scene":
         lab = filled(bench, folder, buckets)
         arrivals = Arrivals(lab.halves, buckets, PAUSE_S)
         pauses = {False: FILES_PAUSE_S, True: CACHE_PAUSE_S}
@@ -102,7 +102,7 @@ class Scene:
 
 
 @pytest.mark.parametrize("buckets", sorted({1, BUCKETS}))
-def test_killed_and_resumed_over_a_live_table(buckets: int, workbench: Workbench, tmp_path: Path) -> None:
+def test_killed_and_resumed_over_a_live_table(buckets: int, workbench: CommitContext, tmp_path: Path) -> None:
     scene, chance = Scene.of(workbench, tmp_path, buckets), random.Random(SEED)
     kills = max(1, min(KILLS, buckets // 3))  # a life may take two buckets
     started = time.monotonic()
@@ -118,7 +118,7 @@ def test_killed_and_resumed_over_a_live_table(buckets: int, workbench: Workbench
         assert any(0 < len(answer.corrected) < buckets for answer in scene.answers)
 
 
-def test_atomic_over_a_live_table(workbench: Workbench, tmp_path: Path) -> None:
+def test_atomic_over_a_live_table(workbench: CommitContext, tmp_path: Path) -> None:
     scene = Scene.of(workbench, tmp_path, BUCKETS)
     started = time.monotonic()
     with scene.crowd as crowd:

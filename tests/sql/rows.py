@@ -12,7 +12,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.times import Context
+from hybrid.sql.times import TimeContext
 
 NOW_MS = 1_637_490_000_000
 _TYPES = {
@@ -64,7 +64,7 @@ def query_sql(expressions: list[str]) -> str:
     tree = parse_statement(f"select {', '.join(expressions)} from things").tree
     fields = things().schema.fields
     types = {field.name: field.data_type for field in fields if field.single_value}
-    rewrite_functions(tree, Context(NOW_MS, types, frozenset({"tags"})))
+    rewrite_functions(tree, TimeContext(NOW_MS, types, frozenset({"tags"})))
     coerce_timestamps(tree, types)
     return tree.sql("duckdb")
 

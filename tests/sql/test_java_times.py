@@ -20,7 +20,7 @@ import pytest
 from hybrid.schema.datepattern import compile_pattern
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.times import Context
+from hybrid.sql.times import TimeContext
 
 ORACLE = Path(__file__).parent / "java" / "TimeOracle.java"
 CASES = int(os.environ.get("HYBRID_TIME_CASES", "2000"))
@@ -148,7 +148,7 @@ def test_time_functions_agree_with_java(zones: dict[str, list[int]]) -> None:
 
 def _ask(connection: duckdb.DuckDBPyConnection, calls: Sequence[str]) -> tuple[object, ...]:
     tree = parse_statement(f"select {', '.join(calls)}").tree
-    rewrite_functions(tree, Context(0, {}))
+    rewrite_functions(tree, TimeContext(0, {}))
     row = connection.execute(tree.sql("duckdb")).fetchone()
     assert row is not None
     return tuple(row)

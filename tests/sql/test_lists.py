@@ -7,7 +7,7 @@ import pytest
 
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.times import Context
+from hybrid.sql.times import TimeContext
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_group_by_counts_each_value() -> None:
 
 def ask(sql: str) -> list[tuple[object, ...]]:
     tree = parse_statement(sql).tree
-    rewrite_functions(tree, Context(0, {}, frozenset({"tags", "other"})))
+    rewrite_functions(tree, TimeContext(0, {}, frozenset({"tags", "other"})))
     rows = "(values (1, ['x', 'y'], ['a']), (2, ['x'], ['a']), (3, ['z'], ['a'])) v(id, tags, other)"
     with duckdb.connect() as connection:
         connection.execute(f"create table t as select * from {rows}")

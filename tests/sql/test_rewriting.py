@@ -14,7 +14,7 @@ from hybrid.sql.names import result_name
 from hybrid.sql.patterns import parse_time, split_zone
 from hybrid.sql.shape import name_columns
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.times import Context
+from hybrid.sql.times import TimeContext
 
 TYPES = {
     "i": DataType.INT, "l": DataType.LONG, "f": DataType.FLOAT, "d": DataType.DOUBLE, "p": DataType.BIG_DECIMAL,
@@ -24,7 +24,7 @@ TYPES = {
 
 def rewritten(sql: str) -> str:
     tree = parse_statement(sql).tree
-    rewrite_functions(tree, Context(1_000_000, TYPES))
+    rewrite_functions(tree, TimeContext(1_000_000, TYPES))
     coerce_timestamps(tree, TYPES)
     return tree.sql("duckdb")
 

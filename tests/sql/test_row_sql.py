@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from hybrid.errors import SpecError, UsageError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.schema.dialect import canonical
 from hybrid.sql.row_functions import FUNCTIONS
@@ -128,7 +128,7 @@ def _words_before_brackets(text: str) -> list[str]:
 
 
 @pytest.mark.spark
-def test_spark_and_duckdb_find_the_same(workbench: Workbench) -> None:
+def test_spark_and_duckdb_find_the_same(workbench: CommitContext) -> None:
     expressions = [*CONDITIONS, *(f"CASE WHEN true THEN {value} END" for value in VALUES)]
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
@@ -161,7 +161,7 @@ def test_a_product_with_more_places_than_a_decimal_has_is_refused(text: str) -> 
 
 
 @pytest.mark.spark
-def test_a_big_decimal_keeps_all_digits_or_is_refused(workbench: Workbench) -> None:
+def test_a_big_decimal_keeps_all_digits_or_is_refused(workbench: CommitContext) -> None:
     fields = [{"name": name, "dataType": "BIG_DECIMAL"} for name in ("p", "q", "o")]
     spec = things(dimensionFieldSpecs=[*fields, {"name": "n", "dataType": "INT"}])
     given = workbench.spark.sql(
@@ -202,7 +202,7 @@ ASSIGNED = {
 
 
 @pytest.mark.spark
-def test_what_columns_are_given(workbench: Workbench) -> None:
+def test_what_columns_are_given(workbench: CommitContext) -> None:
     frame = workbench.spark.createDataFrame(rows())
     shown = [next(iter(row_assignments(text, things(), "--update").values())) for text in ASSIGNED]
     shown = [
@@ -213,7 +213,7 @@ def test_what_columns_are_given(workbench: Workbench) -> None:
 
 
 @pytest.mark.spark
-def test_a_null_becomes_what_the_table_keeps_for_one(workbench: Workbench) -> None:
+def test_a_null_becomes_what_the_table_keeps_for_one(workbench: CommitContext) -> None:
     found = row_assignments(
         "i = null, s = nullif(s, s), p = null, r = null, t = null", things(null_handling=False), "--update"
     )
@@ -225,7 +225,7 @@ def test_a_null_becomes_what_the_table_keeps_for_one(workbench: Workbench) -> No
 
 
 @pytest.mark.spark
-def test_limits_of_sql_types_hold_for_computed_values(workbench: Workbench) -> None:
+def test_limits_of_sql_types_hold_for_computed_values(workbench: CommitContext) -> None:
     columns = [
         {"name": "c", "dataType": "STRING", "hybrid.sqlType": "CHAR(3)"},
         {"name": "n", "dataType": "BIG_DECIMAL", "hybrid.sqlType": "DECIMAL(5,2)"},

@@ -3,12 +3,12 @@ import pytest
 from hybrid.config.table_config import Half
 from hybrid.errors import QueryError
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.tables import TableRef, resolve_tables
+from hybrid.sql.tables import TableMention, resolve_tables
 
 NAMES = ["orders", "lines", "orders_archive"]
 
 
-def refs(sql: str) -> list[TableRef]:
+def refs(sql: str) -> list[TableMention]:
     return resolve_tables(parse_statement(sql).tree, NAMES)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybrid.sql.statement import parse_statement
-from hybrid.sql.usage import named, only_shown
+from hybrid.sql.usage import needed_columns, only_shown
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from hybrid.sql.usage import named, only_shown
     ],
 )
 def test_all_columns_that_a_statement_needs_are_among_the_named(sql: str, columns: set[str]) -> None:
-    found = named(parse_statement(sql).tree)
+    found = needed_columns(parse_statement(sql).tree)
     assert found is not None
     assert columns <= found
     assert "z" not in found
@@ -45,7 +45,7 @@ def test_all_columns_that_a_statement_needs_are_among_the_named(sql: str, column
     ],
 )
 def test_of_what_names_no_columns_any_may_be_needed(sql: str) -> None:
-    assert named(parse_statement(sql).tree) is None
+    assert needed_columns(parse_statement(sql).tree) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from hybrid.config.table_config import BoundaryMode, MoveConfig
-from hybrid.move.plan import Reach, Waiting, plan_move
+from hybrid.move.plan import Reach, WaitingBuckets, plan_move
 from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
@@ -130,7 +130,7 @@ class Simulation:
             (bucket_of(row.time, self.period).start, before.time_ms is not None and row.time < before.time_ms)
             for row in waiting
         )
-        counted = [Waiting(start, late, count) for (start, late), count in counts.items()]
+        counted = [WaitingBuckets(start, late, count) for (start, late), count in counts.items()]
         plan = plan_move(config, before, self.table.ingested.offsets, counted, self.now, Reach(most))
         end, due = self.oracle.due(self.now, 10, self.period, most)
         taken = [row for row in waiting if plan.boundary.covers(row.time, PartitionKey(*row.partition), row.offset)]

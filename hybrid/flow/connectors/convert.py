@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.config.table_config import Half, MessageFormat, TableSpec
 from hybrid.errors import DataError
 from hybrid.flow.connectors.columnar import Columnar
-from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, coordinates, raise_to
+from hybrid.flow.connectors.source import PIECE, PLACE, SourcePiece, StagedBatch, coordinates, raise_to
 from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.layout import ddl_of, physical_columns
@@ -45,7 +45,7 @@ _NOT_BUILT: Mapping[type[Any], str] = {
 
 
 @dataclass
-class _Note:
+class _RejectNote:
     """`problem` is (piece, place, where in the piece, why); `deletes` are among the rows."""
 
     rows: int = 0
@@ -59,7 +59,7 @@ def staged_ddl(spec: TableSpec) -> str:
     return ddl_of([*physical_columns(spec, Half.OFFLINE), (NOTE, "string")])
 
 
-def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Piece], folder: Path) -> Staged:
+def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[SourcePiece], folder: Path) -> StagedBatch:
     """Stages what `Rows` gives in `folder`. DataError at the first record that is no row of the table."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -71,16 +71,18 @@ def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Pie
             f"Connector '{connector}' of table '{spec.name}': the source cannot be read: {spark_sentence(error)}"
         ) from error
     staged = rows.sparkSession.read.schema(staged_ddl(spec)).parquet(str(folder))
-    notes = [_Note(**json.loads(row[0])) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
+    notes = [_RejectNote(**json.loads(row[0])) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
     _refuse_problems(spec, connector, pieces, notes)
     offsets: dict[str, int] = {}
     for note in notes:
         raise_to(offsets, note.offsets)
     counts = sum(note.rows for note in notes), sum(note.deletes for note in notes)
-    return Staged(staged.where(f"{NOTE} IS NULL").drop(NOTE), *counts, offsets)
+    return StagedBatch(staged.where(f"{NOTE} IS NULL").drop(NOTE), *counts, offsets)
 
 
-def _refuse_problems(spec: TableSpec, connector: str, pieces: Sequence[Piece], notes: Iterable[_Note]) -> None:
+def _refuse_problems(
+    spec: TableSpec, connector: str, pieces: Sequence[SourcePiece], notes: Iterable[_RejectNote]
+) -> None:
     problems = sorted((*note.problem,) for note in notes if note.problem is not None)
     if not problems:
         return
@@ -111,7 +113,7 @@ class Rows:
     ) -> None:
         self._spec, self._connector, self._names, self._message = spec, connector, list(names), message
         self._epoch, self._deletes = epoch, deletes
-        self.note = _Note()
+        self.note = _RejectNote()
         self._decoder = Decoder(spec, Half.OFFLINE, MessageFormat.CHANGE if deletes else message)
         self._coordinates = coordinates(names)
         self._wanted = wanted_columns(spec, names)

@@ -18,7 +18,7 @@ from hybrid.config.datagen_values import record_maker
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import DataError
 from hybrid.flow.connectors.convert import Rows, stage, staged_ddl
-from hybrid.flow.connectors.source import Piece, Staged
+from hybrid.flow.connectors.source import SourcePiece, StagedBatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,7 @@ _DUE_S_MAX = 60
 
 
 @dataclass(frozen=True)
-class Window:
+class DatagenWindow:
     """Rows `first` to `first + rows - 1` of plan number `plan`; those after it count from `at_ms` on."""
 
     plan: int
@@ -42,14 +42,14 @@ class Window:
     at_ms: int
 
 
-def first_window(config: Datagen, now_ms: int, plan: int = 0) -> Window:
+def first_window(config: Datagen, now_ms: int, plan: int = 0) -> DatagenWindow:
     """What is read first of a plan: all, or where it has a rate the first second's rows."""
     found = config.plans[plan]
     given = [number for number in (found.limit, found.rate) if number is not None]
-    return Window(plan, 0, min(given), now_ms)
+    return DatagenWindow(plan, 0, min(given), now_ms)
 
 
-def next_window(config: Datagen, before: Window, now_ms: int) -> Window | None:
+def next_window(config: Datagen, before: DatagenWindow, now_ms: int) -> DatagenWindow | None:
     """What is read after a window; None when no row is due yet, or when there is none left."""
     plan, first = config.plans[before.plan], before.first + before.rows
     left = None if plan.limit is None else plan.limit - first
@@ -61,13 +61,13 @@ def next_window(config: Datagen, before: Window, now_ms: int) -> Window | None:
     if due <= 0:
         return None
     # The part of a row that is due too is kept for the next window.
-    return Window(before.plan, first, due, now_ms - (passed_ms - due * 1000 // rate))
+    return DatagenWindow(before.plan, first, due, now_ms - (passed_ms - due * 1000 // rate))
 
 
 class DatagenSource:
     """The rows of one window. `piece_rows` is how many of them one commit brings at least."""
 
-    def __init__(self, config: Datagen, spec: TableSpec, seed: int, window: Window, piece_rows: int) -> None:
+    def __init__(self, config: Datagen, spec: TableSpec, seed: int, window: DatagenWindow, piece_rows: int) -> None:
         self._config, self._seed, self._window, self._piece_rows = config, seed, window, piece_rows
         plan = config.plans[window.plan]
         self._make = _Records(spec, plan, seed, window.plan)
@@ -85,10 +85,10 @@ class DatagenSource:
         return self._is_last
 
     @property
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self) -> Sequence[SourcePiece]:
         """See `Source`: runs of rows."""
         runs = (self._run(number) for number in range(-(-self._window.rows // self._piece_rows)))
-        return [Piece(f"rows {run.start} to {run.stop - 1}", len(run), 0) for run in runs]
+        return [SourcePiece(f"rows {run.start} to {run.stop - 1}", len(run), 0) for run in runs]
 
     def check(self, spec: TableSpec, connector: str) -> None:
         """See `Source`: it has whatever the table has."""
@@ -97,14 +97,16 @@ class DatagenSource:
         """See `Source`: rows that are made up tell none."""
         return None
 
-    def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
+    def stage(
+        self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path
+    ) -> StagedBatch:
         """See `Source`."""
         runs = [self._run(number) for number in numbers]
         slices = [range(at, min(at + _SLICE_ROWS, run.stop)) for run in runs for at in run[::_SLICE_ROWS]]
         tasks = max(1, min(len(slices), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
         worker = _worker(Rows(spec, connector), self._make, slices, self._window.plan)
         frame = spark.range(0, len(slices), 1, tasks).mapInArrow(worker, staged_ddl(spec))
-        plans = [Piece(f"plan[{number}]", None, 0) for number in range(len(self._config.plans))]
+        plans = [SourcePiece(f"plan[{number}]", None, 0) for number in range(len(self._config.plans))]
         return stage(frame, spec, connector, plans, to)
 
     def _run(self, number: int) -> range:
@@ -131,7 +133,7 @@ def open_datagen_after(
     return _reopened(config, spec, pinned, window) if window is not None else None
 
 
-def _reopened(config: Datagen, spec: TableSpec, pinned: Mapping[str, Any], window: Window) -> DatagenSource:
+def _reopened(config: Datagen, spec: TableSpec, pinned: Mapping[str, Any], window: DatagenWindow) -> DatagenSource:
     if pinned["datagen"] != _digest(config):
         raise DataError(
             "The plans or the seed are not those that the load began with. Nothing more was loaded.",
@@ -140,8 +142,8 @@ def _reopened(config: Datagen, spec: TableSpec, pinned: Mapping[str, Any], windo
     return DatagenSource(config, spec, int(pinned["seed"]), window, int(pinned["piece_rows"]))
 
 
-def _window_of(pinned: Mapping[str, Any]) -> Window:
-    return Window(*(int(pinned[name]) for name in ("plan", "first", "rows", "at_ms")))
+def _window_of(pinned: Mapping[str, Any]) -> DatagenWindow:
+    return DatagenWindow(*(int(pinned[name]) for name in ("plan", "first", "rows", "at_ms")))
 
 
 def _digest(config: Datagen) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from hybrid.errors import DataError
 from hybrid.flow.connectors.delta_files import DeltaFile
-from hybrid.flow.connectors.source import PIECE, PLACE, Piece
+from hybrid.flow.connectors.source import PIECE, PLACE, SourcePiece
 from hybrid.lake.layout import quoted
 from hybrid.table.columns import PREFIX
 
@@ -40,7 +40,7 @@ class Actions:
     told: Mapping[str, DeltaFile]
     added: Mapping[str, DeltaFile]
     removed: frozenset[str]
-    pieces: tuple[Piece, ...]  # the added files
+    pieces: tuple[SourcePiece, ...]  # the added files
     told_bytes: int
     masked: bool  # whether deletion vectors say which rows of the added files there are
     reshapes: bool  # whether it says anew which columns the table has
@@ -52,7 +52,7 @@ class Actions:
 
 
 @dataclass(frozen=True)
-class Changes:
+class TableChanges:
     """The files whose rows came and went; of those that are `told` each row says what became of it."""
 
     came: tuple[DeltaFile, ...] = ()
@@ -84,17 +84,17 @@ def actions_of(log_entry: str, reads_told: bool = True, stored: Mapping[str, str
     )
 
 
-def changes_of(actions: Actions, before: Mapping[str, DeltaFile], after: Mapping[str, DeltaFile]) -> Changes:
+def changes_of(actions: Actions, before: Mapping[str, DeltaFile], after: Mapping[str, DeltaFile]) -> TableChanges:
     """What they did; `before` and `after` are the files of the version before and of this one, by path."""
     if actions.told:
-        return Changes(told=tuple(actions.told[path] for path in sorted(actions.told)))
+        return TableChanges(told=tuple(actions.told[path] for path in sorted(actions.told)))
     both = actions.removed & actions.added.keys()
     came = [after[path] for path in sorted(actions.added) if path not in both]
     gone = [before[path] for path in sorted(actions.removed) if path not in both]
     for path in sorted(both):  # the same file with another deletion vector
         came += _less(after[path], before[path])
         gone += _less(before[path], after[path])
-    return Changes(tuple(came), tuple(gone))
+    return TableChanges(tuple(came), tuple(gone))
 
 
 def net_changes(
@@ -166,6 +166,6 @@ def _file(action: Mapping[str, Any], named: Mapping[str, str]) -> DeltaFile:
     return DeltaFile(unquote(str(action["path"])), partition)
 
 
-def _piece(action: Mapping[str, Any]) -> Piece:
+def _piece(action: Mapping[str, Any]) -> SourcePiece:
     rows = json.loads(action.get("stats") or "{}").get("numRecords")
-    return Piece(unquote(str(action["path"])), rows, int(action.get("size") or 0))
+    return SourcePiece(unquote(str(action["path"])), rows, int(action.get("size") or 0))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from hybrid.files.parquetfile import INT96_UNIT
-from hybrid.flow.connectors.source import PIECE, PLACE, Piece
+from hybrid.flow.connectors.source import PIECE, PLACE, SourcePiece
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ class DeltaFile:
         return found + [self.beyond] * (count - len(found))
 
 
-def files_of(table: DeltaTable) -> tuple[list[DeltaFile], list[Piece]]:
+def files_of(table: DeltaTable) -> tuple[list[DeltaFile], list[SourcePiece]]:
     """The data files in the order of their paths."""
     batch = table.get_add_actions(flatten=True)
     rows = {str(name): batch.column(name).to_pylist() for name in batch.schema.names}
@@ -51,7 +51,7 @@ def files_of(table: DeltaTable) -> tuple[list[DeltaFile], list[Piece]]:
         mask = next((mask for uri, mask in kept.items() if unquote(uri).endswith(path)), None)
         files.append(DeltaFile(path, {name: values[number] for name, values in parts.items()}, mask))
         count = rows["num_records"][number] if "num_records" in rows else None
-        pieces.append(Piece(path, count, int(rows["size_bytes"][number])))
+        pieces.append(SourcePiece(path, count, int(rows["size_bytes"][number])))
     return files, pieces
 
 

@@ -17,9 +17,9 @@ from hybrid.config.connectors import ChangeFeed, DeltaInput
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.connectors.convert import Rows, record_worker, stage, staged_ddl, wanted_columns
-from hybrid.flow.connectors.delta_changes import GONE_PIECE, TOLD, Changes, actions_of, changes_of, net_changes
+from hybrid.flow.connectors.delta_changes import GONE_PIECE, TOLD, TableChanges, actions_of, changes_of, net_changes
 from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of, holds_struct, stored_names
-from hybrid.flow.connectors.source import PIECE, PLACE, Piece, Staged, check_columns, coordinates
+from hybrid.flow.connectors.source import PIECE, PLACE, SourcePiece, StagedBatch, check_columns, coordinates
 from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.workers import Worker, map_in_arrow
 from hybrid.schema.secrets import redacted
@@ -53,8 +53,8 @@ class DeltaSource:
         self._schema = json.loads(table.schema().to_json())
         self._stored = _mapped_names(config.uri, table, self._schema)
         self._files: Sequence[DeltaFile] = []
-        self._pieces: Sequence[Piece] = []
-        self._changes: Changes | None = None
+        self._pieces: Sequence[SourcePiece] = []
+        self._changes: TableChanges | None = None
         self._columns_before: Mapping[str, object] | None = None
         if what is What.SNAPSHOT:
             self._files, self._pieces = files_of(table)
@@ -73,7 +73,7 @@ class DeltaSource:
         return not self._config.follows or self._version == self._config.end_version
 
     @property
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self) -> Sequence[SourcePiece]:
         """See `Source`: the files, by their paths; a version that changes rows is one."""
         return self._pieces
 
@@ -127,7 +127,9 @@ class DeltaSource:
                 hint="Load what the source holds now into a new table: mode snapshot_and_follow.",
             )
 
-    def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
+    def stage(
+        self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path
+    ) -> StagedBatch:
         """See `Source`. Filters of the connector hold."""
         if self._changes is not None:
             return self._stage_changes(spark, spec, connector, self._changes, to)
@@ -170,11 +172,11 @@ class DeltaSource:
             return
         self._changes = changes
         size = actions.told_bytes if actions.told else sum(piece.bytes for piece in actions.pieces)
-        self._pieces = [Piece(f"version {self._version}", None, size)]
+        self._pieces = [SourcePiece(f"version {self._version}", None, size)]
 
     def _stage_changes(
-        self, spark: SparkSession, spec: TableSpec, connector: str, changes: Changes, to: Path
-    ) -> Staged:
+        self, spark: SparkSession, spec: TableSpec, connector: str, changes: TableChanges, to: Path
+    ) -> StagedBatch:
         def read(files: Sequence[DeltaFile], more: str | None = None) -> DataFrame | None:
             return self._frame(spark, dict(enumerate(files)), more=more) if files else None
 
@@ -188,7 +190,7 @@ class DeltaSource:
         )
         frame = map_in_arrow(records, _change_worker(came, gone), staged_ddl(spec))
         at = f"version {self._version} of {self._config.uri}"
-        told = [Piece(f"a row that went in {at}", None, 0), Piece(f"a row that came in {at}", None, 0)]
+        told = [SourcePiece(f"a row that went in {at}", None, 0), SourcePiece(f"a row that came in {at}", None, 0)]
         return stage(frame, spec, connector, told, to)
 
     def _frame(

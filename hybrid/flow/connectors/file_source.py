@@ -21,8 +21,8 @@ from hybrid.files.inputs import inspect
 from hybrid.files.reading import read_slice
 from hybrid.files.records import Slice
 from hybrid.flow.connectors.convert import Rows, stage, staged_ddl
-from hybrid.flow.connectors.followed_files import FoundFile, Reading, Round, first_round, next_round
-from hybrid.flow.connectors.source import BYTES_PER_ROW, Piece, Staged
+from hybrid.flow.connectors.followed_files import FileReading, FoundFile, Round, first_round, next_round
+from hybrid.flow.connectors.source import BYTES_PER_ROW, SourcePiece, StagedBatch
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.schema.problem import Problem
 
@@ -51,7 +51,7 @@ class FileSource:
         changes = isinstance(form, words.JsonFormat) and form.update_format is words.UpdateFormat.INSERT_DELETE
         self._message = MessageFormat.CHANGE if changes else MessageFormat.RECORD
         self._files, self._csv = files, _csv_format(form, spec)
-        self._named = [Piece(str(file.path), None, file.bytes) for file in files]
+        self._named = [SourcePiece(str(file.path), None, file.bytes) for file in files]
         self._pinned, self._round = {**read, "form": str(form)}, round_number
 
     @property
@@ -65,11 +65,11 @@ class FileSource:
         return self._round is None
 
     @property
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self) -> Sequence[SourcePiece]:
         """See `Source`: the files, or a round of them, whatever it has."""
         if self._round is not None:
             size = sum(file.bytes for file in self._files)
-            return [Piece(f"round {self._round}", None, size)] if self._files else []
+            return [SourcePiece(f"round {self._round}", None, size)] if self._files else []
         return self._named
 
     def check(self, spec: TableSpec, connector: str) -> None:
@@ -79,7 +79,9 @@ class FileSource:
         """See `Source`: files tell none."""
         return None
 
-    def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
+    def stage(
+        self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path
+    ) -> StagedBatch:
         """See `Source`."""
         if self._round is not None:
             numbers = range(len(self._files))
@@ -103,7 +105,7 @@ def open_files(
 
     NotFoundError without any, DataError when one is another by now, or cannot be read.
     """
-    reading = Reading.of(form)
+    reading = FileReading.of(form)
     if config.follow and pinned is None:
         return _of_round(first_round(_listed(config), reading, rows_max * BYTES_PER_ROW), form, spec)
     if pinned is not None and (pinned["form"] != str(form) or "files" not in pinned):
@@ -129,7 +131,7 @@ def open_files_after(
         return None
     if pinned["form"] != str(form) or "round" not in pinned:
         raise _changed("The format, or `follow`,")
-    found = next_round(_listed(config), Reading.of(form), rows_max * BYTES_PER_ROW, pinned)
+    found = next_round(_listed(config), FileReading.of(form), rows_max * BYTES_PER_ROW, pinned)
     return _of_round(found, form, spec) if found is not None else None
 
 
@@ -165,7 +167,9 @@ def _listed(config: words.FileInput) -> list[Path]:
 
 
 def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:
-    return csv_format(form, spec.schema, spec.column_order) if isinstance(form, words.CsvFormat) else CsvFormat()
+    return (
+        csv_format(form, spec.schema, spec.column_order) if isinstance(form, words.ConnectorCsvFormat) else CsvFormat()
+    )
 
 
 def _worker(

@@ -17,25 +17,25 @@ from hybrid.errors import DataError
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.files.log_rotation import by_new_names
 from hybrid.files.records import Shape, is_gzip
-from hybrid.files.tailed_file import Growth, ReadUpTo, check_begins, grown, is_as_known
+from hybrid.files.tailed_file import ReadUpTo, TailedFile, check_begins, is_as_known, tail_file
 
 # All of them stand in every commit of the half.
 FILES_MAX = 5000
 _SHAPES = {DataFormat.JSON: Shape.JSON_LINES, DataFormat.CSV: Shape.CSV}
-FoundFile = InputFile | Growth
+FoundFile = InputFile | TailedFile
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileReading:
     """How files are read: in `lines`, as they come, or each as a whole."""
 
     data_format: DataFormat
     lines: bool
 
     @classmethod
-    def of(cls, form: words.Format | None) -> Reading:
+    def of(cls, form: words.Format | None) -> FileReading:
         """By a connector's format: arrays of JSON and Parquet are read as a whole."""
-        if isinstance(form, words.CsvFormat):
+        if isinstance(form, words.ConnectorCsvFormat):
             return cls(DataFormat.CSV, lines=True)
         if isinstance(form, words.ParquetFormat):
             return cls(DataFormat.PARQUET, lines=False)
@@ -59,12 +59,12 @@ class Round:
         return {"round": self.number, "known": {path: list(astuple(one)) for path, one in self.known.items()}}
 
 
-def first_round(paths: Sequence[Path], reading: Reading, bytes_max: int) -> Round:
+def first_round(paths: Sequence[Path], reading: FileReading, bytes_max: int) -> Round:
     """What is there at the beginning, which may be nothing: at least one file, then as many as `bytes_max` allows."""
     return _round(0, paths, {}, reading, bytes_max)
 
 
-def next_round(paths: Sequence[Path], reading: Reading, bytes_max: int, pinned: Mapping[str, Any]) -> Round | None:
+def next_round(paths: Sequence[Path], reading: FileReading, bytes_max: int, pinned: Mapping[str, Any]) -> Round | None:
     """What has come since a round, which may be other names of files alone; None without anything.
 
     DataError when a file is shorter by now or was changed, or when there are more than can be followed.
@@ -77,7 +77,7 @@ def next_round(paths: Sequence[Path], reading: Reading, bytes_max: int, pinned: 
 
 
 def _round(
-    number: int, paths: Sequence[Path], known: Mapping[str, ReadUpTo], reading: Reading, bytes_max: int
+    number: int, paths: Sequence[Path], known: Mapping[str, ReadUpTo], reading: FileReading, bytes_max: int
 ) -> Round:
     files: list[FoundFile] = []
     after, left = dict(known), bytes_max
@@ -89,7 +89,7 @@ def _round(
         if files and left < 0:
             break
         files.append(file)
-        after[str(path)] = file.end if isinstance(file, Growth) else _whole(file)
+        after[str(path)] = file.end if isinstance(file, TailedFile) else _whole(file)
     if len(after) > FILES_MAX:
         raise DataError(
             f"{len(after)} files were found, and {FILES_MAX} can be followed: each commit says which were read. "
@@ -99,7 +99,7 @@ def _round(
     return Round(number, files, after)
 
 
-def _new(path: Path, before: ReadUpTo | None, reading: Reading) -> FoundFile | None:
+def _new(path: Path, before: ReadUpTo | None, reading: FileReading) -> FoundFile | None:
     """What a file has that was not read; an empty one has nothing yet."""
     try:
         now = path.stat()
@@ -111,7 +111,7 @@ def _new(path: Path, before: ReadUpTo | None, reading: Reading) -> FoundFile | N
     if before is None and now.st_size == 0:
         return None
     if lines:
-        return grown(path, before or ReadUpTo(), _SHAPES[reading.data_format])
+        return tail_file(path, before or ReadUpTo(), _SHAPES[reading.data_format])
     if before is None:
         return inspect(path, reading.data_format)
     check_begins(path, now, before)

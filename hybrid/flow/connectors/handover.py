@@ -15,7 +15,7 @@ from hybrid.table.boundary import TopicPartition
 
 
 @dataclass(frozen=True)
-class Held:
+class TopicOffsets:
     """What Kafka holds of the topics that a connector reads: first and last stable offset (exclusive) by partition."""
 
     starts: Mapping[TopicPartition, int]
@@ -30,7 +30,7 @@ class Held:
 def start_offsets(
     connector: str,
     start: KafkaStart,
-    held: Held,
+    held: TopicOffsets,
     loaded: Mapping[str, int] | None,
     at_time: Mapping[TopicPartition, int] | None = None,
     is_whole: bool = True,
@@ -62,7 +62,7 @@ def tells_all_of(topics: Collection[str], offsets: Mapping[str, int] | None) -> 
     return bool(offsets) and all(key.rpartition("/")[0] in topics for key in offsets or {})
 
 
-def _of_topics(held: Held, loaded: Mapping[str, int] | None) -> dict[TopicPartition, int] | None:
+def _of_topics(held: TopicOffsets, loaded: Mapping[str, int] | None) -> dict[TopicPartition, int] | None:
     """The highest offsets of the topics by partition; None where the history has nothing of any."""
     told = {key: offset for key, offset in (loaded or {}).items() if key.rpartition("/")[0] in held.topics}
     return {TopicPartition.parse(key): offset for key, offset in told.items()} or None
@@ -71,7 +71,7 @@ def _of_topics(held: Held, loaded: Mapping[str, int] | None) -> dict[TopicPartit
 def _wanted(
     connector: str,
     start: KafkaStart,
-    held: Held,
+    held: TopicOffsets,
     loaded: Mapping[TopicPartition, int] | None,
     at_time: Mapping[TopicPartition, int] | None,
     *,
@@ -105,7 +105,7 @@ def _untold(connector: str, what: str) -> SpecError:
     )
 
 
-def _check_every(connector: str, topic: str, held: Held, given: Mapping[TopicPartition, int]) -> None:
+def _check_every(connector: str, topic: str, held: TopicOffsets, given: Mapping[TopicPartition, int]) -> None:
     there, named = ({place.partition for place in places if place.topic == topic} for places in (held.ends, given))
     missing, unknown = sorted(there - named), sorted(named - there)
     if missing:
@@ -122,7 +122,7 @@ def _check_every(connector: str, topic: str, held: Held, given: Mapping[TopicPar
         )
 
 
-def _check_held(connector: str, held: Held, place: TopicPartition, offset: int) -> None:
+def _check_held(connector: str, held: TopicOffsets, place: TopicPartition, offset: int) -> None:
     first, end = held.starts[place], held.ends[place]
     where = f"partition {place.partition} of topic '{place.topic}'"
     if offset < first:

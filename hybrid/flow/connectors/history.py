@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, OvertakenError
-from hybrid.flow.connectors.source import BYTES_PER_ROW, Piece, Source, Staged, raise_to
-from hybrid.flow.segment_layout import Laying, laying_of, named_segments
+from hybrid.flow.connectors.source import BYTES_PER_ROW, Source, SourcePiece, StagedBatch, raise_to
+from hybrid.flow.segment_layout import SegmentLayout, named_segments, segment_layout_of
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.table.state import next_act
@@ -95,7 +95,7 @@ def next_source(opener: Opener, progress: HistoryProgress | None) -> Source | No
 
 
 def load_history(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     connector: str,
@@ -134,7 +134,7 @@ def load_history(
 
 
 def _load_chunk(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     connector: str,
@@ -175,7 +175,7 @@ def _load_chunk(
     return after
 
 
-def next_chunk(pieces: Sequence[Piece], first: int, rows_max: int) -> list[int]:
+def next_chunk(pieces: Sequence[SourcePiece], first: int, rows_max: int) -> list[int]:
     """The numbers of the pieces that the next commit loads: at least one, then as many as `rows_max` allows."""
     chosen: list[int] = []
     rows = 0
@@ -188,7 +188,9 @@ def next_chunk(pieces: Sequence[Piece], first: int, rows_max: int) -> list[int]:
     return chosen
 
 
-def _after(known: HistoryProgress, source: Source, numbers: Sequence[int], staged: Staged | None) -> HistoryProgress:
+def _after(
+    known: HistoryProgress, source: Source, numbers: Sequence[int], staged: StagedBatch | None
+) -> HistoryProgress:
     offsets = dict(known.offsets or {})
     raise_to(offsets, staged.offsets if staged else {})
     return replace(
@@ -201,15 +203,15 @@ def _after(known: HistoryProgress, source: Source, numbers: Sequence[int], stage
     )
 
 
-def _laid(spec: TableSpec, staged: Staged) -> Laying:
+def _laid(spec: TableSpec, staged: StagedBatch) -> SegmentLayout:
     """The staged rows by segments, one for each bucket of time."""
     from pyspark.sql import functions as F
 
-    return laying_of(spec, staged.frame, F.lit(0))
+    return segment_layout_of(spec, staged.frame, F.lit(0))
 
 
 def _segments(
-    bench: Workbench, spec: TableSpec, offline: HalfSnapshot, laying: Laying | None
+    bench: CommitContext, spec: TableSpec, offline: HalfSnapshot, laying: SegmentLayout | None
 ) -> tuple[DataFrame, list[str]]:
     """The rows under the names of their segments."""
     wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]

@@ -31,7 +31,7 @@ _COORDINATES = (
 
 
 @dataclass(frozen=True)
-class Piece:
+class SourcePiece:
     """A part of a source that is read whole: a file. `rows` is None where nobody counts them without reading."""
 
     name: str
@@ -40,7 +40,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedBatch:
     """What was staged: stored rows without names of segments; `offsets` are Kafka's highest, by `topic/partition`.
 
     `deletes` are among the `rows`.
@@ -60,7 +60,7 @@ class Source(Protocol):
         """What names that moment, as JSON: it is kept with what has been loaded."""
 
     @property
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self) -> Sequence[SourcePiece]:
         """Its pieces."""
 
     @property
@@ -70,7 +70,9 @@ class Source(Protocol):
     def check(self, spec: TableSpec, connector: str) -> None:
         """SpecError when it lacks a column that every row of the table must have, where that can be told."""
 
-    def stage(self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path) -> Staged:
+    def stage(
+        self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path
+    ) -> StagedBatch:
         """Converts the records of some pieces, in `to`. DataError at the first that is no row of the table."""
 
     def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:

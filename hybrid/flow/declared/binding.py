@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.declared.convert import union_all
 from hybrid.flow.declared.listing import SourceFile, list_files, next_files
-from hybrid.flow.declared.options import FileSource
+from hybrid.flow.declared.options import DeclaredFileSource
 from hybrid.flow.declared.processed_files import changed_since
 from hybrid.flow.declared.read import Loaded, NoColumnsError, load_files
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class NothingNew(BaseException):
     """Ends a flow's function where its stream has no new file. No Exception, so that no flow catches it."""
 
-    def __init__(self, source: FileSource, listed: int, changed: Sequence[str]) -> None:
+    def __init__(self, source: DeclaredFileSource, listed: int, changed: Sequence[str]) -> None:
         super().__init__(source.path)
         self.source, self.listed, self.changed = source, listed, tuple(changed)
 
@@ -42,7 +42,7 @@ class Bound:
         """What was rejected while files were read."""
         return union_all(self.rejected_frames) if self.rejected_frames else None
 
-    def _loaded(self, source: FileSource, files: Sequence[SourceFile], known: StructType | None) -> Loaded:
+    def _loaded(self, source: DeclaredFileSource, files: Sequence[SourceFile], known: StructType | None) -> Loaded:
         self.warnings += source.warnings
         found = load_files(self.spark, source, files, known)
         self.warnings += found.warnings
@@ -55,7 +55,7 @@ class Bound:
 class OnceBinding(Bound):
     """All files of every source, of a once-flow."""
 
-    def read(self, source: FileSource) -> DataFrame:
+    def read(self, source: DeclaredFileSource) -> DataFrame:
         """The rows of a batch. SpecError for a stream, NotFoundError where there is no file."""
         if source.streaming:
             raise SpecError(
@@ -79,13 +79,13 @@ class StreamBinding(Bound):
     ledger: Mapping[str, int] = field(default_factory=dict)
     known: StructType | None = None
     schema: StructType | None = None
-    source: FileSource | None = None
+    source: DeclaredFileSource | None = None
 
-    def read(self, source: FileSource) -> DataFrame:
+    def read(self, source: DeclaredFileSource) -> DataFrame:
         """The rows of the next micro-batch of a stream, or those of a batch that the stream is joined with."""
         return self._next(source) if source.streaming else self._whole(source)
 
-    def _next(self, source: FileSource) -> DataFrame:
+    def _next(self, source: DeclaredFileSource) -> DataFrame:
         if self.source is not None:
             raise SpecError(
                 f"Flow '{self.flow}' reads two streams, '{self.source.path}' and '{source.path}'.",
@@ -107,7 +107,7 @@ class StreamBinding(Bound):
             self.rejected_frames.append(found.rejected)
         return found.good
 
-    def _first_columns(self, source: FileSource, new: Sequence[SourceFile]) -> Loaded:
+    def _first_columns(self, source: DeclaredFileSource, new: Sequence[SourceFile]) -> Loaded:
         """The micro-batch; as long as it holds nothing that columns could be known from, with more files."""
         while True:
             try:
@@ -117,7 +117,7 @@ class StreamBinding(Bound):
                     raise
                 self.files = list(new[: 2 * len(self.files)])
 
-    def _whole(self, source: FileSource) -> DataFrame:
+    def _whole(self, source: DeclaredFileSource) -> DataFrame:
         files = list_files(source)
         if not files:
             raise NotFoundError(f"Flow '{self.flow}': there is no file at '{source.path}'.")

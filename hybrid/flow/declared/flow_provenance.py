@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, texts
 from hybrid.table import columns
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Brought:
+class FlowProvenance:
     """`segments` hold rows of the `flows`; of those in `replaced` nothing stays, as a correction stands there.
 
     `flows` maps each to the refresh that takes its earlier rows away.
@@ -44,7 +44,7 @@ class Brought:
         return rows.where(left)
 
 
-def brought_by(bench: Workbench, offline: HalfSnapshot, flows: Mapping[str, int]) -> Brought:
+def brought_by(bench: CommitContext, offline: HalfSnapshot, flows: Mapping[str, int]) -> FlowProvenance:
     """What these flows brought before a refresh to the OFFLINE half as it is now, called under its lock.
 
     ConflictError when a replacement stands over rows of theirs and of others.
@@ -54,10 +54,10 @@ def brought_by(bench: Workbench, offline: HalfSnapshot, flows: Mapping[str, int]
     own = {segment for segment, connector in found if connector in flows}
     corrected = {segment for segment, connector in found if connector == REPLACEMENT_CONNECTOR}
     replaced = {name for name in corrected if _is_theirs(bench, offline, name, set(flows))}
-    return Brought(tuple(sorted(own | replaced)), tuple(sorted(replaced)), dict(flows))
+    return FlowProvenance(tuple(sorted(own | replaced)), tuple(sorted(replaced)), dict(flows))
 
 
-def _is_theirs(bench: Workbench, offline: HalfSnapshot, segment: str, flows: set[str]) -> bool:
+def _is_theirs(bench: CommitContext, offline: HalfSnapshot, segment: str, flows: set[str]) -> bool:
     """Whether a replaced segment stands for rows of these flows alone."""
     names, connectors, entry = {segment}, set[str](), None
     for version, act in lineage_acts(offline):
@@ -85,7 +85,7 @@ def _is_theirs(bench: Workbench, offline: HalfSnapshot, segment: str, flows: set
 
 
 def _connectors_then(
-    bench: Workbench, offline: HalfSnapshot, version: int, segments: list[str], entry: str
+    bench: CommitContext, offline: HalfSnapshot, version: int, segments: list[str], entry: str
 ) -> set[str]:
     """Who had brought the rows of segments at an old version. ConflictError when that is not kept any more."""
     from pyspark.errors import PySparkException

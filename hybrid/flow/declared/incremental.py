@@ -12,9 +12,9 @@ from hybrid.flow.declared.convert import union_all
 from hybrid.flow.declared.listing import SourceFile
 from hybrid.flow.declared.processed_files import ledger_rows
 from hybrid.flow.declared.progress import INCREMENTAL, FlowProgress, realtime_progress, with_realtime
-from hybrid.flow.declared.stage import Staged, laid_out
+from hybrid.flow.declared.stage import StagedStream, laid_out
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.table import columns
@@ -31,12 +31,12 @@ class MicroBatch:
 
     flow: str
     files: Sequence[SourceFile]
-    staged: Staged
+    staged: StagedStream
     schema: str | None
     planned: FlowProgress | None
 
 
-def commit_batch(bench: Workbench, spec: TableSpec, layout: TableLayout, batch: MicroBatch) -> FlowProgress:
+def commit_batch(bench: CommitContext, spec: TableSpec, layout: TableLayout, batch: MicroBatch) -> FlowProgress:
     """Commits a micro-batch; the flow's progress after it. OvertakenError when the flow ran elsewhere meanwhile."""
     path = layout.half(Half.REALTIME)
     with bench.lock(layout, Half.REALTIME):
@@ -50,7 +50,7 @@ def commit_batch(bench: Workbench, spec: TableSpec, layout: TableLayout, batch: 
 
 
 def _planned(
-    bench: Workbench, spec: TableSpec, state: RealtimeState, batch: MicroBatch
+    bench: CommitContext, spec: TableSpec, state: RealtimeState, batch: MicroBatch
 ) -> tuple[RealtimeState, DataFrame]:
     """The state after the batch, and all that is stored by it."""
     before, staged = realtime_progress(state, batch.flow, INCREMENTAL), batch.staged
@@ -99,7 +99,7 @@ def _hidden(flow: str, progress: FlowProgress, newest_ms: int) -> dict[str, Colu
 
 def _stored(
     spec: TableSpec,
-    staged: Staged,
+    staged: StagedStream,
     read: DataFrame,
     hidden: dict[str, Column | str | int | None],
     segment: str,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid.errors import DataError, NotFoundError
-from hybrid.flow.declared.options import FileSource
+from hybrid.flow.declared.options import DeclaredFileSource
 
 _MAGIC = re.compile(r"[*?\[{]")
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -38,7 +38,7 @@ class SourceFile:
             )
 
 
-def list_files(source: FileSource) -> list[SourceFile]:
+def list_files(source: DeclaredFileSource) -> list[SourceFile]:
     """The files of a source, oldest first. NotFoundError when the folder that a pattern begins in does not exist."""
     roots = _roots(source.path)
     if not roots:
@@ -106,7 +106,7 @@ def _is_hidden(path: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _is_wanted(source: FileSource, file: SourceFile) -> bool:
+def _is_wanted(source: DeclaredFileSource, file: SourceFile) -> bool:
     after, before = source.modified_after_ms, source.modified_before_ms
     if (after is not None and file.modified_ms <= after) or (before is not None and file.modified_ms >= before):
         return False
@@ -119,7 +119,7 @@ def _file(path: str) -> SourceFile:
     return SourceFile(found.st_mtime_ns // 1_000_000, path, found.st_size)
 
 
-def next_files(source: FileSource, files: Iterable[SourceFile]) -> list[SourceFile]:
+def next_files(source: DeclaredFileSource, files: Iterable[SourceFile]) -> list[SourceFile]:
     """Those of one micro-batch: at most `files_max`, and `bytes_max` bytes unless the first alone has more."""
     taken: list[SourceFile] = []
     left = source.bytes_max

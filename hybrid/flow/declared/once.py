@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, MoveConfig, TableSpec
 from hybrid.errors import OvertakenError
 from hybrid.flow.declared.convert import union_all
-from hybrid.flow.declared.flow_provenance import Brought, brought_by
+from hybrid.flow.declared.flow_provenance import FlowProvenance, brought_by
 from hybrid.flow.declared.progress import (
     ONCE,
     ONCE_TIMESTAMP,
@@ -26,10 +26,10 @@ from hybrid.flow.declared.progress import (
     with_offline,
     with_realtime,
 )
-from hybrid.flow.declared.stage import Staged, laid_out
-from hybrid.flow.segment_layout import laying_of, named_segments
+from hybrid.flow.declared.stage import StagedStream, laid_out
+from hybrid.flow.segment_layout import named_segments, segment_layout_of
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import open_half
 from hybrid.table import columns
@@ -47,10 +47,10 @@ class Load:
     flow: str
     refresh: int
     files: int
-    staged: Staged
+    staged: StagedStream
 
 
-def commit_rejected(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Load) -> None:
+def commit_rejected(bench: CommitContext, spec: TableSpec, layout: TableLayout, load: Load) -> None:
     """Keeps the load's rejected rows in REALTIME, in place of those that another try of this refresh left.
 
     OvertakenError when the flow has run elsewhere meanwhile. Nothing was changed then.
@@ -84,20 +84,20 @@ def commit_rejected(bench: Workbench, spec: TableSpec, layout: TableLayout, load
         commit_act(frame.coalesce(1), path, after, planned=current.version, replacing=[name] if tried else ())
 
 
-def commit_load(bench: Workbench, spec: TableSpec, layout: TableLayout, load: Load) -> list[str]:
+def commit_load(bench: CommitContext, spec: TableSpec, layout: TableLayout, load: Load) -> list[str]:
     """Commits the load's rows in place of what the flow brought before; the names of its segments.
 
     OvertakenError when the flow ran, or was tried, elsewhere meanwhile. Nothing was changed then.
     """
     path = layout.half(Half.OFFLINE)
-    laying = laying_of(spec, load.staged.good, _split(spec))
+    laying = segment_layout_of(spec, load.staged.good, _split(spec))
     with bench.lock(layout, Half.OFFLINE):
         current = open_half(path)
         state, staged = current.offline, load.staged
         before = progress_of(state, load.flow)
         _refuse_done(spec, state, load)
         _refuse_tried(spec, open_half(layout.half(Half.REALTIME)).realtime, load)
-        old = brought_by(bench, current, {load.flow: load.refresh}) if before is not None else Brought()
+        old = brought_by(bench, current, {load.flow: load.refresh}) if before is not None else FlowProvenance()
         rows, names = named_segments(bench, spec, current, laying)
         frame = in_files(spec, laid_out(spec, Half.OFFLINE, rows, _hidden(load)))
         if old.segments:
@@ -154,7 +154,7 @@ def _hidden(load: Load) -> dict[str, Column | str | int | None]:
     }
 
 
-def _stored(bench: Workbench, spec: TableSpec, layout: TableLayout, half: Half, names: Sequence[str]) -> DataFrame:
+def _stored(bench: CommitContext, spec: TableSpec, layout: TableLayout, half: Half, names: Sequence[str]) -> DataFrame:
     """The rows of some segments as they are stored."""
     rows = bench.spark.read.format("delta").load(str(layout.half(half)))
     wanted = [quoted(name) for name, _ in physical_columns(spec, half)]

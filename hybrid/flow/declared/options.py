@@ -74,7 +74,7 @@ REFUSED: Mapping[str, tuple[tuple[str, ...] | None, str]] = {
 
 
 @dataclass(frozen=True)
-class FileSource:
+class DeclaredFileSource:
     """Files that a flow reads. `path` is a file, a folder (with all below it) or a pattern; times are epoch ms.
 
     `reader` are options of Spark's reader; `schema` what the user gave (a DDL or a Spark schema), `hints` a DDL of some
@@ -119,7 +119,7 @@ def parse_source(
     streaming: bool,
     schema: Any = None,
     infer_types: bool = True,
-) -> FileSource:
+) -> DeclaredFileSource:
     """The source that `options` describe; `infer_types` is what the spelling does when they do not say.
 
     SpecError at `place` for an option that is not known, a value that cannot be, and what is refused.
@@ -133,7 +133,7 @@ def parse_source(
     mode, rescued = _evolution(given, schema is not None)
     if form == "csv":
         infer_types = given.flag("inferSchema", infer_types)
-    return FileSource(
+    return DeclaredFileSource(
         path=_path(path, place),
         format=form,
         streaming=streaming,

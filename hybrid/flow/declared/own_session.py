@@ -58,12 +58,12 @@ def own_session(session: Any) -> None:
     """
     from pyspark.sql import SparkSession
 
-    if not isinstance(vars(SparkSession)["builder"], _Asked):
+    if not isinstance(vars(SparkSession)["builder"], _SessionRequest):
         for name in _ASKING:
-            setattr(SparkSession, name, _Asked(name, vars(SparkSession)[name], session))
+            setattr(SparkSession, name, _SessionRequest(name, vars(SparkSession)[name], session))
 
 
-class _Asked:
+class _SessionRequest:
     """An attribute of SparkSession that is another one for flow files."""
 
     def __init__(self, name: str, original: Any, session: Any) -> None:

@@ -15,7 +15,7 @@ from hybrid.errors import DataError
 from hybrid.flow.declared.csvreader import CsvReader
 from hybrid.flow.declared.evolve import merged, new_fields, top_level
 from hybrid.flow.declared.listing import SourceFile
-from hybrid.flow.declared.options import Evolution, FileSource
+from hybrid.flow.declared.options import DeclaredFileSource, Evolution
 from hybrid.flow.declared.reader import (
     CORRUPT,
     METADATA,
@@ -57,7 +57,7 @@ class Loaded:
 
 
 def load_files(
-    spark: SparkSession, source: FileSource, files: Sequence[SourceFile], known: StructType | None
+    spark: SparkSession, source: DeclaredFileSource, files: Sequence[SourceFile], known: StructType | None
 ) -> Loaded:
     """Reads exactly these files. `known` are the columns that the source has had so far.
 
@@ -122,7 +122,7 @@ def _union(one: DataFrame, other: DataFrame) -> DataFrame:
 
 
 def _about_new(
-    reader: Reader, source: FileSource, files: Sequence[SourceFile], known: StructType | None, found: StructType
+    reader: Reader, source: DeclaredFileSource, files: Sequence[SourceFile], known: StructType | None, found: StructType
 ) -> tuple[str, ...]:
     """What is to be said of fields that the source has not had; DataError where they stop the flow."""
     if known is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import SpecError
 from hybrid.flow.declared.listing import SourceFile, base_folder, is_pattern
-from hybrid.flow.declared.options import FileSource
+from hybrid.flow.declared.options import DeclaredFileSource
 from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.layout import quoted
 
@@ -29,7 +29,7 @@ _PARTITION = re.compile(r"/([^/=]+)=[^/]*(?=/)")
 class Reader:
     """One set of files of one source."""
 
-    def __init__(self, spark: SparkSession, source: FileSource, files: Sequence[SourceFile]) -> None:
+    def __init__(self, spark: SparkSession, source: DeclaredFileSource, files: Sequence[SourceFile]) -> None:
         self.spark, self.source, self.files = spark, source, files
         self.paths = [file.path for file in files]
         self._base = _base_path(source)
@@ -99,7 +99,7 @@ class Reader:
         return StructType([field for field in found if field.name not in unwanted])
 
 
-def _base_path(source: FileSource) -> str | None:
+def _base_path(source: DeclaredFileSource) -> str | None:
     """Below which folder `name=value` folders are columns: a folder that is read whole, as in Spark; or where asked."""
     if source.partition_columns is not None and not source.partition_columns:
         return None
@@ -187,7 +187,7 @@ def type_name(kind: str) -> str:
     return kind.upper()
 
 
-def file_metadata(source: FileSource) -> list[Column]:
+def file_metadata(source: DeclaredFileSource) -> list[Column]:
     """The column METADATA of a row of a file source, where its flow reads it."""
     from pyspark.sql import functions as F
 

@@ -20,7 +20,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.flow.declared.flow_provenance import brought_by
 from hybrid.flow.declared.progress import INCREMENTAL, FlowProgress, all_progress, with_offline, with_realtime
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.table import columns
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def begin_refresh(bench: Workbench, spec: TableSpec, layout: TableLayout, kinds: Mapping[str, str]) -> tuple[str, ...]:
+def begin_refresh(
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, kinds: Mapping[str, str]
+) -> tuple[str, ...]:
     """Begins a refresh of flows (kinds by name) that have brought something to the table, in one commit to REALTIME.
 
     Returns the segments of theirs that hold corrections, which go too. ConflictError when a correction stands over rows
@@ -57,7 +59,9 @@ def _renumbered(state: RealtimeState, kinds: Mapping[str, str]) -> RealtimeState
     return state
 
 
-def _without(bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, flows: set[str]) -> tuple[list[str], DataFrame]:
+def _without(
+    bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot, flows: set[str]
+) -> tuple[list[str], DataFrame]:
     """The partitions of REALTIME that hold something of the flows, and what stays of them."""
     stored = bench.spark.read.format("delta").load(str(realtime.path))
     found = {(row[0], row[1]) for row in stored.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
@@ -77,7 +81,7 @@ def uncleared(realtime: RealtimeState, offline: OfflineState) -> list[str]:
     ]
 
 
-def clear_moved(bench: Workbench, spec: TableSpec, layout: TableLayout) -> list[str]:
+def clear_moved(bench: CommitContext, spec: TableSpec, layout: TableLayout) -> list[str]:
     """Takes away what moves brought to OFFLINE of flows whose refresh has begun, in one commit. Their names.
 
     It commits also where there is no such row: a move that planned before is overtaken.

@@ -15,7 +15,7 @@ from hybrid.errors import HybridError, OvertakenError, SpecError
 from hybrid.flow.declared.binding import Bound, NothingNew, OnceBinding, StreamBinding, changed_words
 from hybrid.flow.declared.convert import column_types
 from hybrid.flow.declared.documents import new_columns
-from hybrid.flow.declared.failures import told
+from hybrid.flow.declared.flow_errors import told
 from hybrid.flow.declared.incremental import MicroBatch, commit_batch
 from hybrid.flow.declared.model import Flow
 from hybrid.flow.declared.once import Load, commit_load, commit_rejected
@@ -24,9 +24,9 @@ from hybrid.flow.declared.progress import INCREMENTAL, ONCE, FlowProgress, FlowS
 from hybrid.flow.declared.refresh import clear_moved
 from hybrid.flow.declared.session import FlowSession, in_session
 from hybrid.flow.declared.shape import frame_of, refuse_per_batch
-from hybrid.flow.declared.stage import Staged, stage_rows
+from hybrid.flow.declared.stage import StagedStream, stage_rows
 from hybrid.flow.declared.targets import Keeper
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.progress import counted
@@ -62,7 +62,7 @@ class FlowReport:
 class FlowRun:
     """One flow at work."""
 
-    bench: Workbench
+    bench: CommitContext
     session: FlowSession
     keeper: Keeper
     flow: Flow
@@ -100,7 +100,7 @@ class FlowRun:
         with in_session(self.session, binding):
             return frame_of(self.flow, self.flow.query())
 
-    def _staged(self, frame: DataFrame, bound: Bound, folder: Any) -> tuple[TableSpec, Staged]:
+    def _staged(self, frame: DataFrame, bound: Bound, folder: Any) -> tuple[TableSpec, StagedStream]:
         """The frame's rows by the table's columns, new ones included."""
         spec = self._spec()
         new = new_columns(spec, column_types(frame.schema))
@@ -187,7 +187,7 @@ class FlowRun:
         """Whether the flow has come further than `before`, in another process."""
         return progress_of(open_half(self._layout.half(Half.REALTIME)).realtime, self.flow.name) != before
 
-    def _batch(self, bound: StreamBinding, before: FlowProgress | None) -> Staged:
+    def _batch(self, bound: StreamBinding, before: FlowProgress | None) -> StagedStream:
         """Reads and commits one micro-batch."""
         frame = self._call(bound)
         if bound.source is None:

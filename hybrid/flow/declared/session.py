@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hybrid.errors import SpecError, UsageError, suggestion
 from hybrid.flow.declared.model import Declaration
-from hybrid.flow.declared.options import FileSource
+from hybrid.flow.declared.options import DeclaredFileSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Binding(Protocol):
     """Gives a flow's function the frames that its sources stand for in this run."""
 
-    def read(self, source: FileSource) -> DataFrame:
+    def read(self, source: DeclaredFileSource) -> DataFrame:
         """The rows of all files of a batch source, or of the new files of a streaming one."""
 
 

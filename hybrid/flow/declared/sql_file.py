@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hybrid.errors import SpecError, suggestion
 from hybrid.flow.declared.model import Flow, FlowTable
-from hybrid.flow.declared.options import FileSource, parse_source
+from hybrid.flow.declared.options import DeclaredFileSource, parse_source
 from hybrid.flow.declared.session import FlowSession
 from hybrid.flow.declared.sql_metadata import is_narrowed, with_metadata
 from hybrid.flow.declared.sql_query import FilesQuery
@@ -29,7 +29,7 @@ _READ_FILES = "READ_FILES"
 class _Read:
     """One `[STREAM] read_files(...)` of a query, at [`start`, `end`) of the text."""
 
-    source: FileSource
+    source: DeclaredFileSource
     start: int
     end: int
 
@@ -178,7 +178,7 @@ def _query(cursor: Cursor, session: FlowSession) -> FilesQuery:
     return FilesQuery(named, {name: replace(one, metadata=True) for name, one in views.items()}, session, start.start)
 
 
-def _with_views(text: str, start: int, end: int, reads: list[_Read]) -> tuple[str, Mapping[str, FileSource]]:
+def _with_views(text: str, start: int, end: int, reads: list[_Read]) -> tuple[str, Mapping[str, DeclaredFileSource]]:
     """The query with a name in the place of each `read_files`, and the source of each name."""
     parts, views, at = [], {}, start
     for number, read in enumerate(reads):
@@ -189,7 +189,7 @@ def _with_views(text: str, start: int, end: int, reads: list[_Read]) -> tuple[st
     return "".join([*parts, text[at:end]]).strip(), views
 
 
-def _read_files(cursor: Cursor, *, streaming: bool) -> FileSource:
+def _read_files(cursor: Cursor, *, streaming: bool) -> DeclaredFileSource:
     """Takes `read_files('path', name => value, ...)`."""
     call = cursor.take()
     cursor.expect("(", "behind read_files")

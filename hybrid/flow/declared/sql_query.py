@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hybrid.flow.declared.options import FileSource
+from hybrid.flow.declared.options import DeclaredFileSource
 from hybrid.flow.declared.reader import METADATA
 from hybrid.flow.declared.session import FlowSession, bound
 
@@ -20,12 +20,12 @@ class FilesQuery:
     """`text` has a name in braces in the place of each `read_files`; `views` gives its source. `start`: its offset."""
 
     text: str
-    views: Mapping[str, FileSource]
+    views: Mapping[str, DeclaredFileSource]
     session: FlowSession
     start: int
 
     @property
-    def sources(self) -> list[FileSource]:
+    def sources(self) -> list[DeclaredFileSource]:
         """What it reads."""
         return list(self.views.values())
 

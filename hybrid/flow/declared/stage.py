@@ -21,7 +21,7 @@ _PLACE_BITS = 33  # of Spark's monotonically increasing ids
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedStream:
     """Staged rows: `rows` that fit and `rejected` ones. `frame` has the user's columns, TIME, REASON, RAW and OFFSET.
 
     OFFSET counts the rows of both kinds from 0.
@@ -49,7 +49,7 @@ class Staged:
 
 def stage_rows(
     spark: SparkSession, spec: TableSpec, frame: DataFrame, rejected: DataFrame | None, folder: Path
-) -> Staged:
+) -> StagedStream:
     """Stages a flow's frame, and what was rejected while it was read, in `folder`. The flow's work happens here."""
     from pyspark.sql import functions as F
 
@@ -67,7 +67,7 @@ def stage_rows(
     refused = sum(count for _, count in counts.values())
     offset = _start(starts) + quoted(_PLACE)
     found = staged.withColumn(columns.OFFSET, offset.cast("bigint")).drop(_PART, _PLACE)
-    return Staged(found, sum(count for count, _ in counts.values()) - refused, refused)
+    return StagedStream(found, sum(count for count, _ in counts.values()) - refused, refused)
 
 
 def _start(starts: dict[int, int]) -> Column:

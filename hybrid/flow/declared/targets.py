@@ -11,12 +11,12 @@ from hybrid.errors import ConflictError, HybridError, SpecError, suggestion
 from hybrid.flow.declared.binding import NothingNew, OnceBinding, StreamBinding
 from hybrid.flow.declared.convert import ColumnType, column_types
 from hybrid.flow.declared.documents import table_documents, unified
-from hybrid.flow.declared.failures import told
+from hybrid.flow.declared.flow_errors import told
 from hybrid.flow.declared.model import Declaration, Flow, FlowTable
 from hybrid.flow.declared.reader import parse_ddl
 from hybrid.flow.declared.session import FlowSession, in_session
 from hybrid.flow.declared.shape import frame_of
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 
 
@@ -52,7 +52,7 @@ class Prepared:
         return str(flow) not in self.failures and str(flow) not in self.waiting
 
 
-def prepare(bench: Workbench, session: FlowSession, keeper: Keeper) -> Prepared:
+def prepare(bench: CommitContext, session: FlowSession, keeper: Keeper) -> Prepared:
     """Finds or creates every target of a flow file."""
     declaration, found = session.declaration, Prepared()
     for target in declaration.targets():
@@ -67,7 +67,7 @@ def prepare(bench: Workbench, session: FlowSession, keeper: Keeper) -> Prepared:
 
 @dataclass
 class _Target:
-    bench: Workbench
+    bench: CommitContext
     session: FlowSession
     keeper: Keeper
     name: str
@@ -142,11 +142,11 @@ def _no_target(declaration: Declaration, keeper: Keeper, target: str, flow: Flow
     )
 
 
-def _given(bench: Workbench, table: FlowTable) -> list[ColumnType]:
+def _given(bench: CommitContext, table: FlowTable) -> list[ColumnType]:
     return column_types(parse_ddl(bench.spark, table.schema, f"{table.place}: schema of '{table.name}'"))
 
 
-def _columns_of(bench: Workbench, session: FlowSession, flow: Flow) -> list[ColumnType]:
+def _columns_of(bench: CommitContext, session: FlowSession, flow: Flow) -> list[ColumnType]:
     """The columns that a flow's first rows have."""
     binding = OnceBinding(flow.name, bench.spark) if flow.once else StreamBinding(flow.name, bench.spark)
     with in_session(session, binding):

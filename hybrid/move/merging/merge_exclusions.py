@@ -25,7 +25,7 @@ DIVIDED = "the boundary lies among times that are rounded to one of theirs"
 
 
 @dataclass(frozen=True)
-class Apart:
+class MergeExclusion:
     """`names` and `spans` of time with the reason why their segments stay.
 
     Rows at `hidden_ms` or past it are hidden, or may be: a row there must not take the place of one that is seen. None:
@@ -49,7 +49,7 @@ class Apart:
         return next((why for (start, end), why in self.spans if _reaches(one, start, end)), None)
 
 
-def kept_apart(
+def merge_exclusions(
     spec: TableSpec,
     layout: TableLayout,
     half: HalfSnapshot,
@@ -58,7 +58,7 @@ def kept_apart(
     *,
     leaves_out: bool,
     step_ms: int = 1,
-) -> Apart:
+) -> MergeExclusion:
     """What stays of a half. `lineage` are the acts with an entry; `leaves_out`: rows are not only put together.
 
     Times are rounded to `step_ms`.
@@ -74,7 +74,9 @@ def kept_apart(
     for entry in pushes.in_progress(layout):
         names |= dict.fromkeys(entry.segments_from, f"replacement '{entry.id}' is to replace them")
     hidden_ms = hidden_from(spec, half) if leaves_out else None
-    return Apart(names, tuple(spans), hidden_ms, _whole_until(half.offline.boundary.time_ms, hidden_ms, step_ms))
+    return MergeExclusion(
+        names, tuple(spans), hidden_ms, _whole_until(half.offline.boundary.time_ms, hidden_ms, step_ms)
+    )
 
 
 def is_awaited(layout: TableLayout, half: HalfSnapshot) -> bool:
@@ -98,15 +100,15 @@ def _whole_until(time_ms: int | None, hidden_ms: int | None, step_ms: int) -> in
 
 def claims_on(layout: TableLayout) -> frozenset[tuple[str, str]]:
     """The plans and replacements that may be waiting for segments, with what is wanted of them: quick to look at."""
-    found = {(plan_id, str(plans.wanted_of(layout, plan_id).wish)) for plan_id in plans.plan_ids(layout)}
+    found = {(plan_id, str(plans.desired_state_of(layout, plan_id).wish)) for plan_id in plans.plan_ids(layout)}
     return frozenset(found | {(entry.id, "open") for entry in pushes.in_progress(layout)})
 
 
 def _to_correct(layout: TableLayout, plan_id: str, half: HalfSnapshot, now_ms: int) -> list[Span]:
     """The buckets that a plan is to correct yet."""
-    wanted = plans.wanted_of(layout, plan_id).wish
-    plan = None if wanted in (plans.Wish.CANCEL, plans.Wish.ENDED) else plans.find_plan(layout, plan_id)
-    if plan is None or (wanted is plans.Wish.LOOK and now_ms - epoch_ms(plan.created_at) > _LOOKED_AT_MS):
+    wanted = plans.desired_state_of(layout, plan_id).wish
+    plan = None if wanted in (plans.DesiredState.CANCEL, plans.DesiredState.ENDED) else plans.find_plan(layout, plan_id)
+    if plan is None or (wanted is plans.DesiredState.LOOK and now_ms - epoch_ms(plan.created_at) > _LOOKED_AT_MS):
         return []
     return [span(one) for unit in plan.left(plans.corrected_spans(half, plan_id)) for one in plan.buckets_of(unit)]
 

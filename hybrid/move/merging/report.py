@@ -51,7 +51,7 @@ class MergeReport:
 
 
 @dataclass
-class Told:
+class MergeFindings:
     """What a run has done so far; `kept` names, by level or the like, the segments that stay, by the reason why."""
 
     merged: list[Merged] = field(default_factory=list)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BucketConfig, Half, MergeType, TableSpec
 from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_files
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_named_by
 from hybrid.move.merging.plan import Group
 from hybrid.move.merging.report import Merged, left_out
 from hybrid.move.rollup import sums_that_fit
-from hybrid.move.task_splits import Part, borders, names_of, parts_of, rows_per_task, stretches
+from hybrid.move.task_splits import TaskSplit, borders, names_of, rows_per_task, stretches, task_splits_of
 from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.progress import counted
 from hybrid.table import columns
@@ -39,7 +39,7 @@ class Rewrite:
     the plan is good for it, too; it is asked under the lock. `change` is what the entry says was asked for.
     """
 
-    bench: Workbench
+    bench: CommitContext
     layout: TableLayout
     spec: TableSpec
     config: BucketConfig
@@ -50,7 +50,7 @@ class Rewrite:
     holds: Callable[[HalfSnapshot], bool]
     change: str | None = None
 
-    def stage(self, groups: Sequence[Group], rows: DataFrame, folder: Path) -> list[Part]:
+    def stage(self, groups: Sequence[Group], rows: DataFrame, folder: Path) -> list[TaskSplit]:
         """Writes the rows of some groups, as they are to be, into files in a folder.
 
         DataError when a sum of theirs does not fit its column.
@@ -62,9 +62,9 @@ class Rewrite:
         cuts = borders(counts, config.bucket_ms, lying, end_ms, rows_per_task(config.max_records_per_segment))
         with sums_that_fit(self.spec):
             files = write_files(rows, self.spec, config, folder, cuts)
-        return parts_of(files, config.bucket_ms, config.max_records_per_segment)
+        return task_splits_of(files, config.bucket_ms, config.max_records_per_segment)
 
-    def commit(self, group: Group, parts: Sequence[Part], folder: Path) -> Merged:
+    def commit(self, group: Group, parts: Sequence[TaskSplit], folder: Path) -> Merged:
         """The staged parts of a group in the place of its segments.
 
         OvertakenError when these are not as they were, DataError when rows are missing: they stay as they are then.

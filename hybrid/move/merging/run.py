@@ -20,13 +20,13 @@ from hybrid.config.merge_json import MERGE_TASK
 from hybrid.config.rollup_json import AGGREGATION_SUFFIX
 from hybrid.config.table_config import Half, MergeLevel, MergeType, MoveConfig, TableSpec
 from hybrid.errors import DataError, OvertakenError, SpecError
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
 from hybrid.move.merge import merge
-from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, kept_apart
+from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, merge_exclusions
 from hybrid.move.merging.plan import LONGER, Group, MergePlan, first_batch, plan_merges
-from hybrid.move.merging.report import Merged, MergeReport, Told, left_out
+from hybrid.move.merging.report import Merged, MergeFindings, MergeReport, left_out
 from hybrid.move.merging.rewrite import Rewrite
 from hybrid.move.segments import by_age
 from hybrid.move.task_splits import TASK_ROWS
@@ -38,7 +38,7 @@ from hybrid.table.state import Act
 
 
 def run_merges(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     *,
@@ -73,13 +73,13 @@ def require_merges(spec: TableSpec) -> None:
 class _Run:
     """One run. The clock is read once. `failed` says which segments lacked rows; they are left to a person."""
 
-    def __init__(self, bench: Workbench, definition: Callable[[], TableSpec], layout: TableLayout) -> None:
+    def __init__(self, bench: CommitContext, definition: Callable[[], TableSpec], layout: TableLayout) -> None:
         self._bench, self._definition, self._layout = bench, definition, layout
         self._half, self._now_ms = layout.half(Half.OFFLINE), bench.now_ms()
         # Names that this run does not look at any more: what it has made of a bucket is not merged with the rest of
         # it, for a task has a bound.
         self._done: set[str] = set()
-        self.told = Told()
+        self.told = MergeFindings()
         self.failed: list[DataError] = []
         self._groups_max: int | None = None
 
@@ -156,7 +156,9 @@ class _Run:
         # What was under way with settings of before may have come since they changed.
         refuse_rolled_otherwise(spec.name, base.offline.rolled, [level])
         leaves_out, step_ms = not level.keeps_rows, level.step_ms
-        apart = kept_apart(spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms)
+        apart = merge_exclusions(
+            spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms
+        )
         mine = [act for act in lineage if act.kind == MERGE and act.detail["source"] == _source(level)]
         made = {
             name

@@ -32,7 +32,7 @@ class Dropped:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptSegments:
     """Expired segments of a half that stay, and why."""
 
     half: Half
@@ -56,7 +56,7 @@ class RetentionReport:
     rows: Mapping[str, int]
     bytes: int
     markers: int
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptSegments, ...]
     floor_ms: int | None
     versions: Mapping[str, int]
     sentence: str
@@ -69,11 +69,11 @@ class RetentionReport:
 
 
 @dataclass
-class Told:
+class RetentionFindings:
     """What a run has done so far. `nothing` says of each half why nothing of it is expired."""
 
     dropped: list[Dropped] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[KeptSegments] = field(default_factory=list)
     nothing: dict[Half, str] = field(default_factory=dict)
     floor_ms: int | None = None
     floor_version: int | None = None

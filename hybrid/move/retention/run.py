@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, in_files, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, open_half
 from hybrid.move.retention.markers import Markers, deciding, stage_markers
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
-from hybrid.move.retention.report import Dropped, Kept, RetentionReport, Told
+from hybrid.move.retention.report import Dropped, KeptSegments, RetentionFindings, RetentionReport
 from hybrid.move.segments import Aged, by_age, last_of
 from hybrid.progress import counted
 from hybrid.runtime.json_values import utc
@@ -44,7 +44,7 @@ Halves = Mapping[Half, HalfSnapshot]
 
 
 def run_retention(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, share_max: float | None = None
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, share_max: float | None = None
 ) -> RetentionReport:
     """Drops what is expired of each half that has a retention.
 
@@ -107,7 +107,7 @@ class _Run:
 
     def __init__(
         self,
-        bench: Workbench,
+        bench: CommitContext,
         spec: TableSpec,
         layout: TableLayout,
         now_ms: int,
@@ -116,7 +116,7 @@ class _Run:
     ) -> None:
         self._bench, self._spec, self._layout = bench, spec, layout
         self._now_ms, self._dry_run, self._share_max = now_ms, dry_run, share_max
-        self._told = Told()
+        self._told = RetentionFindings()
 
     def attempt(self) -> RetentionReport:
         told = self._told
@@ -350,7 +350,7 @@ class _Run:
 
     def _keep(self, half: Half, names: Sequence[str], why: str) -> None:
         if names:
-            self._told.kept.append(Kept(half, tuple(names), why))
+            self._told.kept.append(KeptSegments(half, tuple(names), why))
 
     def _say(self, what: str) -> None:
         self._bench.progress.say(f"{what} in '{self._spec.name}'.")

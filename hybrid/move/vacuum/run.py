@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError
 from hybrid.lake.cleanup import Expired, expired_log, remove_expired
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.retention_window import FILES, Unneeded, unneeded_files, window_of
+from hybrid.lake.retention_window import FILES, Unneeded, retention_window_of, unneeded_files
 from hybrid.move.vacuum.report import Removed, VacuumReport, report_of
 from hybrid.runtime.json_values import utc
 
@@ -30,7 +30,7 @@ _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 FLOOR_MS = _HOUR_MS
 
 
-def run_vacuum(bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False) -> VacuumReport:
+def run_vacuum(bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False) -> VacuumReport:
     """Removes what is past the revert window of each half: files, then commits of the log.
 
     ConflictError when a half is busy for longer than the lock's timeout: what was removed before stays removed.
@@ -41,7 +41,7 @@ def run_vacuum(bench: Workbench, spec: TableSpec, layout: TableLayout, *, dry_ru
 
 
 class _Half:
-    def __init__(self, bench: Workbench, spec: TableSpec, layout: TableLayout, half: Half, dry_run: bool) -> None:
+    def __init__(self, bench: CommitContext, spec: TableSpec, layout: TableLayout, half: Half, dry_run: bool) -> None:
         self._bench, self._spec, self._layout = bench, spec, layout
         self._half, self._dry_run = half, dry_run
         self._now_ms = bench.now_ms()
@@ -49,7 +49,7 @@ class _Half:
     def run(self) -> Removed:
         base = open_half(self._layout.half(self._half))
         try:
-            window, files = window_of(base), unneeded_files(base)
+            window, files = retention_window_of(base), unneeded_files(base)
         except DataError as error:
             return Removed(self._half, kept=(f"nothing goes: {str(error).rstrip('.')}",))
         if window.files_ms < FLOOR_MS:

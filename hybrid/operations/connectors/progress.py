@@ -60,7 +60,7 @@ class ConnectorView:
         return sum(file.rows for file in self.realtime.files if file.segment not in others)
 
 
-def stop_at(home: Home, table: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
+def pause_offsets(home: Home, table: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
     """The offsets, by partition, at which a pause holds a table's stream; None when nothing does."""
     live = live_connector(connectors)
     if live is None or not isinstance(live.transport, KafkaInput):
@@ -69,7 +69,7 @@ def stop_at(home: Home, table: str, connectors: tuple[Connector, ...]) -> Mappin
     record = home.catalog.connectors.of(table).get(live.name, ConnectorRecord())
     if not _is_paused(live, record):
         return None
-    return {place_of(topics, text): offset for text, offset in (record.stop_at or {}).items()}
+    return {place_of(topics, text): offset for text, offset in (record.pause_offsets or {}).items()}
 
 
 def _is_paused(one: Connector, record: ConnectorRecord) -> bool:

@@ -20,7 +20,7 @@ from hybrid.config.connectors import (
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError, NotFoundError, SpecError, StreamError, UsageError
 from hybrid.kafka.clients import CHECK_TIMEOUT_MS
-from hybrid.operations.connectors.progress import ConnectorView, stop_at
+from hybrid.operations.connectors.progress import ConnectorView, pause_offsets
 from hybrid.operations.connectors.status import ConnectorStatus, Standing, configured_status
 from hybrid.table.boundary import TopicPartition, current_keys, place_text
 
@@ -192,7 +192,7 @@ class TableConnectors:
 
         Before the commit at the lower of both: whatever dies then, it lets nothing through.
         """
-        held = self.stop_at()
+        held = self.pause_offsets()
         if held is not None:
             ends = {TopicPartition(report.topic, one.partition): one.to for one in report.partitions}
             if report.version is None:
@@ -202,9 +202,9 @@ class TableConnectors:
 
     # Work
 
-    def stop_at(self) -> Mapping[TopicPartition, int] | None:
+    def pause_offsets(self) -> Mapping[TopicPartition, int] | None:
         """The offsets, by partition, at which a pause holds the table's stream; None when nothing does."""
-        return stop_at(self._home, self._spec.name, self._spec.connectors)
+        return pause_offsets(self._home, self._spec.name, self._spec.connectors)
 
     def waits(self) -> str | None:
         """Why the table's stream is not read yet, in words; None when it is, or when no connector brings it."""
@@ -321,7 +321,7 @@ class TableConnectors:
         is_whole: bool = True,
         tells_all: bool,
     ) -> dict[TopicPartition, int]:
-        from hybrid.flow.connectors.handover import Held, start_offsets
+        from hybrid.flow.connectors.handover import TopicOffsets, start_offsets
         from hybrid.ingest.plan import check_partitions
         from hybrid.kafka.streams import offsets_at
 
@@ -331,7 +331,9 @@ class TableConnectors:
         start, at_time = one.transport.start, None
         if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
             at_time = offsets_at(stream, view.ends, start.timestamp_ms)
-        return start_offsets(one.name, start, Held(view.starts, view.ends), loaded, at_time, is_whole, tells_all)
+        return start_offsets(
+            one.name, start, TopicOffsets(view.starts, view.ends), loaded, at_time, is_whole, tells_all
+        )
 
     def _loaded_offsets(self, one: Connector) -> Mapping[str, int] | None:
         """Kafka's highest offsets in the history that came before a connector; None when it tells none."""

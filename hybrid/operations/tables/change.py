@@ -20,7 +20,7 @@ from hybrid.config.table_json import raw_table_name
 from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
-from hybrid.operations.tables.create import check_stream, creation_lock, lay_halves, settle_boundary_mode
+from hybrid.operations.tables.create import check_stream, create_halves, creation_lock, settle_boundary_mode
 from hybrid.operations.tables.creation import Creation
 from hybrid.schema.secrets import hides, opens_options, value_without_secrets
 from hybrid.table.rollup_rules import refuse_rolled_otherwise
@@ -78,7 +78,7 @@ def _applied(home: Home, known: Definition, wanted: TableSpec, dry_run: bool, ka
     if added == {Half.REALTIME}:
         settle_boundary_mode(home.layout(known.name), after, home.now_ms())
     # The definition comes last: a half that it names is there.
-    starts = lay_halves(home.layout(known.name), after, home.now_ms(), added) if added else {}
+    starts = create_halves(home.layout(known.name), after, home.now_ms(), added) if added else {}
     home.definitions.replace(definition)
     return Creation(known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {count}.")
 

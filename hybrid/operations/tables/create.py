@@ -71,7 +71,7 @@ def create_table(home: Home, given: TableDocuments) -> Creation:
         check_free(layout, spec)
         if spec.connectors:
             home.catalog.connectors.forget(spec.name)  # what an earlier table of that name left
-        starts = lay_halves(layout, spec, home.now_ms())
+        starts = create_halves(layout, spec, home.now_ms())
         home.definitions.add(_definition(spec))
     halves = " and ".join(half.value for half in sorted(spec.halves, reverse=True))
     sentence = f"Created table '{spec.name}' ({halves}){start_words(spec, starts)}."
@@ -115,7 +115,7 @@ def _refuse_acted(half: Path, spec: TableSpec) -> None:
         )
 
 
-def lay_halves(
+def create_halves(
     layout: TableLayout, spec: TableSpec, now_ms: int, halves: Collection[Half] | None = None
 ) -> Mapping[str, int]:
     """Lays the halves of a new table (or only some). Returns the offsets it starts from (empty: no topic yet).
@@ -142,7 +142,7 @@ def lay_halves(
 
 
 def start_words(spec: TableSpec, starts: Mapping[str, int]) -> str:
-    """What a new table's sentence says of where its rows come from; `starts` as `lay_halves` gives them."""
+    """What a new table's sentence says of where its rows come from; `starts` as `create_halves` gives them."""
     topics = spec.stream.topics if spec.stream is not None else ()
     there = {place_of(topics, partition).topic for partition in starts}
     absent = absent_words(spec.stream, there) if spec.stream is not None else None

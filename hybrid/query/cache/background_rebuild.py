@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
-from hybrid.query.cache.table_snapshot import Generation, among, lay
+from hybrid.query.cache.table_snapshot import TableSnapshot, among, build_snapshot
 from hybrid.query.scan import FILE
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import OFFSET
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-class Fold(threading.Thread):
+class BackgroundRebuild(threading.Thread):
     """One laying of the rows of `left` in `room`. `shown` tells up to which offsets readers see the stream.
 
     Made, started, and ended by `finish` or `abandon`, by the writer of the rows.
@@ -49,7 +49,7 @@ class Fold(threading.Thread):
         self,
         database: CacheDatabase,
         spec: TableSpec,
-        left: Generation,
+        left: TableSnapshot,
         room: str,
         plain: Collection[str],
         shown: Callable[[], Ends],
@@ -59,7 +59,7 @@ class Fold(threading.Thread):
         self._bytes_max = database.bytes_max
         self._ends = shown()
         self._connection: DuckDBPyConnection = database.cursor()
-        self._laid: Generation | None = None
+        self._laid: TableSnapshot | None = None
         self._abandoned = False
         # Whether there was no room in memory for both generations.
         self.found_no_room = False
@@ -71,7 +71,7 @@ class Fold(threading.Thread):
         except Exception as error:  # of any kind: the writer lays the rows itself
             self._fail(error)
 
-    def finish(self, left: Generation) -> Generation | None:
+    def finish(self, left: TableSnapshot) -> TableSnapshot | None:
         """After the thread's end: the new generation, which holds all that `left` does now. None: there is none."""
         try:
             if self._laid is not None:
@@ -95,7 +95,7 @@ class Fold(threading.Thread):
     def _work(self) -> None:
         new = f"{FILE} = 0 AND coalesce(NOT {below_sql(self._ends)}, FALSE)"
         self._run(f"CREATE TEMP TABLE {_STAGED} AS {self._left.select(self._spec, f'NOT ({new})')}")
-        laid = lay(
+        laid = build_snapshot(
             self._connection, self._spec, self._room, _STAGED, self._bytes_max, more=self._left.enums, plain=self._plain
         )
         self._run(f"DROP TABLE {_STAGED}")

@@ -15,8 +15,8 @@ from hybrid.errors import QueryError
 from hybrid.query.ast_allow_list import check_statement
 from hybrid.query.cache.cache import Cache, CachedTable
 from hybrid.query.cache.database import NoRoom, Unanswered
-from hybrid.query.cache.read_view import Served
-from hybrid.query.cache.relations import Over, Unlaid
+from hybrid.query.cache.read_view import ReadView
+from hybrid.query.cache.relations import BoundStatement, BufferNotFlushed
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
 from hybrid.query.plan import PLAN_OPTION, QueryTable, Rewritten, resolve, rewrite
@@ -40,10 +40,10 @@ _LAID_S_MAX = 2.0
 Running = Callable[[Callable[[], None]], None]
 
 
-Answered = tuple[Fetched, Sequence[Served]]
+Answered = tuple[Fetched, Sequence[ReadView]]
 
 
-class _Asked(NamedTuple):
+class _CachedStatement(NamedTuple):
     """A statement over tables that are fresh, and what it may take."""
 
     template: Template
@@ -80,12 +80,14 @@ class CachedAnswers:
             return None
         timeout_ms = timeout_of(template.rewritten, limits)
         until = math.inf if timeout_ms is None else started + timeout_ms / 1000
-        asked = _Asked(template, values, tables, timeout_ms, limits.rows_max, limits.bytes_max, running, started)
+        asked = _CachedStatement(
+            template, values, tables, timeout_ms, limits.rows_max, limits.bytes_max, running, started
+        )
 
         def found() -> Answered | None:
             try:
                 return self._found(asked)
-            except Unlaid:
+            except BufferNotFlushed:
                 laid_by = min(until, time.monotonic() + _LAID_S_MAX)
                 for table in tables:
                     table.follower.await_laid(laid_by - time.monotonic())
@@ -113,7 +115,7 @@ class CachedAnswers:
             return None
         started = time.monotonic()
         rows_max = min(limits.rows_max or _BRIEF_ROWS_MAX, _BRIEF_ROWS_MAX)
-        asked = _Asked(template, values, tables, _BRIEF_MS_MAX, rows_max, limits.bytes_max, _nobody, started)
+        asked = _CachedStatement(template, values, tables, _BRIEF_MS_MAX, rows_max, limits.bytes_max, _nobody, started)
         try:
             began = started if limits.began is None else limits.began
             return self._told(asked, lambda table: table.met(), lambda: self._by_itself(asked, may_wait=False), began)
@@ -123,7 +125,7 @@ class CachedAnswers:
 
     def _told(
         self,
-        asked: _Asked,
+        asked: _CachedStatement,
         meet: Callable[[CachedTable], int | None],
         find: Callable[[], Answered | None],
         began: float,
@@ -135,7 +137,7 @@ class CachedAnswers:
             return None
         try:
             found = find()
-        except (Unlaid, Unanswered):
+        except (BufferNotFlushed, Unanswered):
             return None  # or the statement names what there never was: the files know
         # Rows that were lost meanwhile are laid anew as the commits have them, which may be less than was met.
         if found is None or losses != [table.follower.losses for table in asked.tables]:
@@ -152,11 +154,11 @@ class CachedAnswers:
         if followed is not None and followed.table.layout == table.layout:
             followed.follower.note(shown)
 
-    def _found(self, asked: _Asked) -> Answered | None:
+    def _found(self, asked: _CachedStatement) -> Answered | None:
         # The commit that came between has a while until the next one.
         return self._by_itself(asked) or self._by_itself(asked) or self._pinned(asked)
 
-    def _by_itself(self, asked: _Asked, *, may_wait: bool = True) -> Answered | None:
+    def _by_itself(self, asked: _CachedStatement, *, may_wait: bool = True) -> Answered | None:
         """Runs it by itself; None when a commit came between, for then nobody knows of which revision the rows are.
 
         A transaction that tells takes as long as a small statement, so it is left out for those where commits are rare.
@@ -180,7 +182,7 @@ class CachedAnswers:
                 return None
         return fetched, served
 
-    def _pinned(self, asked: _Asked) -> Answered | None:
+    def _pinned(self, asked: _CachedStatement) -> Answered | None:
         """Runs it in a transaction, which sees all tables at revisions that are known; None when one is not newest."""
         rows = [table.follower.rows for table in asked.tables]
         with self._cache.database.pinned_reader(lambda: [one.current for one in rows]) as (reader, found):
@@ -189,13 +191,13 @@ class CachedAnswers:
                 return None
             return self._run(reader, asked, served), served
 
-    def _run(self, reader: DuckDBPyConnection, asked: _Asked, served: Sequence[Served]) -> Fetched:
+    def _run(self, reader: DuckDBPyConnection, asked: _CachedStatement, served: Sequence[ReadView]) -> Fetched:
         template, rewritten = asked.template, asked.template.rewritten
         known = [(one.relation, one.marks) for one in served]  # a relation's columns and indexes stay as they are
         by_name = {table.table.spec.name: one for table, one in zip(asked.tables, served, strict=True)}
         over = template.over  # of another thread, at another revision, as soon as one looks away
         if over is None or over[0] != known:
-            over = template.over = known, Over(rewritten, by_name)
+            over = template.over = known, BoundStatement(rewritten, by_name)
         along = over[1].along(by_name, template.given(asked.values))
         beside = [value for rows in along for row in rows for value in row]
         sql, numbers = template.fill(over[1].sql(along), asked.values, len(beside))
@@ -257,12 +259,12 @@ class _Followed:
         return followed.table if followed is not None else self._cache.source.open(name)
 
 
-def _are_newest(tables: Sequence[CachedTable], served: Sequence[Served]) -> bool:
+def _are_newest(tables: Sequence[CachedTable], served: Sequence[ReadView]) -> bool:
     """Whether no OFFLINE commit follows what is seen of each table."""
     return all(table.follower.is_newest(one.revision.offline) for table, one in zip(tables, served, strict=True))
 
 
-def _stats(served: Sequence[Served], used_ms: int, fresh_ms: int) -> QueryStats:
+def _stats(served: Sequence[ReadView], used_ms: int, fresh_ms: int) -> QueryStats:
     segments, docs = sum(one.segments for one in served), sum(one.docs for one in served)
     consuming = sum(one.consuming for one in served)
     return QueryStats(segments, segments, segments, consuming, docs, docs, used_ms, fresh_ms)

@@ -31,13 +31,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.log import Commit, DataFile
-from hybrid.query.cache.background_rebuild import Fold
+from hybrid.query.cache.background_rebuild import BackgroundRebuild
 from hybrid.query.cache.database import CacheDatabase
-from hybrid.query.cache.read_view import Pace, Served
-from hybrid.query.cache.stream_batch import Incoming
+from hybrid.query.cache.read_view import CommitSeqlock, ReadView
+from hybrid.query.cache.stream_batch import StreamBatch
 from hybrid.query.cache.stream_commits import is_onward, staged_sql
-from hybrid.query.cache.table_snapshot import Generation, among, columns, lay
-from hybrid.query.cache.write_buffer import Waiting
+from hybrid.query.cache.table_snapshot import TableSnapshot, among, build_snapshot, columns
+from hybrid.query.cache.write_buffer import WriteBuffer
 from hybrid.query.connection import identifier
 from hybrid.query.error_mapping import is_evolution
 from hybrid.query.plan import QueryTable
@@ -75,13 +75,13 @@ class CachedRows:
         self._name, self._rooms = name, count(1)
         self._database = database
         self._write = database.cursor()
-        self._incoming = Incoming(self._write, f"{name} stream", table.spec)
-        self._laid = Generation(identifier(f"cache {name} 0"))
-        self._fold: Fold | None = None
+        self._incoming = StreamBatch(self._write, f"{name} stream", table.spec)
+        self._laid = TableSnapshot(identifier(f"cache {name} 0"))
+        self._fold: BackgroundRebuild | None = None
         self._folds_lost = 0
-        self._current: Served | None = None
-        self._pace = Pace()
-        self.waiting = Waiting()  # those that readers see before they are laid
+        self._current: ReadView | None = None
+        self._pace = CommitSeqlock()
+        self.waiting = WriteBuffer()  # those that readers see before they are laid
         self._docs = 0
         self._boundary: Boundary | None = None
         self._effective: EffectiveBoundary | None = None
@@ -99,11 +99,11 @@ class CachedRows:
     # Readers
 
     @property
-    def current(self) -> Served | None:
+    def current(self) -> ReadView | None:
         """What the last commit left; None before the first build. Who pins a reader looks at it meanwhile."""
         return self._current
 
-    def settled(self, takes_s: float, *, may_wait: bool = True) -> tuple[int, Served] | None:
+    def settled(self, takes_s: float, *, may_wait: bool = True) -> tuple[int, ReadView] | None:
         """What a statement sees that runs now, if `is_at` says so afterwards; None when it takes too long for that."""
         if self._pace.number % 2 and may_wait:  # a commit goes on: a transaction of one's own takes longer
             self._database.await_commit()
@@ -257,7 +257,7 @@ class CachedRows:
             self._relay({})
             return True
         room, plain = self._next_room(), self._plain()
-        self._fold = Fold(self._database, self._spec, self._laid, room, plain, lambda: self.shown)
+        self._fold = BackgroundRebuild(self._database, self._spec, self._laid, room, plain, lambda: self.shown)
         self._fold.start()
         return False
 
@@ -357,10 +357,10 @@ class CachedRows:
         if more:  # of what is about to come only the texts of these columns are known
             plain |= set(self._spec.schema.column_names) - self._laid.enums.keys()
         room, bytes_max = self._next_room(), self._database.bytes_max
-        self._turn_to(lay(self._write, self._spec, room, source, bytes_max, more=more, plain=plain))
+        self._turn_to(build_snapshot(self._write, self._spec, room, source, bytes_max, more=more, plain=plain))
         self._write.execute(f"DROP TABLE {source}")
 
-    def _turn_to_fold(self, fold: Fold) -> bool:
+    def _turn_to_fold(self, fold: BackgroundRebuild) -> bool:
         self._fold, laid = None, fold.finish(self._laid)
         if laid is not None:
             self._turn_to(laid)
@@ -370,7 +370,7 @@ class CachedRows:
             self._folds_lost = _FOLDS_LOST_MAX
         return laid is not None
 
-    def _turn_to(self, laid: Generation) -> None:
+    def _turn_to(self, laid: TableSnapshot) -> None:
         """Lets readers see another generation, and the one before go."""
         left, self._laid = self._laid, laid
         try:
@@ -459,7 +459,7 @@ class CachedRows:
             raise
 
     @contextmanager
-    def _showing(self, served: Served) -> Iterator[None]:
+    def _showing(self, served: ReadView) -> Iterator[None]:
         """What is committed inside of it readers see as `served`, when it has ended and not before."""
         with self._database.commits:
             self._pace.begins()
@@ -477,10 +477,10 @@ class CachedRows:
         self._current = self._served()
         self.shown = self._positions
 
-    def _served(self) -> Served:
+    def _served(self) -> ReadView:
         state, effective, laid = self._realtime, self._effective, self._laid
         consuming = state.consuming_names() if state is not None else frozenset()
-        return Served(
+        return ReadView(
             laid.relation,
             laid.marks if self._spec.folds and laid.marked else None,
             laid.index,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import QueryError
-from hybrid.query.cache.read_view import Served
+from hybrid.query.cache.read_view import ReadView
 from hybrid.query.connection import locked_connection
 from hybrid.query.execution import parsed
 
@@ -82,8 +82,8 @@ class CacheDatabase:
 
     @contextmanager
     def pinned_reader(
-        self, look: Callable[[], Sequence[Served | None]]
-    ) -> Iterator[tuple[DuckDBPyConnection, Sequence[Served | None]]]:
+        self, look: Callable[[], Sequence[ReadView | None]]
+    ) -> Iterator[tuple[DuckDBPyConnection, Sequence[ReadView | None]]]:
         """The same inside of a read-only transaction: all its statements see all tables at one moment.
 
         `look` is called at that moment: no writer commits meanwhile.

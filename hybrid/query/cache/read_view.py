@@ -14,7 +14,7 @@ _NEWEST_GAP, _BUSY_SHARE = 0.2, 0.25
 
 
 @dataclass(frozen=True)
-class Served:
+class ReadView:
     """What the relation holds at one moment: which revision, and how much of it lies in segments.
 
     `indexed` are the columns by which a few rows are found at once; `enums` text columns of few values, as ENUM, whose
@@ -33,7 +33,7 @@ class Served:
     waiting: TailRows | None = None
 
 
-class Pace:
+class CommitSeqlock:
     """The commits of a table: counted, twice each, so that `number` is odd while one goes on; and how they follow."""
 
     def __init__(self) -> None:

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from hybrid.config.table_config import TableSpec
-from hybrid.query.cache.read_view import Served
+from hybrid.query.cache.read_view import ReadView
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.partial_upsert import folded_sql
 from hybrid.query.plan import Relation, Rewritten
 from hybrid.query.tailrows import types_of
 from hybrid.schema.types import DataType
 from hybrid.sql.predicates import Comparison, Constant, comparisons_on
-from hybrid.sql.tables import TableRef
+from hybrid.sql.tables import TableMention
 from hybrid.table.columns import ARRIVAL, OP, OP_ROW
 
 # Values of an IN list that are looked up by an index; with more DuckDB scans.
@@ -36,7 +36,7 @@ _MORE = ("order", "joins", "laterals", "qualify", "distinct", "sample")
 Along = Sequence[Sequence[Sequence[object]]]
 
 
-class Unlaid(Exception):
+class BufferNotFlushed(Exception):
     """Rows wait to be laid, and the statement may need any of them."""
 
 
@@ -81,15 +81,15 @@ class _Part:
         return Relation(" UNION ALL SELECT ".join((self.select, *beside)), self.whole)
 
 
-class Over:
+class BoundStatement:
     """A statement over the relations of its tables, as these are laid: which rows come and go is not known to it."""
 
-    def __init__(self, rewritten: Rewritten, served: Mapping[str, Served]) -> None:
+    def __init__(self, rewritten: Rewritten, served: Mapping[str, ReadView]) -> None:
         self._rewritten = rewritten
         self._parts = [_part(rewritten, ref, served[ref.table]) for ref in rewritten.refs]
         self._sql: dict[tuple[int, ...], str] = {}
 
-    def along(self, served: Mapping[str, Served], given: Callable[[Constant], Constant]) -> Along:
+    def along(self, served: Mapping[str, ReadView], given: Callable[[Constant], Constant]) -> Along:
         """Of the rows that wait those that each reference finds. Unlaid where it may need others, or too many.
 
         `given` tells what a constant of the statement stands for.
@@ -109,20 +109,20 @@ class Over:
         return known
 
 
-def _found(part: _Part, served: Served, given: Callable[[Constant], Constant]) -> Sequence[Sequence[object]]:
+def _found(part: _Part, served: ReadView, given: Callable[[Constant], Constant]) -> Sequence[Sequence[object]]:
     waiting = served.waiting
     if waiting is None:
         return ()
     if part.lookup is None:
-        raise Unlaid
+        raise BufferNotFlushed
     wanted = {given(value) for value in part.lookup.values}
     places = [place for place, value in enumerate(waiting.values[part.lookup.column]) if value in wanted]
     if len(places) > _ALONG_MAX or len(places) * len(part.columns) > _VALUES_MAX:
-        raise Unlaid
+        raise BufferNotFlushed
     return [[waiting.values[name][place] for name in part.columns] for place in places]
 
 
-def _part(rewritten: Rewritten, ref: TableRef, served: Served) -> _Part:
+def _part(rewritten: Rewritten, ref: TableMention, served: ReadView) -> _Part:
     spec = rewritten.tables[ref.table].spec
     names = _needed(rewritten, spec)
     lookup = _looked_up(ref, spec, served.indexed)
@@ -141,7 +141,7 @@ def _part(rewritten: Rewritten, ref: TableRef, served: Served) -> _Part:
     )
 
 
-def _to_fold(spec: TableSpec, served: Served, where: str) -> str:
+def _to_fold(spec: TableSpec, served: ReadView, where: str) -> str:
     """The rows of a table that folds, those of a few keys by `where`, delete markers among them."""
     names = [*(identifier(field.name) for field in spec.schema.fields), *ARRIVAL]
     parts = [f"SELECT {', '.join(names)}, '{OP_ROW}' AS {OP} FROM {served.relation}{where}"]
@@ -150,7 +150,7 @@ def _to_fold(spec: TableSpec, served: Served, where: str) -> str:
     return " UNION ALL ".join(parts)
 
 
-def _looked_up(ref: TableRef, spec: TableSpec, indexed: Sequence[str]) -> LookUp | None:
+def _looked_up(ref: TableMention, spec: TableSpec, indexed: Sequence[str]) -> LookUp | None:
     """What finds the only rows a statement can need, by an index if it can be; None when nothing does."""
     found = [
         LookUp(one.column, one.values, by_index=one.column in indexed)
@@ -166,7 +166,7 @@ def _is_of_its_kind(comparison: Comparison, spec: TableSpec) -> bool:
     return kind is not None and all(type(value) is kind for value in comparison.values)
 
 
-def _is_alone(ref: TableRef) -> bool:
+def _is_alone(ref: TableMention) -> bool:
     """Whether one value of a column is all that its SELECT asks of the reference's rows."""
     select = ref.node.find_ancestor(exp.Select)
     if select is None or any(select.args.get(one) for one in _MORE):
@@ -177,12 +177,12 @@ def _is_alone(ref: TableRef) -> bool:
 
 def _needed(rewritten: Rewritten, spec: TableSpec) -> Sequence[str]:
     """The columns it can need: planning takes longer with each."""
-    named = rewritten.named
+    named = rewritten.needed_columns
     needed = [name for name in sorted(spec.schema.column_names) if named is None or name.lower() in named]
     return needed or spec.schema.column_names[:1]
 
 
-def _shown(rewritten: Rewritten, served: Served, names: Sequence[str]) -> str:
+def _shown(rewritten: Rewritten, served: ReadView, names: Sequence[str]) -> str:
     """The columns; those that lie as ENUM become text where more is done with them than an ENUM does alike."""
     texts = {name for name in served.enums if name.lower() not in rewritten.shown}
     return ", ".join(

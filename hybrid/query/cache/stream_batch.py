@@ -53,7 +53,7 @@ class _View:
         return self.rows.__arrow_c_stream__(requested_schema)
 
 
-class Incoming:
+class StreamBatch:
     """The rows that one table's writer takes in. `name` begins the names of the views. One thread's."""
 
     def __init__(self, connection: DuckDBPyConnection, name: str, spec: TableSpec) -> None:

@@ -25,7 +25,7 @@ _HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 
 
 @dataclass(frozen=True)
-class Generation:
+class TableSnapshot:
     """`room` is its database, which no user's statement can name.
 
     `rows` and `marked` are how many rows and delete markers there are, `changed` how many came or went since it was
@@ -49,7 +49,7 @@ class Generation:
         """The delete markers."""
         return f"{self.room}.main.marks"
 
-    def insert(self, spec: TableSpec, source: str, run: Run, *, marks: bool = True) -> Generation:
+    def insert(self, spec: TableSpec, source: str, run: Run, *, marks: bool = True) -> TableSnapshot:
         """The same after `source`'s rows came; `marks` False: there are no delete markers among them."""
         kept = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
         rows = _number_of(run(f"INSERT INTO {self.relation} SELECT {columns(spec, FILE)} FROM {source}{kept}"))
@@ -59,19 +59,19 @@ class Generation:
             marked = _number_of(run(f"INSERT INTO {self.marks} {dead}"))
         return self._with_change(rows, marked)
 
-    def delete(self, where: str, run: Run) -> Generation:
+    def delete(self, where: str, run: Run) -> TableSnapshot:
         """The same after these rows and markers went."""
         rows = _number_of(run(f"DELETE FROM {self.relation} WHERE {where}"))
         marked = _number_of(run(f"DELETE FROM {self.marks} WHERE {where}")) if self.marked else 0
         return self._with_change(-rows, -marked)
 
-    def _with_change(self, rows: int, marked: int) -> Generation:
+    def _with_change(self, rows: int, marked: int) -> TableSnapshot:
         return replace(
             self, rows=self.rows + rows, marked=self.marked + marked, changed=self.changed + abs(rows) + abs(marked)
         )
 
     def select(self, spec: TableSpec, where: str = "TRUE") -> str:
-        """Its rows and markers with the columns that `lay` takes."""
+        """Its rows and markers with the columns that `build_snapshot` takes."""
         return (
             f"SELECT {columns(spec)}, 'row' AS {OP}, {FILE} FROM {self.relation} WHERE {where} "
             f"UNION ALL SELECT {columns(spec, OP, FILE)} FROM {self.marks} WHERE {where}"
@@ -89,7 +89,7 @@ def among(spec: TableSpec, source: str) -> str:
     return f"{key} IN (SELECT {key} FROM {source})"
 
 
-def lay(
+def build_snapshot(
     connection: DuckDBPyConnection,
     spec: TableSpec,
     room: str,
@@ -98,11 +98,11 @@ def lay(
     *,
     more: Texts | None = None,
     plain: Collection[str] = (),
-) -> Generation:
+) -> TableSnapshot:
     """A new generation of staged rows, newest first. Its ENUMs take `more` texts too; columns in `plain` stay text."""
     connection.execute(f"ATTACH ':memory:' AS {room} (COMPRESS)")
     try:
-        return _fill(connection, spec, Generation(room), source, bytes_max, more or {}, plain)
+        return _fill(connection, spec, TableSnapshot(room), source, bytes_max, more or {}, plain)
     except BaseException:
         connection.execute(f"DETACH {room}")
         raise
@@ -111,12 +111,12 @@ def lay(
 def _fill(
     connection: DuckDBPyConnection,
     spec: TableSpec,
-    new: Generation,
+    new: TableSnapshot,
     source: str,
     bytes_max: int | None,
     more: Texts,
     plain: Collection[str],
-) -> Generation:
+) -> TableSnapshot:
     enums = few_texts(connection, spec, source, more, plain)
     order = f"{TIME} DESC, {OFFSET} DESC" if spec.time_column else f"{PARTITION}, {OFFSET}"
     alive = f"FROM {source} WHERE {OP} <> '{OP_DELETE}'"
@@ -132,7 +132,7 @@ def _fill(
         connection.execute(f'CREATE INDEX "index {number}" ON {new.relation} ({identifier(column)})')
     # Or the first rows that come would have to wait for it.
     connection.execute(f"CHECKPOINT {new.room}")
-    return Generation(new.room, enums, index, rows, marked)
+    return TableSnapshot(new.room, enums, index, rows, marked)
 
 
 def _number_of(result: DuckDBPyConnection) -> int:

@@ -22,7 +22,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import TokenType
 
 from hybrid.errors import QueryError
-from hybrid.query.cache.relations import Over
+from hybrid.query.cache.relations import BoundStatement
 from hybrid.query.connection import quoted
 from hybrid.query.plan import Rewritten
 from hybrid.sql.cost import has_constant_cost
@@ -65,7 +65,7 @@ class Template:
     marks: Sequence[str]
     numbers: frozenset[str] = frozenset()
     checked: bool = False
-    over: tuple[object, Over] | None = None
+    over: tuple[object, BoundStatement] | None = None
     took_s: float = math.inf
     rows: int = 0
 

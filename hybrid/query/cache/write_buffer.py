@@ -27,7 +27,7 @@ _POLL_S, _TURN_S = 0.1, 0.005
 _LAID_S = 5.0
 
 
-class Waiting:
+class WriteBuffer:
     """The rows of one table that wait. All but `lay_soon` is their writer's."""
 
     def __init__(self) -> None:

@@ -11,16 +11,16 @@ from hybrid.query import partial_upsert as fold
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.types import duckdb_type
 from hybrid.query.views.python import commented, long_text
-from hybrid.query.views.reads import Part, ViewReads
-from hybrid.query.views.statement import Source, Words, statement
+from hybrid.query.views.reads import ViewPart, ViewReads
+from hybrid.query.views.statement import ViewDialect, ViewSource, statement
 from hybrid.schema.schema import FieldSpec
 from hybrid.schema.types import DataType
 
 
 def duckdb_code(reads: ViewReads) -> str:
     """The code; `view` in it is a DuckDBPyRelation."""
-    sources = [Source(part, _relation(reads, part), part.columns) for part in reads.parts.values()]
-    words = Words(identifier, quoted, duckdb_type, partial(_shown, reads), "[{}]".format, fold.DUCKDB)
+    sources = [ViewSource(part, _relation(reads, part), part.columns) for part in reads.parts.values()]
+    words = ViewDialect(identifier, quoted, duckdb_type, partial(_shown, reads), "[{}]".format, fold.DUCKDB)
     sql = statement(reads, words, sources)
     return f"""{commented([*reads.header, "Needs: pip install duckdb"])}
 import duckdb
@@ -36,7 +36,7 @@ if __name__ == "__main__":
 """
 
 
-def _relation(reads: ViewReads, part: Part) -> str:
+def _relation(reads: ViewReads, part: ViewPart) -> str:
     files = ",\n    ".join(quoted(path) for path in part.files)
     by_name = ", union_by_name = true" if reads.evolved or reads.widened else ""
     return f"read_parquet([\n    {files}\n  ], hive_partitioning = false{by_name})"

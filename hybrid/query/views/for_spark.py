@@ -12,7 +12,7 @@ from hybrid.query import partial_upsert as fold
 from hybrid.query.time_travel import refuse_missing
 from hybrid.query.views.python import commented, long_text
 from hybrid.query.views.reads import ViewReads, stored_columns, version_with
-from hybrid.query.views.statement import Source, Words, statement
+from hybrid.query.views.statement import ViewDialect, ViewSource, statement
 from hybrid.schema.schema import FieldSpec
 from hybrid.table.columns import OFFSET, rows_sql
 from hybrid.table.coverage_sql import frontier_sql
@@ -34,10 +34,10 @@ def spark_code(reads: ViewReads) -> str:
             conditions.append(rows_sql(reads.spec.name))
         if part.name == "LATER":
             conditions.append(f"{OFFSET} >= {frontier_sql(reads.starts)}")
-        sources.append(Source(part, f"{{{name}}}", stored_columns(half), conditions))
+        sources.append(ViewSource(part, f"{{{name}}}", stored_columns(half), conditions))
         loads.append((name, half))
     # What stands in braces are the names of the DataFrames.
-    words = Words(
+    words = ViewDialect(
         _identifier, _text, lambda field: field.spark_type, partial(_shown, reads), "array({})".format, _FOLDING
     )
     sql = statement(reads, words, sources)
@@ -105,7 +105,7 @@ def _listed(value: str, place: str) -> str:
     return f"CASE WHEN count({value}) > 0 THEN transform(array_sort({pairs}), one -> one.value) END"
 
 
-_FOLDING = fold.Words(
+_FOLDING = fold.SqlDialect(
     _identifier,
     lambda field: field.spark_type,
     last=lambda value, place: f"max_by({value}, CASE WHEN {value} IS NOT NULL THEN {place} END)",

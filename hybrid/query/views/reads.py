@@ -30,7 +30,7 @@ _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
-class Part:
+class ViewPart:
     """Rows of one half: their files, and the columns that at least one of these has."""
 
     name: str
@@ -49,7 +49,7 @@ class ViewReads:
     pinned: PinnedTable
     scan: Scan
     revision: str
-    parts: Mapping[str, Part]
+    parts: Mapping[str, ViewPart]
     evolved: bool
     added: frozenset[str]
     widened: frozenset[str]
@@ -118,7 +118,7 @@ def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None) -> View
     there = {half: [frozenset(one) for one in columns] for half, columns in stored.items()}
     wanted = frozenset(table.spec.schema.column_names)
     parts = {
-        half: Part(half, [str(Path(file.path).absolute()) for file in files[half]], frozenset().union(*columns))
+        half: ViewPart(half, [str(Path(file.path).absolute()) for file in files[half]], frozenset().union(*columns))
         for half, columns in there.items()
     }
     kinds = [one for columns in stored.values() for one in columns]
@@ -135,7 +135,7 @@ def stored_columns(half: HalfSnapshot) -> frozenset[str]:
     return frozenset(str(field["name"]) for field in json.loads(half.columns)["fields"])
 
 
-def version_with(reads: ViewReads, later: Part) -> HalfSnapshot:
+def version_with(reads: ViewReads, later: ViewPart) -> HalfSnapshot:
     """The REALTIME version that holds the rows of the tail. QueryError when they have been laid anew since."""
     realtime, version = reads.pinned.halves.realtime, reads.pinned.later.version
     assert realtime is not None

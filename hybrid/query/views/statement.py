@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hybrid.query import partial_upsert as fold
-from hybrid.query.views.reads import Part, ViewReads
+from hybrid.query.views.reads import ViewPart, ViewReads
 from hybrid.schema.schema import FieldSpec
 from hybrid.table.columns import ARRIVAL, OP, OP_DELETE
 from hybrid.table.coverage_sql import below_sql, visible_offline_sql, visible_realtime_sql
@@ -17,7 +17,7 @@ from hybrid.table.upsert_order import first_wins, winners_first_sql
 
 
 @dataclass(frozen=True)
-class Words:
+class ViewDialect:
     """An engine's words: a quoted name, a quoted text, the type of a column, a stored column as it is shown, a list of
     one value, and those by which rows are folded.
     """
@@ -27,20 +27,20 @@ class Words:
     type_of: Callable[[FieldSpec], str]
     shown: Callable[[FieldSpec], str]
     listed: Callable[[str], str]
-    folding: fold.Words
+    folding: fold.SqlDialect
 
 
 @dataclass(frozen=True)
-class Source:
+class ViewSource:
     """Where a part's rows are read: `relation` in FROM, its columns, and what else holds of its rows."""
 
-    part: Part
+    part: ViewPart
     relation: str
     columns: frozenset[str]
     conditions: Sequence[str] = ()
 
 
-def statement(reads: ViewReads, words: Words, sources: Sequence[Source]) -> str:
+def statement(reads: ViewReads, words: ViewDialect, sources: Sequence[ViewSource]) -> str:
     """One SELECT with the user's columns in the order of `select *`."""
     if not sources:
         nulls = ",\n  ".join(_column(reads, words, field, is_there=False) for field in reads.fields)
@@ -70,7 +70,7 @@ def statement(reads: ViewReads, words: Words, sources: Sequence[Source]) -> str:
     return f"SELECT\n  {shown}\nFROM (\n  {ranked}\n) AS ranked\nWHERE {kept}"
 
 
-def _part(reads: ViewReads, words: Words, source: Source) -> str:
+def _part(reads: ViewReads, words: ViewDialect, source: ViewSource) -> str:
     columns = [_column(reads, words, field, is_there=field.name in source.columns) for field in reads.fields]
     where = [*source.conditions, *_visible(reads, source.part)]
     shown = f"\n  WHERE {' AND '.join(where)}" if where else ""
@@ -78,7 +78,7 @@ def _part(reads: ViewReads, words: Words, source: Source) -> str:
     return f"  SELECT\n    {listed}\n  FROM {source.relation}{shown}"
 
 
-def _visible(reads: ViewReads, part: Part) -> list[str]:
+def _visible(reads: ViewReads, part: ViewPart) -> list[str]:
     """What the boundary says of a part's rows, and the end of the tail."""
     boundary, found = reads.scan.boundary, list[str]()
     if boundary is not None and part.name == "OFFLINE" and boundary.restricts_offline:
@@ -88,7 +88,7 @@ def _visible(reads: ViewReads, part: Part) -> list[str]:
     return [*found, *([below_sql(reads.scan.ends)] if part.name == "LATER" else [])]
 
 
-def _column(reads: ViewReads, words: Words, field: FieldSpec, *, is_there: bool) -> str:
+def _column(reads: ViewReads, words: ViewDialect, field: FieldSpec, *, is_there: bool) -> str:
     name, kind, default = words.identifier(field.name), words.type_of(field), reads.default_of(field)
     value = words.shown(field) if is_there else f"CAST(NULL AS {kind})"
     if default is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.defaults import with_defaults
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.lineage_archive import kept_acts
@@ -19,9 +19,9 @@ from hybrid.lake.spark_upsert_order import best, key_struct
 from hybrid.replace.diff import order_of
 from hybrid.replace.swap import rows_as_of
 from hybrid.table import columns
+from hybrid.table.correction_window import CorrectionWindow
 from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary
-from hybrid.table.window import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,11 +37,11 @@ WHOLE = 0
 class Base:
     """A table at the version that a backfill is planned on. `folder` is for what is staged on the way."""
 
-    bench: Workbench
+    bench: CommitContext
     spec: TableSpec
     offline: HalfSnapshot
     realtime: HalfSnapshot | None
-    window: Window | None
+    window: CorrectionWindow | None
     folder: Path
 
     @cached_property
@@ -135,7 +135,10 @@ class Base:
 
 
 def unmoved(
-    bench: Workbench, spec: TableSpec, halves: tuple[HalfSnapshot, HalfSnapshot | None], window: Window | None
+    bench: CommitContext,
+    spec: TableSpec,
+    halves: tuple[HalfSnapshot, HalfSnapshot | None],
+    window: CorrectionWindow | None,
 ) -> int:
     """How many rows of the window the REALTIME half shows: no move has taken them over."""
     offline, realtime = halves

@@ -25,7 +25,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake import plans
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.rejected import MESSAGE, rejected_rows
@@ -58,7 +58,7 @@ def stage_claims(base: Base, rows: DataFrame) -> None:
     found.coalesce(1).write.parquet(str(base.folder / plans.CLAIMS))
 
 
-def claim(bench: Workbench, spec: TableSpec, layout: TableLayout, plan: Plan, units: Sequence[Unit]) -> None:
+def claim(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, units: Sequence[Unit]) -> None:
     """Marks the rejected rows that units of a plan bring as taken by it; those that are its already stay so.
 
     ConflictError when one of them is no longer rejected. Nothing was changed then.
@@ -87,7 +87,7 @@ def claim(bench: Workbench, spec: TableSpec, layout: TableLayout, plan: Plan, un
         commit_act(frame, current.path, after, planned=current.version, replacing=[columns.rejected_segment(spec.name)])
 
 
-def settle(bench: Workbench, spec: TableSpec, layout: TableLayout, plan: Plan, *, ended: bool) -> int:
+def settle(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, *, ended: bool) -> int:
     """Marks the rows that a plan has taken, and that are not in the table, as rejected again; how many these are.
 
     Unless it has `ended` it keeps those of units that it has not come to.
@@ -189,7 +189,7 @@ def _count(folder: Path, buckets: Collection[int]) -> int:
 
 
 def _rows(
-    bench: Workbench, spec: TableSpec, realtime: HalfSnapshot, folder: Path, buckets: Collection[int]
+    bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot, folder: Path, buckets: Collection[int]
 ) -> DataFrame:
     """All rejected rows of a half, with CLAIMED: whether they are among the claims of these buckets."""
     from pyspark.sql import functions as F

@@ -14,7 +14,7 @@ from hybrid.table.state import PURGE, Act
 KIND = "backfill"
 
 
-class Watch:
+class ConflictMonitor:
     """Reads the OFFLINE log from the plan's version on, each entry once. ConflictError where it no longer reaches."""
 
     def __init__(self, path: Path, plan: Plan) -> None:

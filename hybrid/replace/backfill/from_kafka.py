@@ -14,7 +14,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
-from hybrid.lake.refetched_rows import HeldRows
+from hybrid.lake.refetched_rows import RefetchedRows
 from hybrid.lake.rejected import MESSAGE, rejected_rows
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, Base
@@ -60,7 +60,7 @@ def _is_row(base: Base) -> Column:
     return quoted(columns.SEGMENT) != columns.rejected_segment(base.spec.name)
 
 
-def _goes(held: HeldRows) -> Column:
+def _goes(held: RefetchedRows) -> Column:
     """True of stored rows of the window that what comes stands for; never null."""
     from pyspark.sql import functions as F
 
@@ -92,7 +92,7 @@ def _told_of_messages(base: Base, staged: DataFrame) -> Iterator[str]:
         yield f"{messages} that Kafka holds do not convert (commonest reason: {commonest.removesuffix('.')})."
 
 
-def _told_of_kafka(base: Base, held: HeldRows) -> Iterator[str]:
+def _told_of_kafka(base: Base, held: RefetchedRows) -> Iterator[str]:
     """Of each partition what Kafka no longer holds, and how many rows of the window stay for it."""
     from pyspark.sql import functions as F
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from hybrid.config.expectations import ExpectationKind
 from hybrid.config.table_config import TableSpec
 from hybrid.lake import plans
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
 from hybrid.progress import counted
@@ -47,7 +47,7 @@ from hybrid.table.plans import (
 
 
 def plan_backfill(
-    bench: Workbench,
+    bench: CommitContext,
     spec: TableSpec,
     layout: TableLayout,
     halves: tuple[HalfSnapshot, HalfSnapshot | None],
@@ -96,7 +96,7 @@ def _failed_before(layout: TableLayout, offline: HalfSnapshot) -> set[Span]:
     """Buckets of earlier plans whose last run ended in an error before it came to them."""
     found: set[Span] = set()
     for plan_id in plans.plan_ids(layout):
-        wanted = plans.wanted_of(layout, plan_id)
+        wanted = plans.desired_state_of(layout, plan_id)
         earlier = plans.find_plan(layout, plan_id) if wanted.error is not None else None
         if earlier is not None:
             left = earlier.left(plans.corrected_spans(offline, plan_id))

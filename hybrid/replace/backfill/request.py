@@ -12,10 +12,10 @@ from hybrid.config.table_config import ARRIVED, BoundaryMode, MergeLevel, MergeT
 from hybrid.errors import SpecError, UsageError
 from hybrid.files.inputs import InputFile
 from hybrid.formats.csv_format import CsvFormat
-from hybrid.lake.refetched_rows import HeldRows
+from hybrid.lake.refetched_rows import RefetchedRows
 from hybrid.table.boundary import Boundary
+from hybrid.table.correction_window import CorrectionWindow, refuse_divided, rounded_to
 from hybrid.table.state import OfflineState
-from hybrid.table.window import Window, refuse_divided, rounded_to
 
 BUCKETS_MAX = 100_000
 _DAY_MS = 86_400_000
@@ -42,16 +42,16 @@ class Request:
     """
 
     kind: ChangeKind
-    window: Window | None
+    window: CorrectionWindow | None
     where: str | None = None
     assignments: Mapping[str, str] = field(default_factory=dict)
     files: tuple[InputFile, ...] = ()
     csv_format: CsvFormat = field(default_factory=CsvFormat)
     expectations: tuple[Expectation, ...] = ()
-    held: HeldRows | None = None
+    held: RefetchedRows | None = None
 
 
-def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int | None) -> Window | None:
+def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int | None) -> CorrectionWindow | None:
     """The window of a request; None on a table without a time column.
 
     Its buckets are those of the table's moves, or longer where a merge rounds to more: no bucket divides what became
@@ -71,7 +71,7 @@ def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int |
         raise UsageError(f"--from {start} does not lie before --to {end} (epoch milliseconds).")
     step_ms = rounded_to(spec, boundary)
     refuse_divided(spec, step_ms, "--from, --to", start, end)
-    window = Window(start, end, lcm(spec.move.bucket_ms if spec.move else _DAY_MS, step_ms))
+    window = CorrectionWindow(start, end, lcm(spec.move.bucket_ms if spec.move else _DAY_MS, step_ms))
     if window.bucket_count > BUCKETS_MAX:
         raise UsageError(f"From --from to --to are {window.bucket_count} buckets; {BUCKETS_MAX} are the most.")
     return window

@@ -27,7 +27,7 @@ from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.inherited_arrival import in_taken_places
 from hybrid.replace.places import place_in_files
 from hybrid.replace.plan import stage_markers
-from hybrid.replace.stage import Staged
+from hybrid.replace.stage import StagedRows
 from hybrid.replace.stale_rows import compared, ignored_warnings
 from hybrid.table import columns
 from hybrid.table.names import exact_time, offline_segment, time_text, time_value
@@ -42,7 +42,7 @@ _IS_ROW = f"{columns.OP} = '{columns.OP_ROW}'"
 
 
 @dataclass(frozen=True)
-class _Arrivals:
+class _ArrivalRows:
     """The rows that arrive, on their base.
 
     `fresh` are the rows as they will be stored, with BUCKET and without a segment's name. `goes` says which of the rows
@@ -131,14 +131,14 @@ def fresh_topic(base: Base) -> str:
     return replacement_topic(base.offline.offline.act.number + 1)
 
 
-def corrected_arrivals(base: Base, request: Request, staged: Staged) -> Correction:
+def corrected_arrivals(base: Base, request: Request, staged: StagedRows) -> Correction:
     """The correction that puts the staged rows in the place of all that their buckets hold.
 
     DataError when a row lies outside the window, or a key stands twice with one comparison value.
     """
     _refuse_outside(base, request, staged)
     refuse_duplicate_keys(base.spec, request.files, request.csv_format, staged)
-    return _correction(_Arrivals(base, _as_replacement(base, staged.frame)))
+    return _correction(_ArrivalRows(base, _as_replacement(base, staged.frame)))
 
 
 def added_rows(base: Base, rows: DataFrame, shared: Sequence[tuple[int, str]] = ()) -> Correction:
@@ -149,15 +149,15 @@ def added_rows(base: Base, rows: DataFrame, shared: Sequence[tuple[int, str]] = 
     from pyspark.sql import functions as F
 
     fresh = base.with_bucket(rows.select(*_stored_columns(base)))
-    return _correction(_Arrivals(base, fresh, F.lit(False), beside=True), shared)
+    return _correction(_ArrivalRows(base, fresh, F.lit(False), beside=True), shared)
 
 
 def rebuilt_rows(base: Base, rows: DataFrame, goes: Column) -> Correction:
     """The correction that brings rows of the window, under the coordinates that they have, where others go."""
-    return _correction(_Arrivals(base, base.with_bucket(rows.select(*_stored_columns(base))), goes))
+    return _correction(_ArrivalRows(base, base.with_bucket(rows.select(*_stored_columns(base))), goes))
 
 
-def _correction(arrivals: _Arrivals, shared: Sequence[tuple[int, str]] = ()) -> Correction:
+def _correction(arrivals: _ArrivalRows, shared: Sequence[tuple[int, str]] = ()) -> Correction:
     base = arrivals.base
     found = _differences(arrivals)
     differing = [
@@ -186,7 +186,7 @@ def _correction(arrivals: _Arrivals, shared: Sequence[tuple[int, str]] = ()) -> 
     )
 
 
-def _by_shared_keys(arrivals: _Arrivals, differing: Sequence[int]) -> list[tuple[int, str]]:
+def _by_shared_keys(arrivals: _ArrivalRows, differing: Sequence[int]) -> list[tuple[int, str]]:
     """On an upsert table: buckets that hold versions of one key, before or after, are swapped together.
 
     Else the key would be gone, or an older version of it back, from one commit to the next.
@@ -205,7 +205,7 @@ def _by_shared_keys(arrivals: _Arrivals, differing: Sequence[int]) -> list[tuple
     return [(bucket, f"{SHARED}{number}") for number, row in enumerate(found) for bucket in row[0]]
 
 
-def _left_alone(arrivals: _Arrivals, counts: Mapping[int, Counts]) -> Iterator[str]:
+def _left_alone(arrivals: _ArrivalRows, counts: Mapping[int, Counts]) -> Iterator[str]:
     if arrivals.goes is not None:
         return
     alone = {bucket: one.rows_before for bucket, one in counts.items() if bucket not in set(arrivals.reached)}
@@ -223,7 +223,7 @@ def _hidden_elsewhere(found: Mapping[int, Difference], differing: Sequence[int])
         yield f"{counted(hidden, 'row')} of other buckets will be hidden by newer versions in the input."
 
 
-def _dead_on_arrival(base: Base, arrivals: _Arrivals, counts: Mapping[int, Counts]) -> Iterator[str]:
+def _dead_on_arrival(base: Base, arrivals: _ArrivalRows, counts: Mapping[int, Counts]) -> Iterator[str]:
     if base.spec.folds and arrivals.goes is None:
         shown = base.with_bucket(base.shown())
         stays = shown.where(~arrivals.leaves | (quoted(columns.OP) == columns.OP_DELETE))  # markers are carried on
@@ -239,7 +239,7 @@ def _dead_on_arrival(base: Base, arrivals: _Arrivals, counts: Mapping[int, Count
         yield f"{counted(coming - live, 'key')} of the input will not show what the input says: {why}."
 
 
-def _refuse_outside(base: Base, request: Request, staged: Staged) -> None:
+def _refuse_outside(base: Base, request: Request, staged: StagedRows) -> None:
     window = base.window
     if window is None:
         return
@@ -256,7 +256,7 @@ def _refuse_outside(base: Base, request: Request, staged: Staged) -> None:
         )
 
 
-def _held(arrivals: _Arrivals) -> dict[tuple[int, str], int]:
+def _held(arrivals: _ArrivalRows) -> dict[tuple[int, str], int]:
     """How many rows each (bucket, segment) of the window shows; 0 where only markers and dead versions stand."""
     from pyspark.sql import functions as F
 
@@ -267,7 +267,7 @@ def _held(arrivals: _Arrivals) -> dict[tuple[int, str], int]:
     return {(bucket, segment): rows for bucket, segment, rows in found}
 
 
-def _left_by(arrivals: _Arrivals, held: Mapping[tuple[int, str], int]) -> list[tuple[int, str]]:
+def _left_by(arrivals: _ArrivalRows, held: Mapping[tuple[int, str], int]) -> list[tuple[int, str]]:
     """The (bucket, segment) of the window whose segment is written anew when the bucket is corrected."""
     if arrivals.goes is None:
         return list(held)
@@ -284,7 +284,7 @@ def _rows_of(held: Mapping[tuple[int, str], int]) -> dict[int, int]:
     return rows
 
 
-def _differences(arrivals: _Arrivals) -> dict[int, Difference]:
+def _differences(arrivals: _ArrivalRows) -> dict[int, Difference]:
     """By reached bucket. On an upsert table by every bucket: a row that arrives in one may hide a row of another.
 
     It is the live rows that are compared there, as queries see them.
@@ -298,7 +298,7 @@ def _differences(arrivals: _Arrivals) -> dict[int, Difference]:
     return differences(base.spec, before, _live_after(arrivals), BUCKET)
 
 
-def _live_after(arrivals: _Arrivals) -> DataFrame:
+def _live_after(arrivals: _ArrivalRows) -> DataFrame:
     """The rows of the window that will be live, among everything that is there then."""
     from pyspark.sql import functions as F
 
@@ -319,7 +319,7 @@ def _counts(one: Difference) -> Counts:
     return Counts(one.rows_before, one.rows_after, one.added, one.removed, one.changed, one.changed_columns)
 
 
-def _names(arrivals: _Arrivals, differing: Iterable[int]) -> dict[int, str]:
+def _names(arrivals: _ArrivalRows, differing: Iterable[int]) -> dict[int, str]:
     """A free name for the segment of each differing bucket, by the first and last time of what arrives in it."""
     from pyspark.sql import functions as F
 
@@ -336,7 +336,9 @@ def _names(arrivals: _Arrivals, differing: Iterable[int]) -> dict[int, str]:
     return names
 
 
-def _rows(arrivals: _Arrivals, touched: Iterable[str], differing: Iterable[int], names: Mapping[int, str]) -> DataFrame:
+def _rows(
+    arrivals: _ArrivalRows, touched: Iterable[str], differing: Iterable[int], names: Mapping[int, str]
+) -> DataFrame:
     from pyspark.sql import functions as F
 
     base, chosen = arrivals.base, quoted(BUCKET).isin(list(differing))

@@ -26,7 +26,7 @@ from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.spark_upsert_order import beats, best, key_struct
 from hybrid.replace.diff import order_of
-from hybrid.replace.purge.request import Scene
+from hybrid.replace.purge.request import PurgeScope
 from hybrid.replace.purge.scan import CONDEMNED, with_condemned
 from hybrid.replace.swap import rows_as_of
 from hybrid.table import columns
@@ -43,7 +43,7 @@ _MATCH, _MARKER, _SHOWN = "_hy_match", "_hy_marker", "_hy_shown"
 
 
 @dataclass(frozen=True)
-class Segment:
+class HiddenSegment:
     """A segment of a current version with rows that match: those that go, those that queries show, and delete markers
     that older versions need.
     """
@@ -60,10 +60,12 @@ class Hidden:
     is staged on the way.
     """
 
-    def __init__(self, scene: Scene, halves: Mapping[Half, HalfSnapshot], raws: DataFrame | None, folder: Path) -> None:
+    def __init__(
+        self, scene: PurgeScope, halves: Mapping[Half, HalfSnapshot], raws: DataFrame | None, folder: Path
+    ) -> None:
         self._scene, self._halves, self._raws, self._folder = scene, halves, raws, folder
 
-    def segments(self, matching: Mapping[Half, Sequence[str]]) -> list[Segment]:
+    def segments(self, matching: Mapping[Half, Sequence[str]]) -> list[HiddenSegment]:
         """What becomes of the rows of these segments, all that hold rows that match."""
         from pyspark.sql import functions as F
 
@@ -78,7 +80,7 @@ class Hidden:
             stays, marker = ~F.col(GOES), F.col(_MARKER)
             counted = (F.count_if(GOES), F.count_if(stays & ~marker), F.count_if(stays & marker))
             counts = rows.groupBy(columns.SEGMENT).agg(*counted).collect()
-            found += [Segment(half, *row) for row in sorted(counts)]
+            found += [HiddenSegment(half, *row) for row in sorted(counts)]
         return found
 
     def decided(self, half: Half, rows: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake import plans, pushes
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.plans import Wish
+from hybrid.lake.plans import DesiredState
 from hybrid.table.columns import SEGMENT, files_segment, rejected_segment
 
 STAGED = "staged"
@@ -48,7 +48,7 @@ def places(layout: TableLayout, halves: Iterable[tuple[Half, HalfSnapshot]]) -> 
 def clear_ended(layout: TableLayout) -> None:
     """Removes staged rows that nobody will swap in: of plans and replacements that ended, left by killed processes."""
     for plan_id in plans.plan_ids(layout):
-        has_ended = plans.wanted_of(layout, plan_id).wish in {Wish.CANCEL, Wish.ENDED}
+        has_ended = plans.desired_state_of(layout, plan_id).wish in {DesiredState.CANCEL, DesiredState.ENDED}
         if has_ended or _is_done(layout, plan_id):
             plans.discard_rows(layout, plan_id)
     for entry, state in pushes.left_behind(layout):

@@ -23,18 +23,18 @@ from pathlib import Path
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake import plans
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.lock import took_lock
+from hybrid.lake.lock import try_lock
 from hybrid.lake.log import open_half
 from hybrid.progress import counted
 from hybrid.replace.purge.places import clear_ended
 from hybrid.replace.purge.remove import remove_dead
-from hybrid.replace.purge.report import PurgeReport, Reading, RemovedFile, incomplete, keep, sentence_of
-from hybrid.replace.purge.request import Asked, Scene, require_purgeable
+from hybrid.replace.purge.report import PurgeReading, PurgeReport, RemovedFile, incomplete, keep, sentence_of
+from hybrid.replace.purge.request import PurgeRequest, PurgeScope, require_purgeable
 from hybrid.replace.purge.rewrite import refuse_override, tell, write_anew
 from hybrid.replace.purge.scan import Found
-from hybrid.replace.purge.survey import Look, look
+from hybrid.replace.purge.survey import Survey, survey
 from hybrid.runtime import durable
 
 _ROUNDS_MAX, _TRIES_MIN = 6, 2
@@ -45,7 +45,7 @@ _LATER = (
 
 
 def purge(
-    bench: Workbench, spec: TableSpec, layout: TableLayout, asked: Asked, outside: Sequence[str] = ()
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, asked: PurgeRequest, outside: Sequence[str] = ()
 ) -> PurgeReport:
     """Removes rows that match and that no query shows from every place, and reads all of them again.
 
@@ -56,14 +56,14 @@ def purge(
     offline = open_half(layout.half(Half.OFFLINE)).offline if Half.OFFLINE in spec.halves else None
     require_purgeable(spec, offline, asked.reads)
     with _alone(layout), bench.staging(layout, asked.id) as folder:
-        return _Work(Scene(bench, spec, layout, asked, folder), tuple(outside)).run()
+        return _Work(PurgeScope(bench, spec, layout, asked, folder), tuple(outside)).run()
 
 
 @contextmanager
 def _alone(layout: TableLayout) -> Iterator[None]:
     durable.make_folder(layout.purges)
     with (layout.purges / ".lock").open("a") as file:
-        if not took_lock(file, 0.0):
+        if not try_lock(file, 0.0):
             raise ConflictError("Another purge of the table goes on. Nothing was changed.")
         yield
 
@@ -71,7 +71,7 @@ def _alone(layout: TableLayout) -> Iterator[None]:
 class _Work:
     """One purge. Its numbers grow while it goes on."""
 
-    def __init__(self, scene: Scene, outside: tuple[str, ...]) -> None:
+    def __init__(self, scene: PurgeScope, outside: tuple[str, ...]) -> None:
         self._scene, self._outside = scene, outside
         self._rows: dict[str, int] = defaultdict(int)
         self._files: list[RemovedFile] = []
@@ -81,27 +81,27 @@ class _Work:
         scene, say = self._scene, self._scene.bench.progress.say
         say(f"Reading every file of '{scene.spec.name}' for rows that match.")
         if scene.asked.dry_run:
-            seen = look(scene, 0)
+            seen = survey(scene, 0)
             return self._report(seen, (), _would(scene, seen))
         clear_ended(scene.layout)
-        before = seen = look(scene, 0)
+        before = seen = survey(scene, 0)
         _refuse(scene, seen)
         for number in range(1, _ROUNDS_MAX + 1):
             did_something = self._round(seen, number)
             say("Reading every file again.")
-            seen = look(scene, number)
+            seen = survey(scene, number)
             if seen.is_clean or (number >= _TRIES_MIN and not did_something):
                 break
         return self._ended(before, seen)
 
-    def _round(self, seen: Look, number: int) -> bool:
+    def _round(self, seen: Survey, number: int) -> bool:
         """Removes what was seen; whether anything went, or another act came first."""
         before = sum(self._rows.values()), len(self._files)
         was_overtaken = not self._rewrite(seen)
         self._remove(seen, is_first=number == 1)
         return was_overtaken or before != (sum(self._rows.values()), len(self._files))
 
-    def _ended(self, before: Look, seen: Look) -> PurgeReport:
+    def _ended(self, before: Survey, seen: Survey) -> PurgeReport:
         """Keeps the record, also of what could not be ended: ConflictError then."""
         name = self._scene.spec.name
         if seen.is_clean:
@@ -117,7 +117,7 @@ class _Work:
 
     # Acts
 
-    def _rewrite(self, seen: Look) -> bool:
+    def _rewrite(self, seen: Survey) -> bool:
         """Takes the rows out of the current versions. False when another act came first: the next round looks at it."""
         for half in (Half.REALTIME, Half.OFFLINE):
             going = [one for one in seen.going if one.half is half]
@@ -134,7 +134,7 @@ class _Work:
                 return False
         return True
 
-    def _remove(self, seen: Look, *, is_first: bool) -> None:
+    def _remove(self, seen: Survey, *, is_first: bool) -> None:
         """Deletes the files of older versions and of killed acts that hold such rows, those just replaced among them.
 
         Also without a file: what the log says of files that are gone goes, whoever took them.
@@ -165,7 +165,9 @@ class _Work:
     def _created_at(self) -> str:
         return self._scene.bench.now_iso()
 
-    def _report(self, before: Look, after: tuple[Reading, ...], sentence: str, last: Look | None = None) -> PurgeReport:
+    def _report(
+        self, before: Survey, after: tuple[PurgeReading, ...], sentence: str, last: Survey | None = None
+    ) -> PurgeReport:
         asked, last = self._scene.asked, last or before
         return PurgeReport(
             id=asked.id,
@@ -194,7 +196,7 @@ class _Work:
         return [f"what {name} has staged while it goes on" for name in others]
 
 
-def _would(scene: Scene, seen: Look) -> str:
+def _would(scene: PurgeScope, seen: Survey) -> str:
     goes, shown = sum(one.goes for one in seen.going), sum(one.shown for one in seen.shown)
     staged = sum(one.matching for one in seen.staged)
     rows, files = sum(one.rows for one in seen.readings), sum(one.files for one in seen.readings)
@@ -212,14 +214,14 @@ def _would(scene: Scene, seen: Look) -> str:
 # Refusals
 
 
-def _refuse(scene: Scene, seen: Look) -> None:
+def _refuse(scene: PurgeScope, seen: Survey) -> None:
     """ConflictError where a purge cannot begin."""
     refuse_override(scene.spec.name, seen.halves.get(Half.OFFLINE))
     _refuse_staged(scene, seen)
     _refuse_shown(scene, seen)
 
 
-def _refuse_staged(scene: Scene, seen: Look) -> None:
+def _refuse_staged(scene: PurgeScope, seen: Survey) -> None:
     for one in seen.staged:
         plan = one.path.relative_to(scene.layout.plans).parts[0]
         raise ConflictError(
@@ -228,7 +230,7 @@ def _refuse_staged(scene: Scene, seen: Look) -> None:
         )
 
 
-def _refuse_shown(scene: Scene, seen: Look) -> None:
+def _refuse_shown(scene: PurgeScope, seen: Survey) -> None:
     if not seen.shown:
         return
     name, first = scene.spec.name, seen.shown[0]
@@ -241,7 +243,7 @@ def _refuse_shown(scene: Scene, seen: Look) -> None:
     )
 
 
-def _left(seen: Look) -> str:
+def _left(seen: Survey) -> str:
     """What a purge could not remove, in words."""
     goes, dead = sum(one.goes for one in seen.going), seen.dead
     left = [f"{counted(goes, 'row')} of current versions"] if goes else []

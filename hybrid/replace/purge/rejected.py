@@ -21,7 +21,7 @@ from hybrid.records.decode import Decoder
 from hybrid.records.fields import Field, fields_of
 from hybrid.records.messages import unpack
 from hybrid.records.outcome import Filtered, Rejected
-from hybrid.replace.purge.request import Scene
+from hybrid.replace.purge.request import PurgeScope
 from hybrid.replace.purge.scan import digest
 from hybrid.schema.jsontext import parse_json
 from hybrid.table import columns
@@ -39,7 +39,7 @@ Row = tuple[dict[str, Any], bool | None]
 _UNREAD: Row = ({}, False)
 
 
-def condemned(scene: Scene, rows: DataFrame) -> DataFrame:
+def condemned(scene: PurgeScope, rows: DataFrame) -> DataFrame:
     """(raw, goes, undecided): each message among rejected rows by its digest, whether it goes, or cannot be told."""
     from pyspark.sql import functions as F
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hybrid.config.table_config import Half
 from hybrid.lake.cleanup import delete_file
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.replace.purge.log_statistics import forget_values, logged_files
@@ -19,7 +19,9 @@ from hybrid.runtime import durable
 UNKNOWN_FOR_S = 3600.0
 
 
-def remove_dead(bench: Workbench, layout: TableLayout, half: Half, files: Collection[Path]) -> list[tuple[Path, int]]:
+def remove_dead(
+    bench: CommitContext, layout: TableLayout, half: Half, files: Collection[Path]
+) -> list[tuple[Path, int]]:
     """Deletes those of `files` that the newest version does not hold; each with its size in bytes.
 
     Under the half's lock, so that no act of ours is about to commit one. What the log says of them goes first: without

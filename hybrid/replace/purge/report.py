@@ -24,7 +24,7 @@ class RemovedFile:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PurgeReading:
     """A reading of a place. Of `matching` rows of current versions queries show `shown`, and `markers` are delete
     markers that stay.
     """
@@ -58,8 +58,8 @@ class PurgeReport:
     dry_run: bool
     rows: Mapping[str, int]
     files: tuple[RemovedFile, ...]
-    before: tuple[Reading, ...]
-    after: tuple[Reading, ...]
+    before: tuple[PurgeReading, ...]
+    after: tuple[PurgeReading, ...]
     undecided: int
     samples: int
     remembered: tuple[str, ...]
@@ -81,13 +81,13 @@ def keep(layout: TableLayout, report: PurgeReport) -> None:
     durable.write_text(layout.purges / f"{report.id}.json", json.dumps(report.to_json(), indent=1))
 
 
-def kept(layout: TableLayout) -> list[dict[str, Any]]:
+def purge_records(layout: TableLayout) -> list[dict[str, Any]]:
     """The records of all purges of a table, newest first."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in layout.purges.glob("*.json")]
     return sorted(found, key=lambda one: str(one["created_at"]), reverse=True)
 
 
-def sentence_of(table: str, rows: Mapping[str, int], files: int, after: tuple[Reading, ...]) -> str:
+def sentence_of(table: str, rows: Mapping[str, int], files: int, after: tuple[PurgeReading, ...]) -> str:
     """What a purge did, with its numbers."""
     read = counted(sum(one.files for one in after), "file")
     checked = counted(sum(one.rows for one in after), "row")

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import SpecError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.defaults import filled
 from hybrid.lake.layout import TableLayout
+from hybrid.table.correction_window import rounded_to
 from hybrid.table.state import OfflineState
-from hybrid.table.window import rounded_to
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
 @dataclass(frozen=True)
-class Asked:
+class PurgeRequest:
     """`text` is the condition as it was written, `where` as Spark's SQL. `reads` names its columns; `values` the
     constants, as texts, that it holds columns equal to. `id` names the purge. `takes_markers`: everything that was sent
     has arrived, so delete markers are not needed for it. `undecided`: rejected messages go of which cannot be told
@@ -46,13 +46,13 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Scene:
+class PurgeScope:
     """The table of a purge. `folder` is for what is staged on the way."""
 
-    bench: Workbench
+    bench: CommitContext
     spec: TableSpec
     layout: TableLayout
-    asked: Asked
+    asked: PurgeRequest
     folder: Path
 
     def matches(self) -> Column:

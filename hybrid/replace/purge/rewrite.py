@@ -17,8 +17,8 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half
-from hybrid.replace.purge.hidden import GOES, HIDDEN, Hidden, Segment
-from hybrid.replace.purge.request import Scene
+from hybrid.replace.purge.hidden import GOES, HIDDEN, Hidden, HiddenSegment
+from hybrid.replace.purge.request import PurgeScope
 from hybrid.replace.swap import newest_rows
 from hybrid.table import columns
 from hybrid.table.state import PURGE, Act, HalfState, OfflineState, RealtimeState, next_act
@@ -31,7 +31,7 @@ _ADDING = frozenset({"ingest", "seal"})
 Halves = Mapping[Half, HalfSnapshot]
 
 
-def write_anew(scene: Scene, half: Half, planned: Halves, hidden: Hidden, found: Sequence[Segment]) -> int:
+def write_anew(scene: PurgeScope, half: Half, planned: Halves, hidden: Hidden, found: Sequence[HiddenSegment]) -> int:
     """Writes segments of a half without the rows that go; how many went.
 
     The newest rows of the segments are taken: one of REALTIME may have grown. OvertakenError when other acts than
@@ -55,7 +55,7 @@ def write_anew(scene: Scene, half: Half, planned: Halves, hidden: Hidden, found:
     return int(going)
 
 
-def tell(scene: Scene, half: Half, removed: Mapping[str, object]) -> None:
+def tell(scene: PurgeScope, half: Half, removed: Mapping[str, object]) -> None:
     """Commits the entry of a purge to a half, without rows.
 
     Servers build their memory of the table anew when they meet it, and moves that planned before it plan anew.
@@ -66,7 +66,7 @@ def tell(scene: Scene, half: Half, removed: Mapping[str, object]) -> None:
 
 
 @contextmanager
-def _held(scene: Scene, planned: Halves) -> Iterator[Halves]:
+def _held(scene: PurgeScope, planned: Halves) -> Iterator[Halves]:
     """Both locks, and the newest versions of the halves. OvertakenError when they hold more than ingestion added."""
     with ExitStack() as locks:
         for half in (Half.OFFLINE, Half.REALTIME):
@@ -82,7 +82,7 @@ def _held(scene: Scene, planned: Halves) -> Iterator[Halves]:
         yield current
 
 
-def _only_adds(scene: Scene, half: Half, act: Act) -> bool:
+def _only_adds(scene: PurgeScope, half: Half, act: Act) -> bool:
     """Whether an act has shown nothing again since the decisions: an act of this purge, or of ingestion."""
     is_own = act.kind == PURGE and act.detail.get("purge") == scene.asked.id
     return is_own or (half is Half.REALTIME and act.kind in _ADDING)
@@ -98,7 +98,7 @@ def refuse_override(table: str, offline: HalfSnapshot | None) -> None:
         )
 
 
-def _raise_floor(scene: Scene, current: Halves, half: Half, hidden_ms: int | None, last_ms: int | None) -> bool:
+def _raise_floor(scene: PurgeScope, current: Halves, half: Half, hidden_ms: int | None, last_ms: int | None) -> bool:
     """Before rows go: no limit may fall to where hidden ones would be shown again, or be missed. Whether it committed.
 
     `hidden_ms` and `last_ms` are the last times of rows that go, hidden ones and all. In mode pinot the limit goes by
@@ -122,7 +122,7 @@ def _raise_floor(scene: Scene, current: Halves, half: Half, hidden_ms: int | Non
     return True
 
 
-def _recounted(scene: Scene, state: HalfState, kept: DataFrame, names: Sequence[str]) -> HalfState:
+def _recounted(scene: PurgeScope, state: HalfState, kept: DataFrame, names: Sequence[str]) -> HalfState:
     """The state with the rows that consuming segments and rejected rows have left.
 
     Offsets are as they were: what went was read.
@@ -146,7 +146,7 @@ def _recounted(scene: Scene, state: HalfState, kept: DataFrame, names: Sequence[
 
 
 def _commit(
-    scene: Scene,
+    scene: PurgeScope,
     current: HalfSnapshot,
     state: HalfState,
     frame: DataFrame,
@@ -161,7 +161,7 @@ def _commit(
     commit_act(frame, current.path, replace(state, act=act), planned=current.version, replacing=segments)
 
 
-def _laid(scene: Scene, half: Half, kept: DataFrame) -> DataFrame:
+def _laid(scene: PurgeScope, half: Half, kept: DataFrame) -> DataFrame:
     if half is Half.OFFLINE:
         return in_files(scene.spec, kept)
     arrival = (columns.SEGMENT, columns.EPOCH, columns.PARTITION, columns.OFFSET)

@@ -12,7 +12,7 @@ from hybrid.config.table_config import Half
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.replace.purge.places import is_record, is_rejected
-from hybrid.replace.purge.request import Scene
+from hybrid.replace.purge.request import PurgeScope
 from hybrid.table import columns
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Found:
     torn: bool = False
 
 
-def scan(scene: Scene, files: Iterable[Path], raws: DataFrame | None) -> list[Found]:
+def scan(scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None) -> list[Found]:
     """The files that hold rows; all of them can be read. `raws` are the digests of rejected messages that go."""
     found: list[Found] = []
     rows = [path for path in files if not is_record(scene.spec, path)]
@@ -46,7 +46,7 @@ def scan(scene: Scene, files: Iterable[Path], raws: DataFrame | None) -> list[Fo
     return found
 
 
-def read_files(scene: Scene, files: Iterable[Path]) -> DataFrame:
+def read_files(scene: PurgeScope, files: Iterable[Path]) -> DataFrame:
     """The stored rows of some files of any place; what a file does not have is null."""
     wanted = [pair for pair in physical_columns(scene.spec, Half.REALTIME) if pair[0] != columns.SEGMENT]
     return scene.bench.spark.read.schema(ddl_of(wanted)).parquet(*(str(path) for path in files))
@@ -70,7 +70,7 @@ def with_condemned(rows: DataFrame, raws: DataFrame | None) -> DataFrame:
     return joined.withColumn(CONDEMNED, F.coalesce(F.col(CONDEMNED), F.lit(False)))
 
 
-def _matching(scene: Scene, files: list[Path]) -> DataFrame:
+def _matching(scene: PurgeScope, files: list[Path]) -> DataFrame:
     from pyspark.sql import functions as F
 
     rows = read_files(scene, files)
@@ -78,7 +78,7 @@ def _matching(scene: Scene, files: list[Path]) -> DataFrame:
     return with_exact_decimals(rows.withColumns(scene.filled()), lambda exact: exact.select(*wanted))
 
 
-def _goes_raw(scene: Scene, files: list[Path], raws: DataFrame | None) -> DataFrame:
+def _goes_raw(scene: PurgeScope, files: list[Path], raws: DataFrame | None) -> DataFrame:
     from pyspark.sql import functions as F
 
     rows = read_files(scene, files).select(F.col("_metadata.file_path").alias(_FILE), quoted(columns.RAW))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half
 from hybrid.errors import DataError
 from hybrid.lake.log import HalfSnapshot
-from hybrid.replace.purge.hidden import Hidden, Segment
+from hybrid.replace.purge.hidden import Hidden, HiddenSegment
 from hybrid.replace.purge.log_statistics import remembered
 from hybrid.replace.purge.places import STAGED, Place, halves_of, is_rejected, places
 from hybrid.replace.purge.rejected import condemned
-from hybrid.replace.purge.report import Reading
-from hybrid.replace.purge.request import Scene
+from hybrid.replace.purge.report import PurgeReading
+from hybrid.replace.purge.request import PurgeScope
 from hybrid.replace.purge.scan import Found, read_files, scan, whole_files
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Look:
+class Survey:
     """`segments` are those of current versions with rows that match, `found` the files with such rows, or torn.
 
     `undecided` counts rejected messages of which cannot be told whether they match; `remembered` are files of the logs
@@ -32,19 +32,19 @@ class Look:
 
     halves: Mapping[Half, HalfSnapshot]
     hidden: Hidden
-    segments: tuple[Segment, ...]
-    readings: tuple[Reading, ...]
+    segments: tuple[HiddenSegment, ...]
+    readings: tuple[PurgeReading, ...]
     found: tuple[tuple[Place, Found], ...]
     undecided: int
     remembered: tuple[str, ...]
 
     @property
-    def going(self) -> list[Segment]:
+    def going(self) -> list[HiddenSegment]:
         """Segments of current versions with rows that go."""
         return [one for one in self.segments if one.goes]
 
     @property
-    def shown(self) -> list[Segment]:
+    def shown(self) -> list[HiddenSegment]:
         """Segments of current versions with rows that match and that queries show."""
         return [one for one in self.segments if one.shown]
 
@@ -69,7 +69,7 @@ class Look:
         return not (self.going or self.dead or self.torn or self.remembered)
 
 
-def look(scene: Scene, number: int) -> Look:
+def survey(scene: PurgeScope, number: int) -> Survey:
     """Reads every place; `number` tells this reading from others of the same purge."""
     halves = halves_of(scene.spec, scene.layout)
     where = places(scene.layout, halves.items())
@@ -83,7 +83,7 @@ def look(scene: Scene, number: int) -> Look:
     segments = tuple(hidden.segments(_segments(halves, hits)))
     readings = tuple(_reading(place, [one for at, one in found if at is place], segments) for place in where)
     told = tuple(f"{half.value}/{name}" for half, snapshot in halves.items() for name in remembered(snapshot))
-    return Look(halves, hidden, segments, readings, hits, undecided, told)
+    return Survey(halves, hidden, segments, readings, hits, undecided, told)
 
 
 def _segments(halves: Mapping[Half, HalfSnapshot], hits: Sequence[tuple[Place, Found]]) -> dict[Half, tuple[str, ...]]:
@@ -95,11 +95,11 @@ def _segments(halves: Mapping[Half, HalfSnapshot], hits: Sequence[tuple[Place, F
     }
 
 
-def _reading(place: Place, found: Sequence[Found], segments: Sequence[Segment]) -> Reading:
+def _reading(place: Place, found: Sequence[Found], segments: Sequence[HiddenSegment]) -> PurgeReading:
     mine = [one for one in segments if place.current and one.half.value == place.name]
     shown, markers = sum(one.shown for one in mine), sum(one.markers for one in mine)
     rows, matching = sum(one.rows for one in found), sum(one.matching for one in found)
-    return Reading(place.name, place.current, len(found), rows, matching, shown, markers)
+    return PurgeReading(place.name, place.current, len(found), rows, matching, shown, markers)
 
 
 def _require_current(where: Sequence[Place], whole: Sequence[Path]) -> None:
@@ -115,7 +115,9 @@ def _require_current(where: Sequence[Place], whole: Sequence[Path]) -> None:
             )
 
 
-def _raws(scene: Scene, where: Sequence[Place], whole: Sequence[Path], number: int) -> tuple[DataFrame | None, int]:
+def _raws(
+    scene: PurgeScope, where: Sequence[Place], whole: Sequence[Path], number: int
+) -> tuple[DataFrame | None, int]:
     """Digests of the rejected messages that go, of old versions too, staged; and how many cannot be told."""
     halves, readable = [place for place in where if place.name != STAGED], set(whole)
     files = [path for place in halves for path in place.files if path in readable and is_rejected(scene.spec, path)]

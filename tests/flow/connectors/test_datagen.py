@@ -8,7 +8,7 @@ from hybrid.config.connectors import Datagen, DatagenPlan
 from hybrid.errors import DataError
 from hybrid.flow.connectors.datagen_source import (
     DatagenSource,
-    Window,
+    DatagenWindow,
     first_window,
     next_window,
     open_datagen,
@@ -32,14 +32,14 @@ def test_plans_without_a_rate_are_read_whole_one_after_the_other() -> None:
     windows = [first_window(config, 9)]
     while (found := next_window(config, windows[-1], 9)) is not None:
         windows.append(found)
-    assert windows == [Window(0, 0, 5, 9), Window(1, 0, 0, 9), Window(2, 0, 7, 9)]
+    assert windows == [DatagenWindow(0, 0, 5, 9), DatagenWindow(1, 0, 0, 9), DatagenWindow(2, 0, 7, 9)]
 
 
 @pytest.mark.parametrize("limit", [None, 1000])
 def test_rows_come_at_their_rate_whenever_one_looks(limit: int | None) -> None:
     config, dice = plans((limit, 7)), random.Random(3)
     now, before = 5000, first_window(config, 5000)
-    assert before == Window(0, 0, 7, 5000)
+    assert before == DatagenWindow(0, 0, 7, 5000)
     for _ in range(200):
         now += dice.randrange(3000)
         found = next_window(config, before, now)
@@ -52,7 +52,7 @@ def test_rows_come_at_their_rate_whenever_one_looks(limit: int | None) -> None:
 
 
 def test_after_a_long_pause_a_minute_is_made_up_for() -> None:
-    assert next_window(plans((None, 10)), Window(0, 0, 10, 0), 10**9) == Window(0, 10, 600, 10**9)
+    assert next_window(plans((None, 10)), DatagenWindow(0, 0, 10, 0), 10**9) == DatagenWindow(0, 10, 600, 10**9)
 
 
 def test_a_load_that_goes_on_makes_the_same_pieces() -> None:

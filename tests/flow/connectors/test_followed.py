@@ -20,7 +20,7 @@ from hybrid.flow.connectors.delta_changes import actions_of
 from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of, stored_names
 from hybrid.flow.connectors.delta_source import open_delta, open_delta_after
 from hybrid.flow.connectors.history import HistoryProgress, _load_chunk
-from hybrid.flow.connectors.source import Piece
+from hybrid.flow.connectors.source import SourcePiece
 from hybrid.lake.cleanup import expired_log, remove_expired
 from hybrid.lake.log import open_half
 from tests.lake.aged import age
@@ -156,7 +156,7 @@ def test_parts_that_are_others_than_the_load_began_with() -> None:
     """Else nothing would be left to load, and the load would never be complete."""
 
     class Other:
-        pieces = (Piece("version 4", None, 1),)
+        pieces = (SourcePiece("version 4", None, 1),)
 
     before: Any = HistoryProgress({"version": 4}, pieces=1, pieces_all=3)
     nothing: Any = None

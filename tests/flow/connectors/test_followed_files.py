@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid.config.connectors import CsvFormat, FileInput, Format, JsonFormat, ParquetFormat, UpdateFormat
+from hybrid.config.connectors import ConnectorCsvFormat, FileInput, Format, JsonFormat, ParquetFormat, UpdateFormat
 from hybrid.errors import DataError, NotFoundError
 from hybrid.files import tailed_file as grown
 from hybrid.files.log_rotation import by_new_names
 from hybrid.files.reading import read_slice
 from hybrid.flow.connectors import followed_files
 from hybrid.flow.connectors.file_source import open_files, open_files_after
-from hybrid.flow.connectors.followed_files import Reading, first_round, next_round
+from hybrid.flow.connectors.followed_files import FileReading, first_round, next_round
 from hybrid.formats.csv_cells import Dialect
 from hybrid.formats.csv_format import CsvFormat as Cells
 from hybrid.schema.problem import Problem
@@ -38,7 +38,7 @@ class Follower:
     """Rounds over a folder, each pinned as a commit would."""
 
     def __init__(self, folder: Path, form: Format = RAW, bytes_max: int = MUCH) -> None:
-        self.folder, self.reading, self.bytes_max = folder, Reading.of(form), bytes_max
+        self.folder, self.reading, self.bytes_max = folder, FileReading.of(form), bytes_max
         self.pinned: Mapping[str, Any] | None = None
 
     def read(self) -> list[tuple[str, str, object]]:
@@ -89,7 +89,7 @@ def test_new_files_and_added_lines_each_once(tmp_path: Path) -> None:
 
 
 def test_lines_of_csv_and_their_header(tmp_path: Path) -> None:
-    follower, path = Follower(tmp_path, CsvFormat(headers=True)), tmp_path / "a.csv"
+    follower, path = Follower(tmp_path, ConnectorCsvFormat(headers=True)), tmp_path / "a.csv"
     path.write_text("id\n1\n")
     assert follower.read() == [("a.csv", ", line 2", "1")]
     add(path, '2\n"3"')
@@ -156,7 +156,7 @@ def test_a_file_that_was_cut_or_changed_stops_it(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(lines(1, 2))
-    (file,) = first_round([path], Reading.of(RAW), MUCH).files
+    (file,) = first_round([path], FileReading.of(RAW), MUCH).files
     add(path, lines(3))
     file.check_unchanged()
     path.write_text(lines(1, 3, 2))

@@ -4,12 +4,12 @@ import pytest
 
 from hybrid.config.connectors import KafkaStart, StartKind
 from hybrid.errors import SpecError, StreamError
-from hybrid.flow.connectors.handover import Held, start_offsets, tells_all_of
+from hybrid.flow.connectors.handover import TopicOffsets, start_offsets, tells_all_of
 from hybrid.flow.connectors.history import next_chunk
-from hybrid.flow.connectors.source import Piece, coordinates
+from hybrid.flow.connectors.source import SourcePiece, coordinates
 from tests.fake_streams import by_place
 
-HELD = Held(by_place("t", {0: 10, 1: 0}), by_place("t", {0: 50, 1: 7}))
+HELD = TopicOffsets(by_place("t", {0: 10, 1: 0}), by_place("t", {0: 50, 1: 7}))
 
 
 def offsets(**by_partition: int) -> KafkaStart:
@@ -31,7 +31,7 @@ def test_starts(start, loaded, expected):
     assert start_offsets("live", start, HELD, loaded) == by_place("t", expected)
 
 
-BOTH = Held(
+BOTH = TopicOffsets(
     {**by_place("t", {0: 0}), **by_place("u", {0: 0, 1: 3})}, {**by_place("t", {0: 50}), **by_place("u", {0: 60, 1: 9})}
 )
 
@@ -107,7 +107,7 @@ def test_wrong_starts(start, loaded, error, words):
     ("first", "rows_max", "expected"), [(0, 100, [0, 1]), (0, 1, [0]), (2, 10, [2]), (3, 10, [3]), (4, 10, [])]
 )
 def test_a_commit_loads_at_least_one_file_and_no_more_rows_than_it_may(first, rows_max, expected):
-    pieces = [Piece("a", 40, 1), Piece("b", 60, 1), Piece("c", 1000, 1), Piece("d", None, 5000)]
+    pieces = [SourcePiece("a", 40, 1), SourcePiece("b", 60, 1), SourcePiece("c", 1000, 1), SourcePiece("d", None, 5000)]
     assert next_chunk(pieces, first, rows_max) == expected
 
 

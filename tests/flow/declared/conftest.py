@@ -12,7 +12,7 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
 from hybrid.flow.declared.runner import FlowReport
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.progress import Silent
 
@@ -20,11 +20,11 @@ from hybrid.progress import Silent
 class FlowHome:
     """Runs flow files, and shows what they left."""
 
-    def __init__(self, folder: Path, bench: Workbench | None) -> None:
+    def __init__(self, folder: Path, bench: CommitContext | None) -> None:
         self.folder = folder
         self.api = Hybrid(load_settings(home=folder / "home"), Silent())
         if bench is not None:
-            vars(self.api)["bench"] = Workbench(lambda: bench.spark, self.api.context.now_ms, Silent())
+            vars(self.api)["bench"] = CommitContext(lambda: bench.spark, self.api.context.now_ms, Silent())
 
     def file(self, text: str, name: str = "flows.py") -> Path:
         path = self.folder / name
@@ -67,7 +67,7 @@ def flow_home(tmp_path: Path) -> FlowHome:
 
 
 @pytest.fixture
-def spark_home(tmp_path: Path, workbench: Workbench) -> FlowHome:
+def spark_home(tmp_path: Path, workbench: CommitContext) -> FlowHome:
     return FlowHome(tmp_path, workbench)
 
 

@@ -9,7 +9,7 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError
 from hybrid.flow.declared import once, runner
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -149,7 +149,7 @@ def test_a_load_that_comes_too_late_leaves_the_rejected_rows_of_the_other(spark_
 def test_rows_are_sorted_into_segments_before_the_lock_is_taken(spark_home, monkeypatch):
     spark_home.write("a/1.json", {"id": 1})
     locked, seen = [], []
-    lock, original = Workbench.lock, once.laying_of
+    lock, original = CommitContext.lock, once.segment_layout_of
 
     @contextmanager
     def watched(bench, layout, half):
@@ -165,7 +165,7 @@ def test_rows_are_sorted_into_segments_before_the_lock_is_taken(spark_home, monk
         return original(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Workbench, "lock", watched)
-        patch.setattr(once, "laying_of", laying)
+        patch.setattr(CommitContext, "lock", watched)
+        patch.setattr(once, "segment_layout_of", laying)
         spark_home.run(flows(spark_home, "a"))
     assert seen == [[]] and ids(spark_home) == [1]

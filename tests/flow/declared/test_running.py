@@ -12,7 +12,7 @@ from hybrid.cli import main
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.flow.declared.refresh import begin_refresh
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.operations.queries import _Source
 from hybrid.progress import Silent
 from hybrid.table.columns import files_segment
@@ -421,6 +421,6 @@ def test_a_move_that_is_planned_anew_knows_columns_that_came_meanwhile(spark_hom
                 spark_home.run(stream_file())
 
     bench = spark_home.api.bench
-    vars(spark_home.api)["bench"] = Workbench(lambda: bench.spark, spark_home.api.now_ms, Meanwhile())
+    vars(spark_home.api)["bench"] = CommitContext(lambda: bench.spark, spark_home.api.now_ms, Meanwhile())
     assert table.move(max_buckets=None).rows_read == 2 and told
     assert sorted(spark_home.rows("select id, more from events_OFFLINE"), key=str) == [(1, None), (2, "x")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybrid.flow.declared.convert import _millis
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.schema.timeformat import TimeFormat
 
 VALUES = (1_699_999_999_999_999_999, 1_700_000_000_000_000_000, -1, 0, 253_402_300_799_999_999, 9_007_199_254_740_993)
@@ -13,7 +13,7 @@ VALUES = (1_699_999_999_999_999_999, 1_700_000_000_000_000_000, -1, 0, 253_402_3
 
 @pytest.mark.spark
 @pytest.mark.parametrize("fmt", ["1:NANOSECONDS:EPOCH", "7:NANOSECONDS:EPOCH", "1:MICROSECONDS:EPOCH"])
-def test_times_below_a_millisecond_are_cut_exactly(workbench: Workbench, fmt: str) -> None:
+def test_times_below_a_millisecond_are_cut_exactly(workbench: CommitContext, fmt: str) -> None:
     from pyspark.sql import functions as F
 
     form = TimeFormat.parse(fmt, "s", "f")

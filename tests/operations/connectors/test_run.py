@@ -16,7 +16,7 @@ from hybrid.errors import NotFoundError, UsageError
 from hybrid.flow.connectors.history import HistoryProgress
 from hybrid.ingest import reset
 from hybrid.ingest.reset import ResetPartition, ResetReport
-from hybrid.operations.connectors.progress import stop_at
+from hybrid.operations.connectors.progress import pause_offsets
 from hybrid.operations.connectors.run import TableConnectors
 from hybrid.table.boundary import TopicPartition
 from tests.records.test_decode import table
@@ -47,7 +47,7 @@ class Stream:
 
     def held(self) -> dict[int, int] | None:
         """Where a pause holds it, by partition."""
-        found = self.connectors.stop_at()
+        found = self.connectors.pause_offsets()
         return None if found is None else {place.partition: offset for place, offset in found.items()}
 
     def _reset(self, _bench: object, _spec: object, _layout: object, told: ResetReport, **how: Any) -> ResetReport:
@@ -84,14 +84,14 @@ def test_a_pause_of_before_is_of_the_only_topic_and_several_are_told_by_name(
 ) -> None:
     known, live = stream.home.context.catalog.connectors, SPEC.connectors
     known.pause("t", "live", {"0": 4})
-    assert stop_at(stream.home.context, "t", live) == {TopicPartition("t", 0): 4}
+    assert pause_offsets(stream.home.context, "t", live) == {TopicPartition("t", 0): 4}
     several = (replace(live[0], transport=KafkaInput("b", ("t", "u"))),)
     spec = replace(SPEC, connectors=several, stream=replace(STREAM, topics=("t", "u")))
     monkeypatch.setattr(stream.connectors, "_spec", spec)
     known.pause("t", "live", {"t/0": 4, "u/0": 6})
     stream.reset("t", p0=(4, 9))
     held = {TopicPartition("t", 0): 9, TopicPartition("u", 0): 6}
-    assert stop_at(stream.home.context, "t", several) == held, "the other topic is held where it was"
+    assert pause_offsets(stream.home.context, "t", several) == held, "the other topic is held where it was"
     with pytest.raises(UsageError, match="reads topics 't' and 'u': say which one is reset"):
         stream.reset("live", p0=(9, 9))
     with pytest.raises(UsageError, match="What was accepted is of topic 't', and not of 'u'"):

@@ -17,9 +17,9 @@ import hybrid
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
-from hybrid.kafka.topics import Record, produce
+from hybrid.kafka.topics import TopicRecord, produce
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.log import open_half
 from hybrid.operations.queries import _Source
@@ -54,10 +54,10 @@ def schema_of(types: dict[str, str], *more: dict[str, Any], key: bool = False) -
 class Place:
     """A home with one table `t` on a topic of its own; its clock stands at 10 h."""
 
-    def __init__(self, home: Path, bench: Workbench, broker: str, topic: str) -> None:
+    def __init__(self, home: Path, bench: CommitContext, broker: str, topic: str) -> None:
         self.here: Hybrid = hybrid.connect(home)
         self.here.context.now_ms = lambda: 10 * HOUR  # type: ignore[method-assign]
-        vars(self.here)["bench"] = Workbench(lambda: bench.spark, self.here.context.now_ms, Silent())
+        vars(self.here)["bench"] = CommitContext(lambda: bench.spark, self.here.context.now_ms, Silent())
         self.broker, self.topic = broker, topic
         self.sent = 0
 
@@ -87,7 +87,7 @@ class Place:
             "id": number, "clicks": number, "share": number / 10, "total": number * 10, "exact": -number,
             "many": [number, number + 1], "ts": hour * HOUR + number % HOUR, **others,
         }  # fmt: skip
-        produce(self.broker, self.topic, [Record(json.dumps(row).encode())])
+        produce(self.broker, self.topic, [TopicRecord(json.dumps(row).encode())])
         self.sent += 1
 
     def ingest(self) -> Any:
@@ -112,7 +112,7 @@ class Place:
 
 
 @pytest.fixture
-def place(home: Path, workbench: Workbench, broker: str, topic: str) -> Iterator[Place]:
+def place(home: Path, workbench: CommitContext, broker: str, topic: str) -> Iterator[Place]:
     made = Place(home, workbench, broker, topic)
     yield made
     made.here.close()

@@ -18,7 +18,7 @@ from deltalake import DeltaTable, Field, Schema
 from hybrid.config.schema_json import default_null
 from hybrid.config.table_config import ARRIVED, BoundaryMode, Half, Partial, Strategy, UpsertConfig
 from hybrid.errors import QueryError, UsageError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import read_commit
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
@@ -307,7 +307,7 @@ def test_the_code_gives_the_products_rows(laid: Callable[[str], Halves], engine:
 
 
 @pytest.mark.spark
-def test_sparks_code_gives_the_products_rows(laid: Callable[[str], Halves], workbench: Workbench) -> None:
+def test_sparks_code_gives_the_products_rows(laid: Callable[[str], Halves], workbench: CommitContext) -> None:
     assert workbench.spark is not None
     for name in ("append", "nets", "pinot", "untimed", "evolved", "tail", "folds", "empty"):
         check("spark", laid(name), TABLES[name][1])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.plans import find_plan, plan_ids, runner
-from hybrid.replace.backfill.running import How, run_plan
+from hybrid.replace.backfill.plan_run import How, run_plan
 from tests.replace.backfill.lab import lab_spec
 from tests.replace.tables import new_workbench
 

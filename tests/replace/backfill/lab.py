@@ -11,7 +11,7 @@ from typing import Any
 
 from hybrid.config.table_config import BoundaryMode, Half, MoveConfig, TableSpec
 from hybrid.ingest.replay import ReplayReport, replay_rejected
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.operations.rejected_rows import read_rejected
@@ -19,9 +19,9 @@ from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
 from hybrid.replace.backfill.claims import settle
 from hybrid.replace.backfill.inputs import inspect_input
+from hybrid.replace.backfill.plan_run import How, RunReport, run_plan
 from hybrid.replace.backfill.planning import plan_backfill
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
-from hybrid.replace.backfill.running import How, RunReport, run_plan
 from hybrid.sql.row_sql import row_assignments, row_condition
 from hybrid.table.boundary import Boundary
 from hybrid.table.plans import Plan
@@ -47,12 +47,12 @@ def row(order_id: int, ts: int | None, amount: float = 1.0, customer: str = "a",
 class Lab:
     """`halves` is the table; rows are laid without Spark, corrections run with it."""
 
-    bench: Workbench
+    bench: CommitContext
     halves: Halves
     folder: Path
 
     @classmethod
-    def create(cls, bench: Workbench, folder: Path, spec: TableSpec, mode: BoundaryMode | None = None) -> Lab:
+    def create(cls, bench: CommitContext, folder: Path, spec: TableSpec, mode: BoundaryMode | None = None) -> Lab:
         return cls(bench, Halves.create(folder, spec, mode), folder)
 
     def copied(self, folder: Path) -> Lab:

@@ -10,7 +10,7 @@ import pytest
 
 from hybrid.config.table_config import Partial, Strategy, UpsertConfig
 from hybrid.errors import ConflictError, UsageError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.replace.backfill.request import refuse_deciding
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType
@@ -25,7 +25,7 @@ SHOWN = "select order_id, customer, amount, n from orders order by 1"
 
 
 @pytest.fixture
-def lab(workbench: Workbench, tmp_path: Path) -> Lab:
+def lab(workbench: CommitContext, tmp_path: Path) -> Lab:
     """Compared by n: keys 1 and 2 with three rows in three buckets each, the last of 1 late; key 3 deleted."""
     spec = lab_spec(upsert=True, deletes=True, extra=[FieldSpec("n", DataType.LONG, FieldKind.METRIC)])
     partial = Partial({"amount": Strategy.INCREMENT, "customer": Strategy.IGNORE})

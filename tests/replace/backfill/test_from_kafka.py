@@ -10,9 +10,9 @@ import pytest
 
 from hybrid.config.table_config import Aggregation, BoundaryMode, Half, MergeLevel, MergeType, MoveConfig
 from hybrid.errors import SpecError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import physical_ddl
-from hybrid.lake.refetched_rows import HeldRows
+from hybrid.lake.refetched_rows import RefetchedRows
 from hybrid.replace.backfill.request import ChangeKind, Request, require_correctable, window_of
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.plans import Plan
@@ -32,11 +32,11 @@ def rebuilt(lab: Lab, rows: Sequence[Row], held_from: int) -> Plan:
     names = [part.split(" ")[0].strip("`") for part in ddl.split(", ")]
     frame = lab.bench.spark.createDataFrame([tuple(one.get(name) for name in names) for one in stored], ddl)
     window = window_of(lab.spec, lab.offline.offline.boundary, 0, 2 * BUCKET)
-    return lab.plan_of(Request(ChangeKind.KAFKA, window, held=HeldRows(frame, {KEY: held_from})))
+    return lab.plan_of(Request(ChangeKind.KAFKA, window, held=RefetchedRows(frame, {KEY: held_from})))
 
 
 @pytest.mark.spark
-def test_what_goes_and_what_stays(workbench: Workbench, tmp_path: Path) -> None:
+def test_what_goes_and_what_stays(workbench: CommitContext, tmp_path: Path) -> None:
     lab = Lab.create(workbench, tmp_path, lab_spec())
     lab.reject()
     lab.lay("orders_0", row(1, 10, 5.0), row(2, 20, 5.0), row(3, 30, offset=2, key=REPLACED), row(4, 40, key=HISTORY))
@@ -55,7 +55,7 @@ def test_what_goes_and_what_stays(workbench: Workbench, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_on_an_upsert_table_the_versions_that_are_left_decide(workbench: Workbench, tmp_path: Path) -> None:
+def test_on_an_upsert_table_the_versions_that_are_left_decide(workbench: CommitContext, tmp_path: Path) -> None:
     lab = Lab.create(workbench, tmp_path, lab_spec(upsert=True, deletes=True))
     lab.reject()
     dead = {"gone": True, "op": "delete"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.errors import ConflictError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.operations.backfill_status import status_of
 from hybrid.replace.backfill.claims import brought_back, claim, units_of
 from hybrid.replace.lineage import entries_of
@@ -30,14 +30,14 @@ def message(order_id: int, ts: int, amount: float = 2.0) -> dict[str, object]:
 
 
 @pytest.fixture
-def make(workbench: Workbench, tmp_path: Path) -> Make:
+def make(workbench: CommitContext, tmp_path: Path) -> Make:
     """Three buckets with a row each; of the rejected rows 1000 to 1002 lie in them, 1003 after them, 1004 is none."""
 
     return partial(_made, workbench, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Plan]:
+def template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Plan]:
     lab = _made(workbench, tmp_path_factory.mktemp("planned"))
     return lab, lab.plan(0, 2 * BUCKET, rejected=True)
 
@@ -49,7 +49,7 @@ def planned(template: tuple[Lab, Plan], tmp_path: Path) -> tuple[Lab, Plan]:
     return lab.copied(tmp_path), plan
 
 
-def _made(bench: Workbench, folder: Path, *, messages: tuple[object, ...] | None = None, **kind: object) -> Lab:
+def _made(bench: CommitContext, folder: Path, *, messages: tuple[object, ...] | None = None, **kind: object) -> Lab:
     lab = Lab.create(bench, folder, lab_spec(**kind))
     for number in range(3):
         lab.lay(f"orders_{number}", row(number, number * BUCKET), until=3 * BUCKET)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.lake import plans
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.replace.lineage import entries_of
 from hybrid.table.plans import Plan
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
@@ -21,7 +21,7 @@ BUCKETS = 5
 
 
 @pytest.fixture(scope="module")
-def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Plan]:
+def template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Plan]:
     """Made once, copied for each test."""
     lab = Lab.create(workbench, tmp_path_factory.mktemp("planned"), lab_spec())
     for number in range(BUCKETS):

@@ -9,9 +9,9 @@ import pytest
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.operations.backfills import Change
-from hybrid.replace.backfill.running import How
+from hybrid.replace.backfill.plan_run import How
 from tests.operations.tables.test_change import given
 from tests.query.halves import Halves
 from tests.replace.backfill.lab import row
@@ -36,10 +36,10 @@ class Interrupting:
             raise KeyboardInterrupt
 
 
-def test_a_window_of_decades_an_interrupt_and_the_whole_run(home: Path, workbench: Workbench) -> None:
+def test_a_window_of_decades_an_interrupt_and_the_whole_run(home: Path, workbench: CommitContext) -> None:
     told = Interrupting()
     here = Hybrid(load_settings(home=home), told)
-    vars(here)["bench"] = Workbench(lambda: workbench.spark, here.context.now_ms, told)
+    vars(here)["bench"] = CommitContext(lambda: workbench.spark, here.context.now_ms, told)
     here.create_table(given("INT"))
     halves = Halves(here.spec("orders"), here.context.layout("orders"))
     for day in (100, 10_000, 20_000):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import ARRIVED, UpsertConfig
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.replace.revert import revert_backfill
 from hybrid.table.plans import total
 from tests.query.halves import Row
@@ -46,7 +46,7 @@ class Told:
         return sorted(values for _, values, deleted in winners.values() if not deleted)
 
 
-def _life(dice: random.Random, bench: Workbench, folder: Path, kind: str) -> tuple[Lab, Told]:
+def _life(dice: random.Random, bench: CommitContext, folder: Path, kind: str) -> tuple[Lab, Told]:
     dedup, upsert = kind == "dedup", kind == "upsert"
     spec = lab_spec(upsert=upsert or dedup, deletes=upsert)
     spec = replace(spec, upsert=UpsertConfig(ARRIVED, first_wins=True)) if dedup else spec
@@ -138,7 +138,9 @@ def _bucket(ts: int, start: int) -> int:
     ("seed", "kind"),
     [*((seed, kind) for seed in range(4) for kind in ("append", "upsert")), (2, "dedup"), (6, "dedup")],
 )
-def test_plan_staged_query_swap_and_revert_agree(seed: int, kind: str, workbench: Workbench, tmp_path: Path) -> None:
+def test_plan_staged_query_swap_and_revert_agree(
+    seed: int, kind: str, workbench: CommitContext, tmp_path: Path
+) -> None:
     dice = random.Random(f"{seed}-{kind == 'upsert'}")
     lab, told = _life(dice, workbench, tmp_path, kind)
     before = lab.rows()

@@ -8,7 +8,7 @@ from hybrid.config.table_config import MergeLevel
 from hybrid.errors import UsageError
 from hybrid.replace.backfill.request import window_of
 from hybrid.table.boundary import Boundary
-from hybrid.table.window import Window
+from hybrid.table.correction_window import CorrectionWindow
 from tests.replace.backfill.lab import BUCKET, lab_spec
 
 
@@ -22,7 +22,7 @@ def test_buckets_divide_nothing_that_was_or_will_be_rounded() -> None:
         (rounds, Boundary(step_ms=4 * BUCKET), 20 * BUCKET),
         (plain, Boundary(step_ms=BUCKET // 4), BUCKET),
     ):
-        assert window_of(spec, boundary, 0, end) == Window(0, end, step)
+        assert window_of(spec, boundary, 0, end) == CorrectionWindow(0, end, step)
     for spec, boundary in ((rounds, Boundary()), (plain, Boundary(step_ms=10 * BUCKET))):
         with pytest.raises(UsageError, match="divides times of 'orders' that are rounded"):
             window_of(spec, boundary, 0, 15 * BUCKET)

@@ -16,12 +16,12 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import ARRIVED, BoundaryMode, TableSpec, UpsertConfig
 from hybrid.errors import ConflictError, DataError, QueryError
 from hybrid.lake import plans
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import read_commit
-from hybrid.lake.plans import Wanted, Wish
+from hybrid.lake.plans import DesiredState, DesiredStateRecord
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
-from hybrid.replace.backfill import running
+from hybrid.replace.backfill import plan_run as running
 from hybrid.replace.ending import end_replacement
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import EntryState, entries_of
@@ -54,13 +54,13 @@ class Told:
 
 
 @pytest.fixture
-def lab(workbench: Workbench, tmp_path: Path) -> Lab:
+def lab(workbench: CommitContext, tmp_path: Path) -> Lab:
     """Four buckets of two rows each, a segment for each, all moved."""
     return _filled(Lab.create(workbench, tmp_path, lab_spec()))
 
 
 @pytest.fixture(scope="module")
-def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Planned:
+def template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> Planned:
     found = _filled(Lab.create(workbench, tmp_path_factory.mktemp("planned"), lab_spec()))
     return found, _doubled(found)
 
@@ -132,31 +132,31 @@ def test_a_conflict_in_the_middle_leaves_what_is_done(planned: Planned) -> None:
         if message == "correcting buckets 1":
             other.run(second)
 
-    other, told = lab, Lab(Workbench(lambda: lab.bench.spark, lab.bench.now_ms, Told(then)), lab.halves, lab.folder)
+    other, told = lab, Lab(CommitContext(lambda: lab.bench.spark, lab.bench.now_ms, Told(then)), lab.halves, lab.folder)
     with pytest.raises(ConflictError, match="'orders_2' has been written anew"):
         told.run(first)
     assert _amounts(lab) == {0: 2, 1: 2, 2: 2, 3: 2, 4: 2, 5: 2, 6: 1, 7: 1, 99: 1}
 
 
-@pytest.mark.parametrize("wish", [Wish.PAUSE, Wish.CANCEL])
-def test_a_run_stops_between_two_commits_and_goes_on_with_what_is_missing(wish: Wish, planned: Planned) -> None:
+@pytest.mark.parametrize("wish", [DesiredState.PAUSE, DesiredState.CANCEL])
+def test_a_run_stops_between_two_commits_and_goes_on_with_what_is_missing(wish: DesiredState, planned: Planned) -> None:
     lab, plan = planned
     layout = lab.halves.layout
 
     def then(message: str) -> None:
         if message == "correcting buckets 2":
-            plans.want(layout, plan.id, Wanted(wish))
+            plans.want(layout, plan.id, DesiredStateRecord(wish))
 
-    told = Lab(Workbench(lambda: lab.bench.spark, lab.bench.now_ms, Told(then)), lab.halves, lab.folder)
+    told = Lab(CommitContext(lambda: lab.bench.spark, lab.bench.now_ms, Told(then)), lab.halves, lab.folder)
     report = told.run(plan, newest_first=True)
     assert (report.buckets_done, report.stopped) == (2, wish) and "after 2 of 4 buckets" in report.sentence
     assert _amounts(lab) == {**dict.fromkeys(range(4), 1.0), **dict.fromkeys(range(4, 8), 2.0), 99: 1.0}
-    if wish is Wish.PAUSE:
+    if wish is DesiredState.PAUSE:
         assert lab.rows(plan) == [(n, "a", 2.0 if n < 99 else 1.0, ts) for n, _, _, ts in lab.rows()]
     else:
         with pytest.raises(QueryError, match="was cancelled, so nothing of it will be corrected any more"):
             lab.rows(plan)
-    plans.want(layout, plan.id, Wanted(Wish.RUN))
+    plans.want(layout, plan.id, DesiredStateRecord(DesiredState.RUN))
     report = lab.run(plan)
     assert (report.buckets_now, report.buckets_done) == (2, 4) and "2 of them before this run" in report.sentence
     spans = [one for entry in entries_of(lab.offline) for one in entry.lineage.buckets]
@@ -229,11 +229,11 @@ def test_atomic_goes_on_when_one_of_its_units_was_brought_to_its_end_elsewhere(
     layout, real = lab.halves.layout, running.commit_under_lock
 
     def then(message: str) -> None:
-        plans.want(layout, plan.id, Wanted(Wish.PAUSE))
+        plans.want(layout, plan.id, DesiredStateRecord(DesiredState.PAUSE))
 
     def after_another(*args: Any) -> int:
         monkeypatch.setattr(running, "commit_under_lock", real)
-        bench = Workbench(lambda: lab.bench.spark, lab.bench.now_ms, Told(then))
+        bench = CommitContext(lambda: lab.bench.spark, lab.bench.now_ms, Told(then))
         assert Lab(bench, lab.halves, lab.folder).run(plan).buckets_done == 1
         return real(*args)
 
@@ -255,7 +255,7 @@ def test_a_revert_is_refused_whole_when_newer_work_stands_on_a_segment(planned: 
 
 @pytest.mark.parametrize("kind", [{}, {"upsert": True}], ids=["append", "upsert"])
 def test_a_revert_restores_the_stored_rows_also_after_moves_late_rows_and_merges(
-    workbench: Workbench, tmp_path: Path, kind: dict[str, Any]
+    workbench: CommitContext, tmp_path: Path, kind: dict[str, Any]
 ) -> None:
     """By a checksum over every stored column, arrival and all, of each segment."""
     lab = _filled(Lab.create(workbench, tmp_path, lab_spec(**kind)))
@@ -316,7 +316,7 @@ def test_a_move_that_planned_before_a_swap_commits_after_it(lab: Lab) -> None:
         if message.startswith("Merging"):
             lab.run(plan)
 
-    bench = Workbench(lambda: lab.bench.spark, lab.bench.now_ms, Told(then))
+    bench = CommitContext(lambda: lab.bench.spark, lab.bench.now_ms, Told(then))
     report = run_move(bench, lab.spec, lab.halves.layout, reach=Reach(None, END + 2 * BUCKET))
     assert report.moved and not any("planning anew" in message for message in said)
     assert _amounts(lab) == {**dict.fromkeys(range(8), 2.0), 60: 1.0, 99: 1.0}
@@ -324,7 +324,7 @@ def test_a_move_that_planned_before_a_swap_commits_after_it(lab: Lab) -> None:
 
 
 def test_an_older_version_that_comes_late_does_not_bring_a_deleted_key_back(
-    workbench: Workbench, tmp_path: Path
+    workbench: CommitContext, tmp_path: Path
 ) -> None:
     lab = _filled(Lab.create(workbench, tmp_path, lab_spec(upsert=True, deletes=True)), gone=False)
     plan = lab.plan(0, END, delete=True, where="order_id IN (2, 3)")
@@ -335,7 +335,7 @@ def test_an_older_version_that_comes_late_does_not_bring_a_deleted_key_back(
     assert tuple(stored[0]) == (7,)
 
 
-def test_rows_that_are_compared_by_their_arrival(workbench: Workbench, tmp_path: Path) -> None:
+def test_rows_that_are_compared_by_their_arrival(workbench: CommitContext, tmp_path: Path) -> None:
     spec = lab_spec(upsert=True, deletes=True)
     lab = _filled(Lab.create(workbench, tmp_path, replace(spec, upsert=UpsertConfig(ARRIVED, "gone"))), gone=False)
     lab.run(lab.plan(0, BUCKET, update="amount = 5", where="order_id = 1"))
@@ -343,7 +343,7 @@ def test_rows_that_are_compared_by_their_arrival(workbench: Workbench, tmp_path:
     assert _amounts(lab) == {1: 5.0, **dict.fromkeys(range(2, 8), 1.0), 99: 1.0}
 
 
-def test_a_key_that_changes_its_bucket_is_swapped_in_one_commit(workbench: Workbench, tmp_path: Path) -> None:
+def test_a_key_that_changes_its_bucket_is_swapped_in_one_commit(workbench: CommitContext, tmp_path: Path) -> None:
     lab = _filled(Lab.create(workbench, tmp_path, lab_spec(upsert=True, deletes=True)), gone=False)
     rows = [
         {"order_id": 5, "customer": "n", "amount": 9.0, "ts": 10, "gone": False},
@@ -377,7 +377,7 @@ def test_buckets_without_a_row_of_the_input_are_left_alone_and_named(lab: Lab) -
     assert [bucket.state.value for bucket in repeated.buckets] == ["corrected", "present", "present", "present"]
 
 
-def test_rows_of_a_segment_that_lie_outside_are_carried_over(workbench: Workbench, tmp_path: Path) -> None:
+def test_rows_of_a_segment_that_lie_outside_are_carried_over(workbench: CommitContext, tmp_path: Path) -> None:
     lab = Lab.create(workbench, tmp_path, lab_spec())
     lab.lay("orders_wide", *[row(n, n * 500) for n in range(8)], until=END)
     plan = lab.plan(1000, 2200, rows=[{"order_id": 20, "customer": "b", "amount": 5.0, "ts": 1500}])
@@ -397,7 +397,7 @@ def test_a_segment_that_loses_its_last_row_goes_and_comes_back(lab: Lab) -> None
     assert lab.rows() == before and "orders_1" in lab.segments()
 
 
-def test_in_mode_pinot_the_last_rows_cannot_go(workbench: Workbench, tmp_path: Path) -> None:
+def test_in_mode_pinot_the_last_rows_cannot_go(workbench: CommitContext, tmp_path: Path) -> None:
     lab = Lab.create(workbench, tmp_path, lab_spec(), BoundaryMode.PINOT)
     lab.halves.commit_offline(
         [_in("orders_0", row(1, 5)), _in("orders_1", row(2, 1005))], Boundary(mode=BoundaryMode.PINOT)
@@ -427,7 +427,7 @@ def _in(segment: str, one: Row) -> Row:
     return replace(one, segment=segment)
 
 
-def test_rows_come_in_the_place_of_what_was_rounded_to_their_time(workbench: Workbench, tmp_path: Path) -> None:
+def test_rows_come_in_the_place_of_what_was_rounded_to_their_time(workbench: CommitContext, tmp_path: Path) -> None:
     """A merge has rounded to more than a bucket of the moves, and the config knows nothing of it any more."""
     lab = Lab.create(workbench, tmp_path, lab_spec())
     lab.lay("orders_0", row(1, 0), row(2, END), until=2 * END)
@@ -448,7 +448,7 @@ def _nanos_spec() -> TableSpec:
 
 
 def test_a_name_that_was_taken_meanwhile_becomes_another_of_the_same_exact_times(
-    workbench: Workbench, tmp_path: Path
+    workbench: CommitContext, tmp_path: Path
 ) -> None:
     lab = Lab.create(workbench, tmp_path, _nanos_spec())
     lab.halves.commit_offline([_in("orders_first", _at(1, 5))], Boundary(END, {KEY: 1_000_000}))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from hybrid.lake.commit_context import new_act_id
 from hybrid.replace.purge.purge import purge
 from hybrid.replace.purge.report import PurgeReport
-from hybrid.replace.purge.request import Asked
+from hybrid.replace.purge.request import PurgeRequest
 from hybrid.sql.row_sql import condition_words, row_condition
 from hybrid.table.boundary import Boundary
 from tests.query.halves import KEY, Row
@@ -25,7 +25,7 @@ def purge_rows(lab: Lab, where: str, **how: Any) -> PurgeReport:
     """Purges the lab's table."""
     reads, values = condition_words(where, lab.spec, "--where")
     sql = row_condition(where, lab.spec, "--where")
-    asked = Asked(new_act_id("purge"), where, sql, reads, values, **how)
+    asked = PurgeRequest(new_act_id("purge"), where, sql, reads, values, **how)
     return purge(lab.bench, lab.spec, lab.halves.layout, asked)
 
 

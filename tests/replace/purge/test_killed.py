@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.replace.purge import remove
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 from tests.replace.purge.erasing import holding, move_all, purge_rows, stream
@@ -21,7 +21,7 @@ KILLED = -9
 
 
 @pytest.fixture(scope="module")
-def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+def template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> Lab:
     found = Lab.create(workbench, tmp_path_factory.mktemp("deleted"), lab_spec())
     rows = [row(1, 10, customer=NAME), row(2, 20)]
     stream(found, *rows)

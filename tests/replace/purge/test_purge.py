@@ -12,16 +12,16 @@ import pytest
 from hybrid.config.table_config import BoundaryMode, Half, MessageFormat
 from hybrid.doctor.halves import contradictions_of_realtime
 from hybrid.errors import ConflictError, DataError, SpecError
-from hybrid.lake.commit_context import Workbench
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.move import optimize
-from hybrid.move.boundary_override import Wish, change_boundary
+from hybrid.move.boundary_override import OverrideRequest, change_boundary
 from hybrid.move.optimize import run_optimize
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.replace.job_checks import with_asked
 from hybrid.replace.lineage import entries_of
 from hybrid.replace.purge.places import clear_ended
-from hybrid.replace.purge.report import kept
+from hybrid.replace.purge.report import purge_records
 from hybrid.replace.revert import revert
 from hybrid.table.state import Consuming
 from tests.query.halves import KEY, Row
@@ -45,13 +45,13 @@ def _rows() -> list[Row]:
 
 
 @pytest.fixture
-def lab(workbench: Workbench, tmp_path: Path) -> Lab:
+def lab(workbench: CommitContext, tmp_path: Path) -> Lab:
     """Rows that have come by the stream and have been moved."""
     return _moved(workbench, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def template(workbench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+def template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> Lab:
     found = _moved(workbench, tmp_path_factory.mktemp("deleted"))
     _delete(found)
     return found
@@ -63,7 +63,7 @@ def deleted(template: Lab, tmp_path: Path) -> Lab:
     return template.copied(tmp_path)
 
 
-def _moved(bench: Workbench, folder: Path) -> Lab:
+def _moved(bench: CommitContext, folder: Path) -> Lab:
     found = Lab.create(bench, folder, lab_spec())
     stream(found, *_rows())
     move_all(found, _rows()[:2], "orders_0", BUCKET)
@@ -83,7 +83,7 @@ def test_deleted_rows_go_from_every_place(deleted: Lab) -> None:
     assert holding(root, NAME) == [] and deleted.rows() == seen
     assert [one.matching for one in report.after] == [0] * len(report.after)
     assert "Removed 2 rows of REALTIME and 3 old files of 'orders'" in report.sentence
-    assert report.id in [one["id"] for one in kept(deleted.halves.layout)]
+    assert report.id in [one["id"] for one in purge_records(deleted.halves.layout)]
     again = purge_rows(deleted, GONE)
     assert not again.committed and again.sentence.startswith("Nothing of 'orders' is to be removed")
 
@@ -107,7 +107,7 @@ def test_rows_that_queries_show_are_not_touched(lab: Lab) -> None:
 def test_a_dry_run_says_where_they_lie(lab: Lab) -> None:
     report = purge_rows(lab, GONE, dry_run=True)
     assert "Queries show 2 rows" in report.sentence and "Would remove 2 rows of current versions" in report.sentence
-    assert not report.committed and kept(lab.halves.layout) == []
+    assert not report.committed and purge_records(lab.halves.layout) == []
 
 
 def test_the_log_forgets_keys_and_times_of_files_that_go(lab: Lab) -> None:
@@ -173,19 +173,19 @@ def test_consuming_segments_keep_count(deleted: Lab) -> None:
 
 
 def test_no_boundary_falls_to_where_rows_are_missing(deleted: Lab) -> None:
-    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(5, accepted=True))
+    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, OverrideRequest(5, accepted=True))
     with pytest.raises(ConflictError, match="is set by hand"):
         purge_rows(deleted, GONE)
-    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(clear=True))
+    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, OverrideRequest(clear=True))
     purge_rows(deleted, GONE)
     with pytest.raises(ConflictError, match="a purge or retention has removed rows before"):
-        change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(BUCKET + 20))
+        change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, OverrideRequest(BUCKET + 20))
     seen = deleted.rows()
-    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, Wish(BUCKET + 21))
+    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, OverrideRequest(BUCKET + 21))
     assert deleted.rows() == seen
 
 
-def test_in_mode_pinot_the_limit_stays(workbench: Workbench, tmp_path: Path) -> None:
+def test_in_mode_pinot_the_limit_stays(workbench: CommitContext, tmp_path: Path) -> None:
     lab = Lab.create(workbench, tmp_path, lab_spec(), BoundaryMode.PINOT)
     day = 86_400_000
     stream(lab, row(1, 10, customer=NAME), row(2, 20), row(3, 5 * day))
@@ -285,7 +285,7 @@ def test_files_of_commits_under_way_stay(deleted: Lab) -> None:
     torn.write_bytes(old.read_bytes()[:100])
     with pytest.raises(ConflictError, match=r"not complete: file part-stranger\.parquet .* which no version .*torn"):
         purge_rows(deleted, GONE)
-    assert "not complete" in kept(deleted.halves.layout)[0]["sentence"]
+    assert "not complete" in purge_records(deleted.halves.layout)[0]["sentence"]
     assert stranger.exists() and torn.exists()
     for path in (stranger, torn):
         os.utime(path, (0, 0))
@@ -427,7 +427,7 @@ def test_messages_that_cannot_be_decided_by_words_stay(lab: Lab) -> None:
     assert report.undecided == 2 and not report.committed
 
 
-def test_a_table_without_an_offline_half(workbench: Workbench, tmp_path: Path) -> None:
+def test_a_table_without_an_offline_half(workbench: CommitContext, tmp_path: Path) -> None:
     lab = Lab.create(workbench, tmp_path, lab_spec(halves=(Half.REALTIME,)))
     stream(lab, row(2, 20))
     reject(lab, b'{"customer": "erase-me", "order_id": "x"}')

@@ -14,7 +14,7 @@ from hybrid.table.buckets import Bucket, bucket_of
 
 
 @dataclass(frozen=True)
-class Window:
+class CorrectionWindow:
     """[`start`, `end`) in buckets of `period_ms`; those at its ends are cut to it."""
 
     start: int

@@ -13,7 +13,7 @@ from hybrid.table.lineage import Lineage
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingReplacement:
     """How one stands: the segments that were pushed, and what all that is staged for it takes on disk."""
 
     entry: OpenReplacement
@@ -60,7 +60,7 @@ class Waiting:
         return {**head, "version": None, **lineage, **undecided}
 
 
-def waiting_of(layout: TableLayout, entry: OpenReplacement) -> Waiting:
+def waiting_of(layout: TableLayout, entry: OpenReplacement) -> PendingReplacement:
     """How a replacement stands that has no commit."""
     pushed = tuple(one for _, one in pushes.pushed(layout, entry.id).values())
-    return Waiting(entry, pushes.state_of(layout, entry.id), pushed, pushes.staged_bytes(layout, entry.id))
+    return PendingReplacement(entry, pushes.state_of(layout, entry.id), pushed, pushes.staged_bytes(layout, entry.id))

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import OvertakenError
 from hybrid.lake import plans
-from hybrid.lake.commit_context import Workbench, new_act_id
+from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted, segment_order
 from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
-from hybrid.lake.plans import Wish
+from hybrid.lake.plans import DesiredState
 from hybrid.progress import counted
 from hybrid.replace.backfill.claims import claim
-from hybrid.replace.backfill.conflict_monitor import KIND, Watch
+from hybrid.replace.backfill.conflict_monitor import KIND, ConflictMonitor
 from hybrid.replace.lineage import lineage_of
 from hybrid.replace.report import numbers
 from hybrid.replace.swap import Ready, arrival_timestamp, commit_under_lock
@@ -62,7 +62,7 @@ class RunReport:
     buckets_total: int
     rows_written: int
     acts: tuple[str, ...]
-    stopped: Wish | None
+    stopped: DesiredState | None
     sentence: str
 
     @property
@@ -71,7 +71,7 @@ class RunReport:
         return bool(self.acts)
 
 
-def run_plan(bench: Workbench, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> RunReport:
+def run_plan(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> RunReport:
     """Swaps in what is not done yet of a plan. ConflictError when what it was planned on has changed.
 
     Units that were committed before stay. Rejected rows that the plan brings are taken before the first commit, so that
@@ -83,10 +83,10 @@ def run_plan(bench: Workbench, spec: TableSpec, layout: TableLayout, plan: Plan,
 
 
 class _Run:
-    def __init__(self, bench: Workbench, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> None:
+    def __init__(self, bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> None:
         self._bench, self._spec, self._layout, self._plan, self._how = bench, spec, layout, plan, how
         self._started, self._written, self._acts, self._now = time.monotonic(), 0, list[str](), 0
-        self._watch = Watch(layout.half(Half.OFFLINE), plan)
+        self._watch = ConflictMonitor(layout.half(Half.OFFLINE), plan)
         half = open_half(layout.half(Half.OFFLINE))
         self._watch.look(half)
         if self.left:
@@ -105,8 +105,8 @@ class _Run:
 
     def one_by_one(self) -> RunReport:
         while self.left:
-            wish = plans.wanted_of(self._layout, self._plan.id).wish
-            if wish in {Wish.PAUSE, Wish.CANCEL}:
+            wish = plans.desired_state_of(self._layout, self._plan.id).wish
+            if wish in {DesiredState.PAUSE, DesiredState.CANCEL}:
                 return self._report(wish)
             unit = self.left[0]
             self._commit([unit])
@@ -200,7 +200,7 @@ class _Run:
             return
         ahead_s = self._written / rate - (time.monotonic() - self._started)
         until = time.monotonic() + ahead_s
-        while time.monotonic() < until and plans.wanted_of(self._layout, self._plan.id).wish is Wish.RUN:
+        while time.monotonic() < until and plans.desired_state_of(self._layout, self._plan.id).wish is DesiredState.RUN:
             time.sleep(min(0.2, max(0.0, until - time.monotonic())))
 
     def _buckets(self, units: Iterable[Unit]) -> list[PlannedBucket]:
@@ -216,7 +216,7 @@ class _Run:
     def _count_all(self) -> int:
         return sum(len(unit.buckets) for unit in self._plan.units)
 
-    def _report(self, stopped: Wish | None) -> RunReport:
+    def _report(self, stopped: DesiredState | None) -> RunReport:
         done, all_ = self._count_done(), self._count_all()
         sentence = _sentence(self._plan, self._now, done, all_, stopped)
         return RunReport(
@@ -224,11 +224,11 @@ class _Run:
         )
 
 
-def _sentence(plan: Plan, now: int, done: int, all_: int, stopped: Wish | None) -> str:
+def _sentence(plan: Plan, now: int, done: int, all_: int, stopped: DesiredState | None) -> str:
     if not all_:
         return f"Nothing to do: {plan.sentence}"
     if stopped is not None:
-        word = "Paused" if stopped is Wish.PAUSE else "Cancelled"
+        word = "Paused" if stopped is DesiredState.PAUSE else "Cancelled"
         return f"{word} after {done} of {counted(all_, 'bucket')} of '{plan.table}'."
     if not now:
         return f"Nothing to do: all of the {counted(all_, 'bucket')} that '{plan.id}' corrects are done."
