@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hybrid.config.kafka_security import KafkaSecurity
 from hybrid.config.table_config import StreamConfig, TableSpec
-from hybrid.errors import TopicError
+from hybrid.errors import StreamError
 from hybrid.kafka.clients import QUERY_TIMEOUT_MS, admin_client, broker_answers, consumer
 from hybrid.kafka.topics import existing_topics
 from hybrid.records.messages import Headers
@@ -115,7 +115,7 @@ class KafkaTail:
 
         try:
             return self._read(stream, state, address)
-        except TopicError as error:
+        except StreamError as error:  # a topic that is gone; a password's reference that cannot be read
             return Tail(warnings=(f"{error} Answered from committed rows only.",))
         except (KafkaError, OSError):
             return Tail(warnings=(_unreachable(address),))
