@@ -163,12 +163,13 @@ class Table:
         """Whether the stream is committed up to these offsets."""
         return ingestion.has_committed(self._ref, ends)
 
-    def view(self, for_: str, *, as_of: AsOfText | None = None) -> TableView:
+    def view(self, for_: str, *, as_of: AsOfText | None = None, timeout_ms: int | None = None) -> TableView:
         """The table at one revision as Python code for `spark`, `duckdb` or `polars`, which runs without this product.
 
-        Without `as_of` (see `Hybrid.query`) it is of the newest commits.
+        Without `as_of` (see `Hybrid.query`) it is of the newest commits. QueryError when it takes longer than
+        `timeout_ms`.
         """
-        return view_table(self._ref, for_, wall_clock_ms(), as_of)
+        return view_table(self._ref, for_, wall_clock_ms(), as_of, timeout_ms)
 
     def half(self, half: Half) -> HalfSnapshot:
         """A half as it is now; NotFoundError when the table has no such half."""

@@ -101,11 +101,13 @@ class _Source:
         return pause_offsets(self._home, name, connectors)
 
 
-def view_table(table: TableRef, engine: str, now_ms: int, as_of: AsOfText | None = None) -> TableView:
+def view_table(
+    table: TableRef, engine: str, now_ms: int, as_of: AsOfText | None = None, timeout_ms: int | None = None
+) -> TableView:
     """A table at one revision as Python code for `spark`, `duckdb` or `polars`."""
     from hybrid.query.plan import QueryTable
     from hybrid.query.views.view import table_view
 
     brokers = table.spec.stream.brokers if table.spec.stream else None
     queried = QueryTable(table.spec, table.layout, brokers)
-    return table_view(queried, engine, now_ms, None if as_of is None else str(as_of))
+    return table_view(queried, engine, now_ms, None if as_of is None else str(as_of), timeout_ms=timeout_ms)
