@@ -317,8 +317,8 @@ def test_the_same_flow_in_two_runs_at_once(spark_home, stream_file):
 @pytest.fixture
 def served(spark_home):
     yield spark_home
-    if spark_home.api._cached is not None:
-        spark_home.api._cached._cache.close()
+    if spark_home.api._queries._cached is not None:
+        spark_home.api._queries._cached._cache.close()
 
 
 def test_a_server_follows(served, stream_file):
@@ -399,7 +399,7 @@ def test_rows_that_a_refresh_has_brought_stay_though_it_is_cleared_later(spark_h
     spark_home.run(stream_file())
     table = spark_home.api.table("events")
     table.move(max_buckets=None)
-    begin_refresh(spark_home.api.bench, table.spec, table.layout, {"new": "incremental"})
+    begin_refresh(spark_home.api.context.bench, table.spec, table.layout, {"new": "incremental"})
     spark_home.write("2.json", {"id": 2})
     assert spark_home.run(stream_file())["new"].rows == 2
     table.move(max_buckets=None)
@@ -420,7 +420,9 @@ def test_a_move_that_is_planned_anew_knows_columns_that_came_meanwhile(spark_hom
                 spark_home.write("2.json", {"id": 2, "more": "x"})
                 spark_home.run(stream_file())
 
-    bench = spark_home.api.bench
-    vars(spark_home.api)["bench"] = CommitContext(lambda: bench.spark, spark_home.api.now_ms, Meanwhile())
+    bench = spark_home.api.context.bench
+    vars(spark_home.api.context)["bench"] = CommitContext(
+        lambda: bench.spark, spark_home.api.context.now_ms, Meanwhile()
+    )
     assert table.move(max_buckets=None).rows_read == 2 and told
     assert sorted(spark_home.rows("select id, more from events_OFFLINE"), key=str) == [(1, None), (2, "x")]
