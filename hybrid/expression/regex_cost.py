@@ -22,7 +22,7 @@ from hybrid.expression.regex_tree import (
     Ranges,
     characters,
     flags_inside,
-    meet,
+    overlap,
     parse,
     parts_of,
     union,
@@ -160,7 +160,7 @@ class _Counter:
         if kind == "POSSESSIVE_REPEAT":
             follow = _INNER_END
         begins = _before_all(body, _Follow((), False, False), flags).first
-        ends_once = follow.free or least == most or not meet(begins, follow.first)
+        ends_once = follow.free or least == most or not overlap(begins, follow.first)
         nullable = _nullable(body, flags)
         inner = _Follow(union([begins, follow.first]), follow.free and least <= 1, follow.done and least <= 1)
         turn = _Counter(self._widths)

@@ -38,7 +38,7 @@ class NotTranslated(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class Re2Match:
     """What a pattern found: the texts of its groups, None for one that took no part."""
 
     texts: Sequence[str | None]
@@ -87,13 +87,13 @@ class LinearPattern:
         """Whether some part of the text matches."""
         return self._pattern.search(text.encode(_ENCODING, _ERRORS)) is not None
 
-    def search(self, text: str) -> Found | None:
+    def search(self, text: str) -> Re2Match | None:
         """The first match."""
         data = text.encode(_ENCODING, _ERRORS)
         spans = self._spans(data, 0)
         return self._found(data, spans) if spans else None
 
-    def pieces(self, text: str, begin: int = 0) -> Iterator[tuple[str, Found | None]]:
+    def pieces(self, text: str, begin: int = 0) -> Iterator[tuple[str, Re2Match | None]]:
         """Every match behind the text between it and the one before; at the end the rest of the text, and None.
 
         Matches are looked for from the character `begin` on. ValueError when that takes too long.
@@ -124,8 +124,8 @@ class LinearPattern:
         spans = [match.span(group) if group >= 0 else (-1, -1) for group in self._groups]
         return [(start, min(end, most)) for start, end in spans] if most >= 0 else spans
 
-    def _found(self, data: bytes, spans: list[tuple[int, int]]) -> Found:
-        return Found([None if start < 0 else _text(data, start, end) for start, end in spans], self._names)
+    def _found(self, data: bytes, spans: list[tuple[int, int]]) -> Re2Match:
+        return Re2Match([None if start < 0 else _text(data, start, end) for start, end in spans], self._names)
 
 
 def _text(data: bytes, start: int, end: int) -> str:

@@ -86,7 +86,7 @@ def complement(ranges: Ranges) -> Ranges:
     return (*found, (begin, LAST)) if begin <= LAST else tuple(found)
 
 
-def meet(one: Ranges, other: Ranges) -> bool:
+def overlap(one: Ranges, other: Ranges) -> bool:
     """Whether some character is in both."""
     return any(low <= high2 and low2 <= high for low, high in one for low2, high2 in other)
 

@@ -33,7 +33,7 @@ from hybrid.replace.purge.remove import remove_dead
 from hybrid.replace.purge.report import PurgeReading, PurgeReport, RemovedFile, incomplete, keep, sentence_of
 from hybrid.replace.purge.request import PurgeRequest, PurgeScope, require_purgeable
 from hybrid.replace.purge.rewrite import refuse_override, tell, write_anew
-from hybrid.replace.purge.scan import Found
+from hybrid.replace.purge.scan import MatchingRows
 from hybrid.replace.purge.survey import Survey, survey
 from hybrid.runtime import durable
 
@@ -148,7 +148,7 @@ class _Work:
         layout = self._scene.layout
         self._samples += sum(plans.forget_samples(layout, plan_id) for plan_id in plans.plan_ids(layout))
 
-    def _remove_of(self, half: Half, files: Mapping[Path, Found]) -> None:
+    def _remove_of(self, half: Half, files: Mapping[Path, MatchingRows]) -> None:
         root = self._scene.layout.root
         for path, size in remove_dead(self._scene.bench, self._scene.layout, half, files):
             one = files[path]

@@ -24,7 +24,7 @@ _FILES_MAX = 2000  # of one Spark job; each is listed in its plan
 
 
 @dataclass(frozen=True)
-class Found:
+class MatchingRows:
     """A file with its rows and those that match. `torn`: it cannot be read, because its writer was killed."""
 
     path: Path
@@ -33,9 +33,9 @@ class Found:
     torn: bool = False
 
 
-def scan(scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None) -> list[Found]:
+def scan(scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None) -> list[MatchingRows]:
     """The files that hold rows; all of them can be read. `raws` are the digests of rejected messages that go."""
-    found: list[Found] = []
+    found: list[MatchingRows] = []
     rows = [path for path in files if not is_record(scene.spec, path)]
     for rejected in (False, True):
         wanted = [path for path in rows if is_rejected(scene.spec, path) == rejected]
@@ -85,11 +85,11 @@ def _goes_raw(scene: PurgeScope, files: list[Path], raws: DataFrame | None) -> D
     return with_condemned(rows, raws).select(_FILE, F.col(CONDEMNED).alias("goes"))
 
 
-def _counted(frame: DataFrame) -> list[Found]:
+def _counted(frame: DataFrame) -> list[MatchingRows]:
     from pyspark.sql import functions as F
 
     counts = frame.groupBy(_FILE).agg(F.count("*"), F.count_if("goes")).collect()
-    return [Found(Path(unquote(urlparse(row[0]).path)), row[1], row[2]) for row in counts]
+    return [MatchingRows(Path(unquote(urlparse(row[0]).path)), row[1], row[2]) for row in counts]
 
 
 def whole_files(files: Iterable[Path]) -> tuple[list[Path], list[Path]]:

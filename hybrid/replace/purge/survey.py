@@ -16,7 +16,7 @@ from hybrid.replace.purge.places import STAGED, Place, halves_of, is_rejected, p
 from hybrid.replace.purge.rejected import condemned
 from hybrid.replace.purge.report import PurgeReading
 from hybrid.replace.purge.request import PurgeScope
-from hybrid.replace.purge.scan import Found, read_files, scan, whole_files
+from hybrid.replace.purge.scan import MatchingRows, read_files, scan, whole_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,7 +34,7 @@ class Survey:
     hidden: Hidden
     segments: tuple[HiddenSegment, ...]
     readings: tuple[PurgeReading, ...]
-    found: tuple[tuple[Place, Found], ...]
+    found: tuple[tuple[Place, MatchingRows], ...]
     undecided: int
     remembered: tuple[str, ...]
 
@@ -49,12 +49,12 @@ class Survey:
         return [one for one in self.segments if one.shown]
 
     @property
-    def dead(self) -> list[Found]:
+    def dead(self) -> list[MatchingRows]:
         """Files of no current version of a half that hold rows that match."""
         return [one for place, one in self.found if not place.current and place.name != STAGED and one.matching]
 
     @property
-    def staged(self) -> list[Found]:
+    def staged(self) -> list[MatchingRows]:
         """Files that plans and open replacements have staged with rows that match."""
         return [one for place, one in self.found if place.name == STAGED and one.matching]
 
@@ -76,7 +76,9 @@ def survey(scene: PurgeScope, number: int) -> Survey:
     whole, torn = whole_files(path for place in where for path in place.files)
     _require_current(where, whole)
     raws, undecided = _raws(scene, where, whole, number)
-    by_path = {one.path: one for one in [*scan(scene, whole, raws), *(Found(path, 0, 0, torn=True) for path in torn)]}
+    by_path = {
+        one.path: one for one in [*scan(scene, whole, raws), *(MatchingRows(path, 0, 0, torn=True) for path in torn)]
+    }
     found = [(place, by_path[path]) for place in where for path in place.files if path in by_path]
     hits = tuple((place, one) for place, one in found if one.matching or one.torn)
     hidden = Hidden(scene, halves, raws, scene.folder / f"winners-{number}")
@@ -86,7 +88,9 @@ def survey(scene: PurgeScope, number: int) -> Survey:
     return Survey(halves, hidden, segments, readings, hits, undecided, told)
 
 
-def _segments(halves: Mapping[Half, HalfSnapshot], hits: Sequence[tuple[Place, Found]]) -> dict[Half, tuple[str, ...]]:
+def _segments(
+    halves: Mapping[Half, HalfSnapshot], hits: Sequence[tuple[Place, MatchingRows]]
+) -> dict[Half, tuple[str, ...]]:
     """The segments of current versions with rows that match."""
     matching = {one.path for place, one in hits if place.current and one.matching}
     return {
@@ -95,7 +99,7 @@ def _segments(halves: Mapping[Half, HalfSnapshot], hits: Sequence[tuple[Place, F
     }
 
 
-def _reading(place: Place, found: Sequence[Found], segments: Sequence[HiddenSegment]) -> PurgeReading:
+def _reading(place: Place, found: Sequence[MatchingRows], segments: Sequence[HiddenSegment]) -> PurgeReading:
     mine = [one for one in segments if place.current and one.half.value == place.name]
     shown, markers = sum(one.shown for one in mine), sum(one.markers for one in mine)
     rows, matching = sum(one.rows for one in found), sum(one.matching for one in found)
