@@ -1,6 +1,6 @@
 """The plain JSON forms of what the API returns: what `--json` prints and what the server's own paths answer.
 
-Keys are documented in docs/reference.md and do not change.
+Keys are documented in docs/reference/ and do not change.
 """
 
 from __future__ import annotations

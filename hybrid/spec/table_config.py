@@ -201,7 +201,7 @@ class CompactionConfig:
 
 
 class Strategy(StrEnum):
-    """How PARTIAL upsert brings a column's values of one key together, in order of arrival; see docs/reference.md."""
+    """How PARTIAL upsert combines a column's values of one key, in order of arrival; see docs/reference/upsert.md."""
 
     OVERWRITE = "OVERWRITE"
     FORCE_OVERWRITE = "FORCE_OVERWRITE"

@@ -9,12 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-REFERENCE = ROOT / "docs" / "reference.md"
+REFERENCE = ROOT / "docs" / "reference"
+REFERENCE_PAGES = sorted(page for page in REFERENCE.glob("*.md") if page.name != "README.md")
 ERRORS = ROOT / "docs" / "errors.md"
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
 _SPAN = re.compile(r"`([^`]+)`")
+_LEGEND = re.compile(r"\*([^*]+ · [^*]+)\*")
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
+
+
+def reference(noun: str) -> Path:
+    """The page of a noun in the reference."""
+    return REFERENCE / f"{noun}.md"
 
 
 @dataclass(frozen=True)
@@ -31,11 +38,12 @@ class Table:
 
 
 def tables(page: Path) -> list[Table]:
-    """Every table of a page, in order."""
+    """Every table of a page, in order: with bars, or as a list below a line that names its columns."""
     found: list[Table] = []
     headings: list[str] = []
     rows: list[tuple[str, ...]] = []
-    for line in [*prose(page), ""]:
+    items: list[str] = []
+    for line in [*prose(page), "", "end"]:
         heading = re.match(r"(#+) (.*)", line)
         if heading:
             headings = [*headings[: len(heading[1]) - 1], heading[2].strip()]
@@ -44,7 +52,32 @@ def tables(page: Path) -> list[Table]:
         elif rows:
             found.append(Table(tuple(headings), rows[0], tuple(rows[2:])))
             rows = []
+        if legend := _LEGEND.fullmatch(line):
+            items = [legend[1]]
+        elif items and line.startswith("- "):
+            items.append(_broken(line[2:]))
+        elif len(items) > 1 and line.startswith("  "):
+            items[-1] += ("" if items[-1].endswith("\n") else " ") + _broken(line.strip())
+        elif items and (line or len(items) > 1):
+            found.append(_listed(tuple(headings), items))
+            items = []
     return found
+
+
+def _broken(line: str) -> str:
+    """A line of a list, its line break (a backslash at the end) as a newline."""
+    return line.removesuffix("\\") + "\n" * line.endswith("\\")
+
+
+def _listed(headings: tuple[str, ...], items: list[str]) -> Table:
+    """The table that a list is. Cells end at ` · ` or at a line break; `-`, or what is missing, is an empty cell."""
+    names, *lines = (re.split(r" · |\n", item) for item in items)
+    rows = []
+    for item, cells in zip(items[1:], lines, strict=True):
+        last = [cells.pop()] if "\n" in item else []
+        cells += [""] * (len(names) - len(cells) - len(last)) + last
+        rows.append(tuple("" if cell == "-" else cell for cell in cells))
+    return Table(headings, tuple(names), tuple(rows))
 
 
 def table(page: Path, heading: str) -> Table:

@@ -1,4 +1,4 @@
-"""Every command is run once with --json: what it prints has the keys that docs/reference.md lists, in their order."""
+"""Every command is run once with --json: what it prints has the keys that docs/reference lists, in their order."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from typing import Any
 import pytest
 
 from hybrid.cli.main import run
-from tests.docs.pages import REFERENCE, ROOT, spans, table
+from tests.docs.pages import REFERENCE_PAGES, ROOT, spans, tables
 from tests.docs.test_reference import CODE
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
-TABLE = table(REFERENCE, "Output keys")
-FORMS = {spans(row[0])[0]: row[1] for row in TABLE.rows}
-KEYS = {spans(row[0])[0]: spans(row[2]) for row in TABLE.rows}
+ROWS = [
+    row for page in REFERENCE_PAGES for one in tables(page) if one.names == ("command", "prints", "keys")
+    for row in one.rows
+]  # fmt: skip
+FORMS = {spans(row[0])[0]: row[1] for row in ROWS}
+KEYS = {spans(row[0])[0]: spans(row[2]) for row in ROWS}
 DATA = ROOT / "data" / "orders"
 SCHEDULED = ("--set", "/task/taskTypeConfigsMap/RealtimeToOfflineSegmentsTask/schedule=0 0 * * * ?")
 

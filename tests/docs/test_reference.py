@@ -1,4 +1,4 @@
-"""docs/reference.md and the code say the same: commands, options, settings, hidden columns, functions, keys."""
+"""docs/reference and the code say the same: commands, options, settings, hidden columns, functions, keys."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -36,9 +37,12 @@ from hybrid.sql.tables import VIRTUAL
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY
 from hybrid.table.state import Act, OfflineState, RealtimeState, to_user_metadata
-from tests.docs.pages import ERRORS, REFERENCE, ROOT, spans, table, tables
+from tests.docs.pages import ERRORS, REFERENCE, REFERENCE_PAGES, ROOT, prose, reference, spans, table, tables
 
-PAGE = REFERENCE.read_text(encoding="utf-8")
+
+def text_of(*nouns: str) -> str:
+    """The text of the pages of some nouns, outside of fences."""
+    return "\n".join(line for noun in nouns for line in prose(reference(noun)))
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -59,8 +63,8 @@ def own_options(command: click.Command) -> set[str]:
 
 CODE = dict(commands(hybrid))
 DOCUMENTED = {
-    span: row for found in tables(REFERENCE) if found.names[:2] == ("command", "options") for row in found.rows
-    for span in spans(row[0])
+    span: row for page in REFERENCE_PAGES for found in tables(page) if found.names[:2] == ("command", "options")
+    for row in found.rows for span in spans(row[0])
 }  # fmt: skip
 
 
@@ -95,13 +99,13 @@ def test_arguments_of_a_command(text: str) -> None:
 
 def test_global_options() -> None:
     documented = {
-        span.split()[0] for cell in table(REFERENCE, "Global options").column("option") for span in spans(cell)
+        span.split()[0] for cell in table(reference("cli"), "Global options").column("option") for span in spans(cell)
     }
     assert documented - {"-h"} == {word for option in global_options() for word in option.opts if word != "verbose"}
 
 
 def test_every_setting_is_documented() -> None:
-    documented = table(REFERENCE, "Settings")
+    documented = table(reference("settings"), "Settings")
     assert documented.column("setting") == [f"`{key.name}`" for key in KEYS]
     assert documented.column("variable") == [f"`{key.variable}`" for key in KEYS]
     for key, written in zip(KEYS, documented.column("default"), strict=True):
@@ -110,18 +114,18 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_hidden_columns() -> None:
-    documented = table(REFERENCE, "Hidden columns")
+    documented = table(reference("files-on-disk"), "Hidden columns")
     pairs = [(f"`{name}`", f"`{kind}`") for name, kind in (*HIDDEN, *REJECTED_ONLY)]
     assert list(zip(documented.column("column"), documented.column("type"), strict=True)) == pairs
 
 
 def test_virtual_columns() -> None:
-    found = next(one for one in tables(REFERENCE) if one.names[0] == "virtual column")
+    found = next(one for one in tables(reference("query")) if one.names[0] == "virtual column")
     assert found.column("virtual column") == [f"`{name}`" for name in VIRTUAL]
 
 
 def test_data_types_and_their_nulls() -> None:
-    documented = table(REFERENCE, "Data types")
+    documented = table(reference("schema"), "Data types")
     assert documented.column("type") == list(DataType)
     assert documented.column("stored in Delta as") == [f"`{one.spark_type}`" for one in DataType]
     for name in ("INT", "LONG"):
@@ -130,7 +134,7 @@ def test_data_types_and_their_nulls() -> None:
 
 
 def test_units_and_letters_of_time_formats() -> None:
-    text = PAGE.partition("### Time formats")[2].partition("## Messages")[0]
+    text = text_of("schema").partition("## Time formats")[2].partition("## Changes")[0]
     units = re.search(r"Units: ([A-Z, ]+)\.", text)
     assert units is not None and units[1].split(", ") == list(UNITS_NS)
     letters = {
@@ -141,22 +145,27 @@ def test_units_and_letters_of_time_formats() -> None:
 
 def test_functions() -> None:
     listed = {
-        span.partition("(")[0] for cell in table(REFERENCE, "Functions").column("functions") for span in spans(cell)
+        span.partition("(")[0]
+        for cell in table(reference("function"), "Functions").column("functions")
+        for span in spans(cell)
     }
     known = {*aggregates.RULES, *times.RULES, *functions.SCALARS, *arithmetic.NAMES}
     written = {functions.canonical(name) for name in listed}
     assert {name for name in written if name not in known and not aggregates.is_percentile(name)} == set()
     assert known - written == set()
-    assert all(name.upper() in PAGE.replace("_", "") for name in functions._ABSENT)
+    assert all(
+        name.upper() in text_of("query", "function", "transform", "expectation").replace("_", "")
+        for name in functions._ABSENT
+    )
 
 
 def test_functions_of_row_expressions() -> None:
-    found = next(one for one in tables(REFERENCE) if one.names[0] == "family of row functions")
+    found = next(one for one in tables(reference("expectation")) if one.names[0] == "family of row functions")
     assert {functions.canonical(name) for cell in found.column("names") for name in spans(cell)} == set(ROW_FUNCTIONS)
 
 
 def test_keys_of_expectations() -> None:
-    kinds, further, _ = (one for one in tables(REFERENCE) if one.headings[-1] == "Expectations")
+    kinds, further, _ = (one for one in tables(reference("expectation")) if one.headings[-1] == "Expectation")
     documented = {
         spans(kind)[0]: tuple(spans(keys)) for kind, keys in zip(*map(kinds.column, kinds.names[:2]), strict=True)
     }
@@ -166,19 +175,19 @@ def test_keys_of_expectations() -> None:
 
 
 def test_functions_of_transforms() -> None:
-    documented = table(REFERENCE, "Functions of transforms")
+    documented = table(reference("transform"), "Functions of transforms")
     found = {row[0]: spans(row[1]) for row in documented.rows}
     assert found == {family: list(rules) for family, rules in transform_functions.FAMILIES.items()}
 
 
 def test_keys_of_schemas() -> None:
-    section = PAGE.partition("## Schema")[2].partition("### Data types")[0]
+    section = text_of("schema").partition("## Data types")[0]
     keys = {span for span in spans(section) if re.fullmatch(r"[a-zA-Z.]+", span)}
     assert schema_json._SCHEMA_KEYS | schema_json._FIELD_KEYS | schema_json._REFUSED.keys() <= keys
 
 
 def test_keys_of_table_configs() -> None:
-    section = PAGE.partition("## Table config")[2].partition("## --set")[0]
+    section = text_of("table-config", "kafka", "message", "move", "task", "upsert", "dedup", "connector")
     keys = {part for span in spans(section) for part in (span, span.split(".")[-1].strip('"'))}
     assert keys >= stream_json._USED
     assert {key for reasons in table_keys.REFUSED.values() for key in reasons} <= keys
@@ -190,7 +199,7 @@ def test_keys_of_table_configs() -> None:
 
 
 def test_keys_of_job_specs() -> None:
-    section = PAGE.partition("## Job spec")[2].partition("## SQL")[0]
+    section = text_of("job")
     keys = {part for span in spans(section) for part in (span, span.split(".")[-1])}
     keys |= {".".join(span.split(".")[-2:]) for span in spans(section)} | {
         ".".join(span.split(".")[-3:]) for span in spans(section)
@@ -210,7 +219,7 @@ def test_state_in_the_log() -> None:
     realtime, offline = (
         json.loads(to_user_metadata(state)) for state in (RealtimeState(act), OfflineState(act, Boundary()))
     )
-    keys, kinds = (found for found in tables(REFERENCE) if found.headings[-1] == "State in the log")
+    keys, kinds = (found for found in tables(reference("files-on-disk")) if found.headings[-1] == "State in the log")
     by_half = {
         half: [spans(row[0])[0] for row in keys.rows if row[1] in {"both", half}] for half in ("REALTIME", "OFFLINE")
     }
@@ -228,7 +237,7 @@ def test_errors_and_exit_codes() -> None:
 def test_versions_are_those_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pinned = dict(dependency.split("==") for dependency in project["dependencies"] if "==" in dependency)
-    documented = {row[0]: row[1] for row in table(REFERENCE, "Versions that fit together").rows}
+    documented = {row[0]: row[1] for row in table(reference("versions"), "Versions that fit together").rows}
     assert {name: documented[name] for name in pinned} == pinned
     jars = (ROOT / "hybrid/jvm/jars.lock").read_text(encoding="utf-8")
     assert f"spark-sql-kafka-0-10_2.13:{documented['`spark-sql-kafka-0-10_2.13`']}" in jars
@@ -236,9 +245,26 @@ def test_versions_are_those_of_the_project() -> None:
 
 
 def test_options_and_properties_of_flows() -> None:
-    section = PAGE.partition("## Flows")[2].partition("## --set")[0]
+    section = text_of("flow")
     named = set(spans(section))
     assert set(model.TABLE_PROPERTIES) <= named
     assert set(options.OWN) - {"format"} <= named
     assert set(options.REFUSED) - {"columnNameOfCorruptRecord", "skipRows"} <= named
     assert set(options.Evolution) <= named
+
+
+def test_metrics() -> None:
+    documented = table(reference("metrics"), "Metrics").column("metric")
+    code = (ROOT / "hybrid" / "serve" / "metrics.py").read_text(encoding="utf-8")
+    names = set(re.findall(r'"(hybrid_[a-z_]+)"', code))
+    assert {spans(cell)[0] for cell in documented} == names and len(documented) == len(names)
+
+
+def test_the_index_lists_every_page() -> None:
+    linked = re.findall(r"\]\(([a-z-]+\.md)\)", (REFERENCE / "README.md").read_text(encoding="utf-8"))
+    assert sorted(linked) == [page.name for page in REFERENCE_PAGES]
+
+
+@pytest.mark.parametrize("page", sorted(REFERENCE.glob("*.md")), ids=lambda page: str(page.stem))
+def test_lines_fit_a_screen(page: Path) -> None:
+    assert [line for line in page.read_text(encoding="utf-8").splitlines() if len(line) > 120] == []

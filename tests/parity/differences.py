@@ -1,4 +1,4 @@
-"""Where we differ from Pinot on purpose: what may differ there. docs/reference.md says why, row by row."""
+"""Where we differ from Pinot on purpose: what may differ there. docs/reference/query.md says why, row by row."""
 
 from __future__ import annotations
 
