@@ -81,7 +81,7 @@ class Bench:
 
     def round(self, on: bool, rows: int) -> dict[str, tuple[float, float]]:
         """Milliseconds of each operation on a bucket of its own, and of these how many it waited for the device."""
-        durable.configure(on)
+        durable.configure(self._folder / "home", on)
         table = self._homes[on].table(TABLE.name)
         self._bucket += 1
         messages = self._produce(rows)

@@ -94,14 +94,13 @@ class Hybrid:
         task: ServerTask | None = None,
     ) -> None:
         self.settings = settings
-        durable.configure(settings.durable)
+        durable.configure(settings.home, settings.durable)
+        keep_free(settings.home, settings.disk_reserve_bytes)
         self.progress = progress
         self.now_ms = now_ms
         self._task = task
         self._cached: CachedAnswers | None = None
         self._specs: dict[str, tuple[Hashable, TableSpec]] = {}
-        if settings.disk_reserve_bytes is not None:
-            keep_free(settings.disk_reserve_bytes)
 
     @property
     def home(self) -> Path:

@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from hybrid.errors import MachineError
+from hybrid.folder_setting import FolderSetting
 
 FREE_MIN = 1024**3  # what acts and their staged rows should find free, and no statement takes; see `reserve_bytes`
 _MIB = 1024**2
@@ -16,20 +17,17 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SAID = ("No space left on device", "Disk quota exceeded", "database or disk is full")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
+_RESERVED = FolderSetting(FREE_MIN)
 
 
-_reserved: int | None = None
+def keep_free(home: Path, count: int) -> None:
+    """Sets how many bytes of the disk the work of a home leaves free: its setting `disk_reserve_bytes`."""
+    _RESERVED.set(home, count)
 
 
-def keep_free(count: int) -> None:
-    """Has this process leave so many bytes of the disk to acts, as its settings say."""
-    global _reserved
-    _reserved = count
-
-
-def reserve_bytes() -> int:
-    """The bytes of the disk that statements, uploads and jobs leave free."""
-    return FREE_MIN if _reserved is None else _reserved
+def reserve_bytes(path: Path) -> int:
+    """The bytes that statements, uploads and jobs which write at a path leave free of its disk."""
+    return _RESERVED.at(path)
 
 
 def existing(path: Path) -> Path:
@@ -47,7 +45,7 @@ def full_disk(path: Path) -> MachineError:
     folder = existing(path.absolute())
     return MachineError(
         f"The disk of {folder} is full: {free_bytes(folder) // _MIB} MiB are left. What was committed before stays.",
-        hint=f"Make room (at least {reserve_bytes() // _MIB} MiB), or move the home to another disk; then run again.",
+        hint=f"Make room (at least {reserve_bytes(path) // _MIB} MiB), or move the home to another disk; then run again.",
     )
 
 

@@ -14,20 +14,21 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from hybrid.folder_setting import FolderSetting
+
 _THREADS = 8
 _NO_SUCH_CALL = {errno.EINVAL, errno.EBADF, errno.ENOTSUP}
-_enabled = True
+_ENABLED = FolderSetting(True)
 
 
-def configure(enabled: bool) -> None:
-    """Sets whether this process syncs at all: the setting `durable`. Without it only deaths of processes are safe."""
-    global _enabled
-    _enabled = enabled
+def configure(home: Path, enabled: bool) -> None:
+    """Sets whether what is below a home is synced: its setting `durable`. Without it only deaths of processes are safe."""
+    _ENABLED.set(home, enabled)
 
 
-def is_enabled() -> bool:
-    """Whether this process syncs what it writes."""
-    return _enabled
+def is_enabled(path: Path) -> bool:
+    """Whether what is written at a path is synced."""
+    return _ENABLED.at(path)
 
 
 def sync(path: Path) -> None:
@@ -35,7 +36,7 @@ def sync(path: Path) -> None:
 
     A folder that its user may not read, or whose file system cannot sync folders, is skipped, as PostgreSQL does.
     """
-    if not _enabled:
+    if not is_enabled(path):
         return
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -117,8 +118,7 @@ def make_private(path: Path) -> None:
 
 def _sync_all(paths: list[Path]) -> None:
     """Side by side: the file system stores several with one write of its journal."""
-    if not _enabled:
-        return
+    paths = [path for path in paths if is_enabled(path)]
     if len(paths) < 2:
         for path in paths:
             sync(path)

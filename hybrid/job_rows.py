@@ -55,7 +55,7 @@ class ParquetSpool:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if free_bytes(self._path.parent) < reserve_bytes():
+        if free_bytes(self._path.parent) < reserve_bytes(self._path):
             raise MachineError(
                 f"The rows of the statement would fill the disk of {self._path.parent}. Nothing was changed.",
                 hint="Take a part of them at a time.",

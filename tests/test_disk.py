@@ -13,7 +13,7 @@ import hybrid
 from hybrid.api import Hybrid
 from hybrid.catalog.catalog import Catalog
 from hybrid.cli.main import run
-from hybrid.disk import machine_error
+from hybrid.disk import machine_error, reserve_bytes
 from hybrid.errors import MachineError
 from tests.test_change import given
 
@@ -89,16 +89,14 @@ def test_a_catalog_that_cannot_be_used_is_not_a_bug(home: Path, capsys: pytest.C
 
 def test_the_reserve_of_the_disk_is_a_setting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """10: statements, uploads and jobs leave it free."""
-    from hybrid import disk
     from hybrid.query.connection import spill_bytes
 
-    monkeypatch.setattr(disk, "_reserved", None)
     monkeypatch.setattr("hybrid.query.connection.free_bytes", lambda _: 10 * 1024**3)
     hybrid.connect(home)
     assert spill_bytes(home) == 9 * 1024**3 // 2, "the default"
     monkeypatch.setenv("HYBRID_DISK_RESERVE_BYTES", str(4 * 1024**3))
     hybrid.connect(home)
-    assert spill_bytes(home) == 3 * 1024**3 and disk.reserve_bytes() == 4 * 1024**3
+    assert spill_bytes(home) == 3 * 1024**3 and reserve_bytes(home / "uploads") == 4 * 1024**3
     monkeypatch.setenv("HYBRID_DISK_RESERVE_BYTES", str(40 * 1024**3))
     hybrid.connect(home)
     assert spill_bytes(home) == 0

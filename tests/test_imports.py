@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent / "hybrid"
 
 # Parts by layer, lowest first. A part imports lower layers only; `api` is every module at the package's top.
 LAYERS = [
-    {"errors", "progress", "plain", "clock", "garbage", "durable", "spark_errors"},
-    {"disk"},
+    {"errors", "progress", "plain", "clock", "garbage", "folder_setting", "spark_errors"},
+    {"durable", "disk"},
     {"spec"},
     {"table", "jvm"},
     {"lake", "catalog", "sql", "files"},

@@ -60,7 +60,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
     spool.take([(Decimal("9" * 37),)])
     with pytest.raises(DataError, match="more digits"):
         spool.close()
-    monkeypatch.setattr(disk, "_reserved", 2**62)
+    disk.keep_free(tmp_path, 2**62)
     spool.begin(["a"], ["LONG"])
     spool.take([(1,)])
     with pytest.raises(MachineError, match="would fill the disk"):

@@ -7,7 +7,7 @@ Delta tables still hold every row, offset, boundary and lineage entry, and the d
 from __future__ import annotations
 
 import sqlite3
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ class Catalog:
     def __init__(self, url: str) -> None:
         self._engine = sa.create_engine(url)
         if self._engine.dialect.name == "sqlite":
-            sa.event.listen(self._engine, "connect", _tune_sqlite)
+            is_durable = durable.is_enabled(Path(self._engine.url.database or ""))
+            sa.event.listen(self._engine, "connect", partial(_tune_sqlite, is_durable))
             sa.event.listen(self._engine, "handle_error", _raise_machine_error)
         schema.prepare(self._engine)
 
@@ -89,11 +90,11 @@ def _raise_machine_error(context: sa.engine.ExceptionContext) -> None:
             raise found from error
 
 
-def _tune_sqlite(connection: Any, _record: Any) -> None:
+def _tune_sqlite(is_durable: bool, connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA busy_timeout=10000")
     # FULL: a queued job that was acknowledged is there after a power failure.
-    cursor.execute(f"PRAGMA synchronous={'FULL' if durable.is_enabled() else 'NORMAL'}")
+    cursor.execute(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
     cursor.execute("PRAGMA secure_delete=ON")  # a purge forgets values: none may stay in a free page
     cursor.close()

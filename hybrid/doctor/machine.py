@@ -60,7 +60,7 @@ def _check_jars(checkup: Checkup) -> None:
 def _check_disk(checkup: Checkup) -> None:
     folder = existing(checkup.home.home)
     usage = shutil.disk_usage(folder)
-    if usage.free < reserve_bytes() or usage.free < _FREE_SHARE_MIN * usage.total:
+    if usage.free < reserve_bytes(checkup.home.home) or usage.free < _FREE_SHARE_MIN * usage.total:
         share = 100 * usage.free / usage.total
         message = f"The disk of {folder} has {usage.free // _MIB} MiB left ({share:.1f} %). Acts fail when it is full."
         severity = Severity.ERROR if usage.free < _FREE_ERROR else Severity.WARNING

@@ -127,7 +127,7 @@ def _worker(spec: TableSpec, assigners: dict[TopicPartition, Assigner]) -> Worke
 
 def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: FileAct) -> Worker:
     """As `_worker`, with the rows put into files, one of each segment. At most two are open at a time."""
-    is_durable = durable.is_enabled()  # here, in the driver: workers know no settings
+    is_durable = durable.is_enabled(act.half)  # here, in the driver: workers know no settings
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hybrid.lake.files import RowsFile, path_in_half

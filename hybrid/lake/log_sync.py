@@ -36,7 +36,7 @@ def sync_log(half: Path, version: int) -> None:
     Foreign commits just below, which other tools may not have stored, are stored with their files: the log must not
     break below an acknowledged commit.
     """
-    if not durable.is_enabled():
+    if not durable.is_enabled(half):
         return
     log, files = half / "_delta_log", _files_of_entry(half / "_delta_log", version)
     stored = _STORED.get(half, -1)

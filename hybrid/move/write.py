@@ -70,7 +70,7 @@ def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
 
 def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
     """The function that Spark runs in its workers, on the rows of one task in the order of time."""
-    is_durable = durable.is_enabled()  # here, in the driver: workers know no settings
+    is_durable = durable.is_enabled(folder)  # here, in the driver: workers know no settings
     by_time = not spec.sort_columns or (spec.sort_columns == (spec.time_column,) and _is_time_alone(spec))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

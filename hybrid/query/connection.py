@@ -58,7 +58,7 @@ def spill_bytes(folder: Path) -> int:
 
     The rest is for commits, catalog and logs, which must not fail for the sake of a statement.
     """
-    return max(0, free_bytes(folder) - reserve_bytes()) // 2
+    return max(0, free_bytes(folder) - reserve_bytes(folder)) // 2
 
 
 def load_duckdb() -> None:

@@ -74,7 +74,7 @@ def _prepare(folder: Path, length: int) -> None:
 
 def _require_room(folder: Path, length: int) -> None:
     """MachineError when less than acts need would be left of the disk."""
-    if free_bytes(folder) - length < reserve_bytes():
+    if free_bytes(folder) - length < reserve_bytes(folder):
         raise full_disk(folder)
 
 

@@ -137,10 +137,9 @@ class Settings:
         return int(self._value("query_result_bytes_max") or 0)
 
     @property
-    def disk_reserve_bytes(self) -> int | None:
-        """Bytes of the disk that are left to acts; None where nobody has set it."""
-        found = next(one for one in self.values if one.name == "disk_reserve_bytes")
-        return None if found.source == "default" else int(found.value or 0)
+    def disk_reserve_bytes(self) -> int:
+        """Bytes of the disk that are left to acts."""
+        return int(self._value("disk_reserve_bytes") or 0)
 
     @property
     def query_memory_total_bytes(self) -> int:

@@ -171,6 +171,6 @@ def test_the_switch_syncs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "fsync", calls.append)
     durable.write_text(tmp_path / "on", "x")
     assert len(calls) == 2  # the file and its folder
-    monkeypatch.setattr(durable, "_enabled", False)
+    durable.configure(tmp_path, False)
     durable.write_text(tmp_path / "off", "x")
     assert len(calls) == 2 and (tmp_path / "off").read_text() == "x"
