@@ -42,10 +42,10 @@ def free_bytes(path: Path) -> int:
 
 def full_disk(path: Path) -> MachineError:
     """The error for a disk that has no room for what is written below `path`."""
-    folder = existing(path.absolute())
+    folder, wanted = existing(path.absolute()), reserve_bytes(path) // _MIB
     return MachineError(
         f"The disk of {folder} is full: {free_bytes(folder) // _MIB} MiB are left. What was committed before stays.",
-        hint=f"Make room (at least {reserve_bytes(path) // _MIB} MiB), or move the home to another disk; then run again.",
+        hint=f"Make room (at least {wanted} MiB), or move the home to another disk; then run again.",
     )
 
 

@@ -22,7 +22,7 @@ _ENABLED = FolderSetting(True)
 
 
 def configure(home: Path, enabled: bool) -> None:
-    """Sets whether what is below a home is synced: its setting `durable`. Without it only deaths of processes are safe."""
+    """Sets whether a home's files are synced, as its setting `durable` says. Else only deaths of processes are safe."""
     _ENABLED.set(home, enabled)
 
 

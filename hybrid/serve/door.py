@@ -23,7 +23,7 @@ from hybrid.access import ASKING_RIGHT, Account, Accounts, Right, digest_of
 from hybrid.client import SERVER_FILE
 from hybrid.errors import AccessError, HybridError, RightError
 from hybrid.logs import log_context
-from hybrid.serve.rights import OPEN_PATHS, right_for
+from hybrid.serve.rights import OPEN_PATHS
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 1.0
@@ -118,12 +118,9 @@ def is_loopback(peer: str | None) -> bool:
     return (mapped or address).is_loopback
 
 
-def may_pass(account: Account | None, method: str, path: str) -> None:
-    """RightError when the right of the account is not enough."""
-    if account is None:
-        return
-    needed = right_for(method, path)
-    if account.right < needed:
+def may_pass(account: Account | None, needed: Right, method: str, path: str) -> None:
+    """RightError when the account has not the right that a request takes."""
+    if account is not None and account.right < needed:
         raise RightError(
             f"Account '{account.name}' has the right {account.right.word}; {method} {path[:200]} takes {needed.word}.",
             hint=f"hybrid access add NAME --right {needed.word}",

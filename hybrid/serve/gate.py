@@ -71,7 +71,8 @@ class Gate:
             if scope["path"] == "/readyz":
                 may_see = self._door.may_see_details(headers.get(b"authorization"), peer)
                 scope["state"]["may_see_details"] = may_see
-            may_pass(seen.account, scope["method"], scope["path"])
+            seen.right = right_for(scope["method"], scope["path"])
+            may_pass(seen.account, seen.right, scope["method"], scope["path"])
         except AccessError as error:
             await hybrid_answer(error, scope["path"])(scope, receive, send)
             return
@@ -97,7 +98,7 @@ class Gate:
         left_out = self._refused.left_out()
         if left_out:
             _LOG.info("%d refused requests before this one were not written down.", left_out)
-        changes = seen.passed and right_for(scope["method"], scope["path"]) is not Right.READ
+        changes = seen.passed and seen.right is not Right.READ
         with asking(seen.account):
             log = self._audit if changes else _LOG
             log.info("%s %s %s in %.1f ms", scope["method"], scope["path"][:_PATH_MAX], seen.status, took_s * 1000)
@@ -106,6 +107,7 @@ class Gate:
 class _Seen:
     status = 500
     account: Account | None = None
+    right = Right.READ  # that the request takes
     passed = False  # the gate let it in
 
 

@@ -43,7 +43,7 @@ async def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
     if found is None:
         raise NotFoundError.named("Verb", verb, VERBS)
     if verb in _STATEMENTS:
-        asked = _AskedVerb(request, found, _checked(found.call, arguments))
+        asked = _AskedVerb(request, found, _with_defaults(found.call, arguments))
         return await context.admission.run(request, who_asks(), asked.answer, asked.leave)
     checked = await run_in_threadpool(_checked, found.call, arguments)
     if found.call is segments:
@@ -52,7 +52,7 @@ async def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
 
 
 class _AskedVerb:
-    """A verb that answers from tables."""
+    """A verb that answers from tables; `arguments` are all that it has."""
 
     def __init__(self, request: Request, verb: Verb, arguments: dict[str, Any]) -> None:
         self._context, self._verb, self._arguments = context_of(request), verb, arguments
@@ -72,12 +72,12 @@ class _AskedVerb:
             if self._verb.call is query:
                 return JSONResponse(self._query(options))
             if self._verb.call is explain:
-                plan = context.home.explain(arguments["sql"], as_of=arguments.get("as_of"), options=options)
+                plan = context.home.explain(arguments["sql"], as_of=arguments["as_of"], options=options)
                 return JSONResponse(views.explanation_view(plan))
             if self._verb.call is rejected:
-                limit, everything = min(arguments.get("limit", 1000), REJECTED_MAX), arguments.get("everything", False)
-                bounds = context.rejected_bounds(self._began)
-                rows = context.home.table(arguments["table"]).rejected(limit, everything=everything, bounds=bounds)
+                limit, bounds = min(arguments["limit"], REJECTED_MAX), context.rejected_bounds(self._began)
+                table, everything = context.home.table(arguments["table"]), arguments["everything"]
+                rows = table.rejected(limit, everything=everything, bounds=bounds)
                 return JSONResponse(json_value(rows))
             return JSONResponse(self._verb.call(context.home, **arguments))
 
@@ -85,7 +85,7 @@ class _AskedVerb:
         """The answer to a statement, which the metrics count like those of other clients."""
         metrics, arguments = self._context.metrics, self._arguments
         try:
-            result = self._context.home.query(arguments["sql"], options, as_of=arguments.get("as_of"))
+            result = self._context.home.query(arguments["sql"], options, as_of=arguments["as_of"])
         except HybridError as error:
             metrics.query_failed(error.pinot_code)
             raise
@@ -110,13 +110,18 @@ def show_run(run_id: str, request: Request) -> Any:
 
 def _checked(call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, if they fit the verb; UsageError names the first that does not."""
+    return {name: value for name, value in _with_defaults(call, arguments).items() if name in arguments}
+
+
+def _with_defaults(call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, and the verb's defaults for those that are not given."""
     check_characters(arguments)
     try:
         model = _adapter(call).validate_python(dict(arguments))
     except ValidationError as error:
         found = error.errors()[0]
         raise UsageError(f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}.") from error
-    return {name: value for name, value in dict(model).items() if name in arguments}
+    return dict(model)
 
 
 @cache

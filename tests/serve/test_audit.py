@@ -7,8 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hybrid.access import Accounts, Right
 from hybrid.logs import Sampler, read_logs, setup_logging
+from hybrid.serve import gate
+from hybrid.serve.rights import right_for
 from tests.serve.app import OFFLINE, SCHEMA, App
 
 
@@ -40,6 +44,23 @@ def test_what_was_changed_is_kept_apart(app: App) -> None:
     ]
     assert all(one["request_id"] and one["role"] == "audit" for one in found)
     assert [one["message"] for one in read_logs(logs) if one["role"] == "audit"] == [one["message"] for one in found]
+
+
+def test_a_requests_right_is_found_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that let it in decides in which log it is written down."""
+    found: list[str] = []
+
+    def counted(method: str, path: str) -> Right:
+        found.append(f"{method} {path}")
+        return Right.ADMIN if path == "/tables" else right_for(method, path)
+
+    monkeypatch.setattr(gate, "right_for", counted)
+    setup_logging(app.home.settings.logs, "query")
+    app.ok("GET", "/tables")
+    app.ok("POST", "/query/sql", {"sql": "select 1"})
+    assert found == ["GET /tables", "POST /query/sql"]
+    (kept,) = records(app.home.settings.logs / "audit.log")
+    assert kept["message"].startswith("GET /tables 200")
 
 
 def test_refused_requests_are_sampled_and_the_rest_counted(app: App) -> None:

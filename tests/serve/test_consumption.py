@@ -1,8 +1,11 @@
 """Pausing, resuming and sealing by Pinot's paths."""
 
+import inspect
+
 import pytest
 
 from hybrid.jvm.topics import create_topic, produce
+from hybrid.serve.verbs import REJECTED_MAX
 from hybrid.verbs import VERBS
 from tests.serve.app import CONSUMING, OFFLINE, REALTIME, SCHEMA, App
 
@@ -133,3 +136,17 @@ def test_consuming_segments_with_kafka(working: App, broker: str) -> None:
     assert everything["total"] == 2 and [row["state"] for row in everything["rows"]] == ["rejected", "replayed"]
     answer = working.ok("POST", "/query/sql", {"sql": "select order_id from orders order by order_id"})
     assert answer["resultTable"]["rows"] == [[1], [2], [3]]
+
+
+def test_rejected_by_the_verb_has_the_verbs_own_defaults(orders: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults = inspect.signature(VERBS["rejected"].call).parameters
+    asked = []
+
+    def read(files: object, limit: int, offset: int, *, everything: bool, bounds: object) -> list[object]:
+        asked.append((limit, everything))
+        return []
+
+    monkeypatch.setattr("hybrid.rejected.read_rejected", read)
+    for more in ({}, {"limit": 5}, {"limit": 10**9, "everything": True}):
+        assert orders.ok("POST", "/verbs/rejected", {"table": "orders", **more}) == []
+    assert asked == [(defaults["limit"].default, defaults["everything"].default), (5, False), (REJECTED_MAX, True)]
