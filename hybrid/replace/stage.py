@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import DataError, suggestion
 from hybrid.files.inputs import InputFile
@@ -64,8 +64,8 @@ class StagedFile:
     low_at: str = ""
     high_at: str = ""
     filtered: int = 0
-    low_stored: int | None = None
-    high_stored: int | None = None
+    low_stored: int | str | None = None
+    high_stored: int | str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -100,7 +100,7 @@ class Staged:
 class _Note:
     """What one slice tells the driver; `low` and `high` are (ms, at), `problem` is (position, at, reason).
 
-    `stored` are the least and the greatest value of a time column of whole numbers.
+    `stored` are the least and the greatest value of a time column that counts finer than milliseconds.
     """
 
     file: int
@@ -109,11 +109,11 @@ class _Note:
     low: _Time | None = None
     high: _Time | None = None
     filtered: int = 0
-    stored: tuple[int, int] | None = None
+    stored: tuple[Any, Any] | None = None
     seen: set[str] = field(default_factory=set)
     problem: tuple[int, str, str] | None = None
 
-    def count(self, is_delete: bool, time_ms: int | None, at: str, stored: object = None) -> None:
+    def count(self, is_delete: bool, time_ms: int | None, at: str, stored: Any = None) -> None:
         self.rows += not is_delete
         self.deletes += is_delete
         if time_ms is None:
@@ -122,7 +122,7 @@ class _Note:
             self.low = (time_ms, at)
         if self.high is None or time_ms > self.high[0]:
             self.high = (time_ms, at)
-        if isinstance(stored, int):
+        if stored is not None:
             low, high = self.stored or (stored, stored)
             self.stored = min(low, stored), max(high, stored)
 

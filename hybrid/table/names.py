@@ -70,7 +70,16 @@ def offline_segment(prefix: str, low: object, high: object, taken: Container[str
     `prefix` is the table's name, unless its config names another.
     """
     times = (time_text(value) for value in (low, high) if value is not None)
-    stem = "_".join([prefix, *times, *([postfix] if postfix else [])])
+    return _numbered("_".join([prefix, *times, *([postfix] if postfix else [])]), taken)
+
+
+def another_name(name: str, taken: Container[str]) -> str:
+    """The first free name of the same times as `name`, which `offline_segment` made and which is taken by now."""
+    return _numbered(name.rpartition("_")[0], taken)
+
+
+def _numbered(stem: str, taken: Container[str]) -> str:
+    """The first free name of a stem, counted from 0."""
     sequence = 0
     while f"{stem}_{sequence}" in taken:
         sequence += 1

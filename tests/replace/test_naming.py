@@ -18,7 +18,7 @@ from hybrid.replace.stage import StagedFile
 from hybrid.spec.job_spec import JobSpec, parse_job_spec
 from hybrid.spec.table_config import TableSpec
 from hybrid.spec.table_json import parse_table
-from hybrid.table.names import segment_folder, why_no_segment_name
+from hybrid.table.names import another_name, offline_segment, segment_folder, why_no_segment_name
 
 DAY_MS = 86_400_000
 
@@ -220,3 +220,12 @@ def test_simple_names_have_the_values_of_a_column_that_counts_finer() -> None:
     assert _names(_spec("1:NANOSECONDS:EPOCH", "LONG"), "{type: simple}", unknown) == [
         "myTable_1700000000123000000_1700000000124000000_0"
     ]
+
+
+def test_another_name_has_the_same_times() -> None:
+    low, high, taken = 1_700_000_000_123_456_789, "2021/09/24", set[str]()
+    for sequence in range(12):
+        name = offline_segment("my_table", low, high, taken, "v_2")
+        assert name == f"my_table_{low}_2021-09-24_v_2_{sequence}"
+        assert name == another_name(f"my_table_{low}_2021-09-24_v_2_7", taken)
+        taken.add(name)

@@ -29,7 +29,7 @@ from hybrid.replace.swap import Ready, arrival_timestamp, commit_under_lock
 from hybrid.spec.table_config import Half, TableSpec
 from hybrid.table import columns
 from hybrid.table.liveness import REPLACEMENT_CONNECTOR, replacement_topic
-from hybrid.table.names import offline_segment, time_value
+from hybrid.table.names import another_name
 from hybrid.table.plans import Plan, PlannedBucket, Unit, span, total
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class _Run:
             if not self._are_left(units):
                 raise OvertakenError(f"Backfill '{self._plan.id}' was run elsewhere.")
             self._watch.refuse_changed(units, current)
-            names = _free_names(self._spec, units, current)
+            names = _free_names(units, current)
             old = tuple(name for unit in units for name in unit.replaced)
             new = tuple(names.get(one.name, one.name) for unit in units for one in unit.written)
             lineage = lineage_of(
@@ -251,7 +251,7 @@ def _span_words(buckets: Sequence[PlannedBucket]) -> str:
     return f"{counted(len(buckets), 'bucket')} [{utc(start)}, {utc(end)})"
 
 
-def _free_names(spec: TableSpec, units: Sequence[Unit], current: HalfSnapshot) -> dict[str, str]:
+def _free_names(units: Sequence[Unit], current: HalfSnapshot) -> dict[str, str]:
     """Other names for new segments whose planned ones have been taken meanwhile."""
     wanted = [one for unit in units for one in unit.written if one.is_new]
     held = {file.segment for file in current.files}
@@ -261,7 +261,6 @@ def _free_names(spec: TableSpec, units: Sequence[Unit], current: HalfSnapshot) -
     names = {}
     for one in wanted:
         if one.name in held:
-            low, high = time_value(spec, one.low), time_value(spec, one.high)
-            names[one.name] = offline_segment(spec.name, low, high, taken)
+            names[one.name] = another_name(one.name, taken)
             taken.add(names[one.name])
     return names

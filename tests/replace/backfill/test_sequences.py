@@ -26,7 +26,9 @@ from hybrid.replace.lineage import EntryState, entries_of
 from hybrid.replace.opening import open_replacement
 from hybrid.replace.revert import revert, revert_backfill
 from hybrid.spec.job_spec import JobSpec
-from hybrid.spec.table_config import ARRIVED, BoundaryMode, UpsertConfig
+from hybrid.spec.table_config import ARRIVED, BoundaryMode, TableSpec, UpsertConfig
+from hybrid.spec.timeformat import TimeFormat
+from hybrid.spec.types import DataType
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import SEGMENT
 from hybrid.table.plans import Plan
@@ -433,3 +435,33 @@ def test_rows_come_in_the_place_of_what_was_rounded_to_their_time(workbench: Wor
     plan = lab.plan(0, END, rows=[{"order_id": 1, "customer": "a", "amount": 3.0, "ts": BUCKET + 5}])
     lab.run(plan)
     assert [(one[0], one[2]) for one in lab.rows()] == [(1, 3.0), (2, 1.0)]
+
+
+NANOS = 1_500_123_456  # 1.5 s, and what milliseconds do not show
+
+
+def _nanos_spec() -> TableSpec:
+    spec = lab_spec()
+    form = TimeFormat.parse("1:NANOSECONDS:EPOCH", "schema", "ts", DataType.LONG)
+    fields = [replace(one, time_format=form) if one.name == "ts" else one for one in spec.schema.fields]
+    return replace(spec, schema=replace(spec.schema, fields=tuple(fields)))
+
+
+def test_a_name_that_was_taken_meanwhile_becomes_another_of_the_same_exact_times(
+    workbench: Workbench, tmp_path: Path
+) -> None:
+    lab = Lab.create(workbench, tmp_path, _nanos_spec())
+    lab.halves.commit_offline([_in("orders_first", _at(1, 5))], Boundary(END, {KEY: 1_000_000}))
+    plan = lab.plan(BUCKET, 2 * BUCKET, rows=[{"order_id": n, "amount": 5.0, "ts": NANOS + n} for n in (20, 29)])
+    planned = f"orders_{NANOS + 20}_{NANOS + 29}_0"
+    assert [one.name for unit in plan.units for one in unit.written] == [planned]
+    late = [_in(planned, _at(7, NANOS + 20)), _in(planned, _at(8, NANOS + 29))]
+    lab.halves.commit_offline(late, kind="move")
+    lab.run(plan)
+    assert lab.segments() == [planned, f"orders_{NANOS + 20}_{NANOS + 29}_1", "orders_first"]
+    found = [(order, time) for order, _, _, time in lab.rows()]
+    assert found == [(1, 5), (7, NANOS + 20), (8, NANOS + 29), (20, NANOS + 20), (29, NANOS + 29)]
+
+
+def _at(order_id: int, nanos: int) -> Row:
+    return Row({"order_id": order_id, "customer": "a", "amount": 1.0, "ts": nanos}, nanos // 1_000_000, order_id)
