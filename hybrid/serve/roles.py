@@ -70,7 +70,7 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     """The pipeline role: ingestion, tasks and jobs on a warm Spark session until SIGTERM."""
     from hybrid.serve.pipeline import Pipeline
 
-    # People wait for answers, nobody for a batch (docs/adr/0007-serving-cache.md, Processors).
+    # People wait for answers, nobody for a batch (docs/adr/0040-pipeline-niceness.md).
     os.nice(home.settings.pipeline_niceness)
     stop, fallen, terminated = threading.Event(), threading.Event(), threading.Event()
 

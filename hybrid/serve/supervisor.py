@@ -47,7 +47,7 @@ _END_S = 8.0
 _TAKE_OVER_S = 12.0
 _BACKLOG = 256
 # DuckDB plans a small statement by some thousands of small objects, more than the 7 of a size that glibc keeps at hand
-# for a thread: with 200 it takes a tenth less (docs/adr/0007-serving-cache.md). Other C libraries do not read it.
+# for a thread: with 200 it takes a tenth less (docs/adr/0039-malloc-tuning.md). Other C libraries do not read it.
 _QUICK = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=200"}
 
 

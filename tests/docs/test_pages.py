@@ -66,10 +66,27 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert ROOT / "docs" / "adr" in linked
 
 
-def test_decisions_name_a_rejected_alternative() -> None:
-    for page in (ROOT / "docs" / "adr").glob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        assert "**Rejected**" in text and "**Decided**" in text, page.name
+DECISIONS = sorted((ROOT / "docs" / "adr").glob("0*.md"))
+DECISION = re.compile(
+    r"# (\d+)\. (.+)\n\nStatus: (accepted|superseded).*\n\nDate: \d{4}-\d\d-\d\d\n\n"
+    r"## Context\n\n[^#].*\n## Decision\n\n[^#].*\n## Rejected\n\n- .*\n## Consequences\n\n[^#].*",
+    re.DOTALL,
+)
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_has_every_part(page: Path) -> None:
+    found = DECISION.fullmatch(page.read_text(encoding="utf-8"))
+    assert found is not None and int(found[1]) == int(page.stem[:4])
+
+
+def test_the_index_of_decisions_is_complete() -> None:
+    text = " ".join((ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8").split())
+    titles = [page.read_text(encoding="utf-8").split("\n", 1)[0].split(". ", 1) for page in DECISIONS]
+    entries = [
+        f"- [{number[2:]}]({page.name}) {title}" for page, (number, title) in zip(DECISIONS, titles, strict=True)
+    ]
+    assert [entry for entry in entries if f"{entry} " not in f"{text} "] == []
 
 
 def test_no_lock_or_script_names_a_registry() -> None:
