@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, commands, prose
+from tests.docs.pages import PAGES, ROOT, commands, prose, table
 from tests.docs.test_reference import CODE, global_options
 
 # Parts of words, so that this file does not match itself.
@@ -64,6 +65,21 @@ def test_every_page_is_linked_from_the_readme() -> None:
     linked = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
     assert {page for page in PAGES if page.parent == ROOT / "docs"} <= linked
     assert ROOT / "docs" / "adr" in linked
+
+
+def test_the_readme_justifies_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[^A-Za-z0-9-]", dependency)[0] for dependency in project["dependencies"]}
+    rows = table(ROOT / "README.md", "Dependencies").rows
+    assert names - {name for row in rows for name in re.findall(r"[A-Za-z0-9-]+", row[0])} == set()
+    assert all(reason for _, reason in rows)
+
+
+def test_the_readme_says_what_it_is_on_one_screen() -> None:
+    before = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert len(before.splitlines()) < 45 and "make run" in before and "make test" in before
+    claims = re.split(r"\n- ", before)[1:]
+    assert len(claims) == 6 and all("](docs/" in claim for claim in claims)
 
 
 DECISIONS = sorted((ROOT / "docs" / "adr").glob("0*.md"))
