@@ -37,7 +37,8 @@ see serial serve session set settings setup several share short show side simple
 space spark sql stage start started state statement status step stop stopped stretch take ten tenth text that the then
 these they thing this those through throughput to together toml true truncated tutorial two type under undo until up
 use used user using value version via visible warm warning was watch way week went were what when whether which while
-who whole whom widen with without word works write written wrong year yet your
+who whole whom why widen with without word works write written wrong year yet your path connection processes cover spec avro csv debezium delta generated insert rounding update refuse refuses reach kind operation meanwhile remark accept where find
+found fields missing parts plain special several early late
 """
 
 

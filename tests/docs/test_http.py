@@ -14,7 +14,7 @@ def test_paths(tmp_path: Path) -> None:
     home = Hybrid(load_settings(home=tmp_path), Silent())
     document = build_app(home, Limits(), "http://localhost").openapi()
     known = [f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item]
-    listed = [spans(cell)[0] for cell in table(reference("http"), "HTTP").column("path")]
+    listed = [spans(cell)[0] for cell in table(reference("http"), "Paths").column("path")]
     assert len(set(listed)) == len(listed)
     assert sorted(listed) == sorted(known)
     home.close()
