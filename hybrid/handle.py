@@ -309,17 +309,19 @@ class Table:
         keys = current_keys(self.spec.stream, ends, offsets)
         return all(offsets.get(keys[place], 0) >= end for place, end in ends.items())
 
-    def view(self, for_: str, *, as_of: AsOfText | None = None) -> TableView:
+    def view(self, for_: str, *, as_of: AsOfText | None = None, timeout_ms: int | None = None) -> TableView:
         """The table at one revision as Python code for `spark`, `duckdb` or `polars`, which runs without this product.
 
-        Without `as_of` (see `Hybrid.query`) it is of the newest commits.
+        Without `as_of` (see `Hybrid.query`) it is of the newest commits. QueryError when it takes longer than
+        `timeout_ms`.
         """
         from hybrid.query.plan import QueryTable
         from hybrid.query.views.view import table_view
 
         brokers = self.spec.stream.brokers if self.spec.stream else None
         queried = QueryTable(self.spec, self.layout, brokers)
-        return table_view(queried, for_, wall_clock_ms(), None if as_of is None else str(as_of))
+        wanted = None if as_of is None else str(as_of)
+        return table_view(queried, for_, wall_clock_ms(), wanted, timeout_ms=timeout_ms)
 
     def half(self, half: Half) -> HalfSnapshot:
         """A half as it is now; NotFoundError when the table has no such half."""

@@ -18,6 +18,7 @@ from hybrid.api import Hybrid, TableDocuments, _definition
 from hybrid.errors import QueryError
 from hybrid.progress import Silent
 from hybrid.query.cache.template import cut
+from hybrid.query.views import reads
 from hybrid.serve import queries
 from hybrid.serve.app import build_app
 from hybrid.serve.context import Limits
@@ -86,6 +87,22 @@ def test_as_of_a_revision_by_the_requests_options(client: TestClient) -> None:
     assert client.post("/verbs/explain", json=verb).json()["plan"]["revision"] == "orders[OFFLINE=0]"
     made = client.post("/verbs/table_view", json={"table": "orders", "engine": "duckdb", "as_of": "orders[OFFLINE=0]"})
     assert list(made.json()) == ["table", "for", "revision", "code"]
+
+
+def test_a_view_has_the_servers_time(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = reads.plan_query
+
+    def slowly(*given: Any, **named: Any) -> Any:
+        time.sleep(0.3)
+        return plan(*given, **named)
+
+    hy = Hybrid(load_settings(home=home), Silent())
+    hy.create_table(TableDocuments.read(DATA / "orders_schema.json", [DATA / "orders_offline_table.json"]))
+    monkeypatch.setattr(reads, "plan_query", slowly)
+    with TestClient(build_app(hy, Limits(query_timeout_ms=200), "http://x", hosts=None)) as client:
+        answer = client.post("/verbs/table_view", json={"table": "orders", "engine": "duckdb"})
+        assert answer.status_code >= 400 and "The view took longer than" in answer.json()["error"]
+    hy.close()
 
 
 def test_options_of_the_request(client: TestClient) -> None:

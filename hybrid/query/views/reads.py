@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 from hybrid.errors import QueryError
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.query.asof import refuse_missing
+from hybrid.query.failures import TIMEOUT
 from hybrid.query.plan import PinnedTable, QueryTable, plan_query
 from hybrid.query.scan import Scan, shown_default
-from hybrid.query.tail import KafkaTail, NoTail
+from hybrid.query.tail import KafkaTail, NoTail, TailSource
 from hybrid.spec.evolution import is_wider
 from hybrid.spec.schema import FieldSpec
 from hybrid.spec.table_config import TableSpec
@@ -98,12 +100,34 @@ class ViewReads:
         ]
 
 
-def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None) -> ViewReads:
-    """What a view reads: the newest commits, or a revision or time. QueryError when its rows are not all in files."""
-    name = table.spec.name
+class ViewTime:
+    """How long a view may take to make: `timeout_ms` from now on, None without a bound."""
+
+    def __init__(self, timeout_ms: int | None = None) -> None:
+        self._timeout_ms, self._began = timeout_ms, time.monotonic()
+
+    def check(self) -> None:
+        """QueryError when the time is over."""
+        if self._timeout_ms is not None and time.monotonic() > self._began + self._timeout_ms / 1000:
+            raise QueryError(f"The view took longer than {self._timeout_ms} ms.", pinot_code=TIMEOUT)
+
+    def tail(self) -> TailSource:
+        """The tail, read for at most half of the time: the other half is for the files."""
+        if self._timeout_ms is None:
+            return KafkaTail()
+        return KafkaTail().ending_by(self._began + self._timeout_ms / 2000)
+
+
+def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None, bound: ViewTime | None = None) -> ViewReads:
+    """What a view reads: the newest commits, or a revision or time.
+
+    QueryError when its rows are not all in files, or when it takes longer than `bound` allows.
+    """
+    name, bound = table.spec.name, bound or ViewTime()
     # Without a revision that names one, a view has no tail: Kafka is no file.
-    tail = NoTail() if as_of is None else KafkaTail()
+    tail = NoTail() if as_of is None else bound.tail()
     plan = plan_query(parse_statement(f'select * from "{name}"'), _One(table), tail, now_ms, as_of=as_of)
+    bound.check()
     ref = plan.refs[0]
     if ref.pinned.tail_rows is not None:
         raise QueryError(
@@ -114,7 +138,7 @@ def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None) -> View
     scan = ref.scan
     files = {"OFFLINE": scan.offline, "REALTIME": scan.realtime, "LATER": scan.later}
     refuse_missing(name, [file for group in files.values() for file in group])
-    stored = {half: [_columns(file.path) for file in group] for half, group in files.items() if group}
+    stored = {half: [_columns(file.path, bound) for file in group] for half, group in files.items() if group}
     there = {half: [frozenset(one) for one in columns] for half, columns in stored.items()}
     wanted = frozenset(table.spec.schema.column_names)
     parts = {
@@ -163,9 +187,10 @@ class _One:
         return self._table
 
 
-def _columns(path: str) -> Mapping[str, pa.DataType]:
+def _columns(path: str, bound: ViewTime) -> Mapping[str, pa.DataType]:
     import pyarrow.parquet as pq
 
+    bound.check()
     return {field.name: field.type for field in pq.read_schema(path)}
 
 

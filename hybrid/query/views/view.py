@@ -10,7 +10,7 @@ from hybrid.query.plan import QueryTable
 from hybrid.query.views.for_duckdb import duckdb_code
 from hybrid.query.views.for_polars import polars_code
 from hybrid.query.views.for_spark import spark_code
-from hybrid.query.views.reads import ViewReads, view_reads
+from hybrid.query.views.reads import ViewReads, ViewTime, view_reads
 
 ENGINES: Mapping[str, Callable[[ViewReads], str]] = {
     "spark": spark_code,
@@ -29,14 +29,16 @@ class TableView:
     code: str
 
 
-def table_view(table: QueryTable, engine: str, now_ms: int, as_of: str | None = None) -> TableView:
+def table_view(
+    table: QueryTable, engine: str, now_ms: int, as_of: str | None = None, *, timeout_ms: int | None = None
+) -> TableView:
     """The newest commits of a table, or a revision or time, as code for one of ENGINES.
 
-    UsageError for another engine, QueryError when the revision is not to be had from files.
+    UsageError for another engine, QueryError when the revision is not to be had from files, or not in `timeout_ms`.
     """
     code = ENGINES.get(engine)
     if code is None:
         known = ", ".join(ENGINES)
         raise UsageError(f"There is no view for '{engine}': it is one of {known}.{suggestion(engine, ENGINES)}")
-    reads = view_reads(table, now_ms, as_of)
+    reads = view_reads(table, now_ms, as_of, ViewTime(timeout_ms))
     return TableView(table.spec.name, engine, reads.revision, code(reads))

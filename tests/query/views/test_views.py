@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from hybrid.errors import QueryError, UsageError
 from hybrid.lake.log import read_commit
 from hybrid.lake.workbench import Workbench
 from hybrid.query.engine import QueryOptions, run
-from hybrid.query.tail import NoTail
+from hybrid.query.tail import KafkaTail, NoTail, Tail
 from hybrid.query.views.view import ENGINES, table_view
 from hybrid.spec.schema import FieldKind, FieldSpec
 from hybrid.spec.schema_json import default_null
@@ -348,3 +349,26 @@ def test_what_no_view_is_made_of(tmp_path: Path, monkeypatch: Any) -> None:
     Path(brought.added[0].path).unlink()
     with pytest.raises(QueryError, match="no longer retained"):
         table_view(table, "duckdb", NOW_MS)
+
+
+def test_a_view_takes_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of the files, each of which is opened, and not of Kafka, which has half of the time."""
+    table = upsert(tmp_path).open("orders")
+    read, ends = pq.read_schema, list[float]()
+
+    def slowly(path: str) -> pa.Schema:
+        time.sleep(0.05)
+        return read(path)
+
+    def noted(tail: KafkaTail, *_: object) -> Tail:
+        assert tail._until is not None
+        ends.append(tail._until - time.monotonic())
+        return Tail()
+
+    monkeypatch.setattr(pq, "read_schema", slowly)
+    monkeypatch.setattr(KafkaTail, "read", noted)
+    with pytest.raises(QueryError, match="The view took longer than 20 ms") as error:
+        table_view(table, "duckdb", NOW_MS, timeout_ms=20)
+    assert error.value.pinot_code == 250
+    assert table_view(table, "duckdb", NOW_MS, f"orders[OFFLINE=1 REALTIME=2 tail={{{KEY}@12}}]", timeout_ms=20_000)
+    assert all(9 < left <= 10 for left in ends)
