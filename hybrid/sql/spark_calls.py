@@ -16,6 +16,7 @@ from hybrid.plain import capitalized
 from hybrid.spec import characters
 from hybrid.sql.calls import literal_number, literal_text
 from hybrid.sql.spark_numbers import NUMBER_RULES, TypeOf
+from hybrid.sql.spark_regex import check_java_pattern
 from hybrid.sql.spark_text import quoted
 from hybrid.sql.zones import CLOCK_UNITS
 
@@ -98,18 +99,21 @@ def _in_case(name: str, single: Mapping[str, str]) -> SparkRule:
     return rule
 
 
-def _pattern(node: exp.Expr, write: Write) -> str:
-    """A regular expression: classes such as `[:alpha:]` by Java's names."""
-    written = literal_text(node)
+def _pattern(node: exp.Expr, *, ignore_case: bool = False) -> str:
+    """A regular expression, a constant: classes such as `[:alpha:]` by Java's names."""
+    written = literal_text(node.unnest())
     if written is None:
-        return write(node)
-    return quoted(_CLASS.sub(lambda found: f"\\p{{{_CLASSES.get(found[1]) or found[1].capitalize()}}}", written))
+        raise _wrong("the regular expression must be a quoted constant")
+    java = _CLASS.sub(lambda found: f"\\p{{{_CLASSES.get(found[1]) or found[1].capitalize()}}}", written)
+    check_java_pattern(java, ignore_case=ignore_case)
+    return quoted(java)
 
 
 def _matches(arguments: Sequence[exp.Expr], write: Write) -> str:
-    pattern, flags = _pattern(arguments[1], write), literal_text(arguments[2])
+    flags = literal_text(arguments[2])
     if flags not in {"i", "c"}:
         raise _wrong("REGEXP_LIKE: the third argument is 'i' or 'c'")
+    pattern = _pattern(arguments[1], ignore_case=flags == "i")
     if flags == "i":
         pattern = f"concat('(?iu)', {pattern})"
     return f"regexp_like({write(arguments[0])}, {pattern})"
@@ -121,12 +125,12 @@ def _regexp_replace(arguments: Sequence[exp.Expr], write: Write) -> str:
     if new is None:
         raise _wrong("REGEXPREPLACE: what is put in must be a quoted constant")
     java = _ESCAPED.sub(lambda found: f"${found[1]}" if found[1].isdigit() else found[0], new.replace("$", "\\$"))
-    return f"regexp_replace({write(arguments[0])}, {_pattern(arguments[1], write)}, {quoted(java)})"
+    return f"regexp_replace({write(arguments[0])}, {_pattern(arguments[1])}, {quoted(java)})"
 
 
 def _regexp_extract(arguments: Sequence[exp.Expr], write: Write) -> str:
     group = write(arguments[2]) if len(arguments) > 2 else "0"
-    return f"regexp_extract({write(arguments[0])}, {_pattern(arguments[1], write)}, {group})"
+    return f"regexp_extract({write(arguments[0])}, {_pattern(arguments[1])}, {group})"
 
 
 def _json_value(arguments: Sequence[exp.Expr], write: Write) -> str:

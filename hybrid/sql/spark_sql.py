@@ -16,6 +16,7 @@ from hybrid.sql.calls import SAME_AS, ColumnTypes, literal_text, number
 from hybrid.sql.numeric_types import NumericType, numeric_type
 from hybrid.sql.spark_calls import write_call, write_step, write_substring
 from hybrid.sql.spark_numbers import needs_difference, write_negation, write_quotient, write_remainder, write_text
+from hybrid.sql.spark_regex import like_regex
 from hybrid.sql.spark_text import backquoted, quoted
 from hybrid.sql.texts import like_pattern
 
@@ -132,6 +133,9 @@ class _Writer:
         if written is None:
             raise QueryError("LIKE: the pattern must be a quoted constant.", pinot_code=700)
         negated = "NOT " if node.args.get("negate") else ""
+        regex = like_regex(written)
+        if regex is not None:
+            return f"(lower({self.write(node.this)}) {negated}RLIKE lower({quoted(regex)}))"
         return f"({self.write(node.this)} {negated}ILIKE {quoted(like_pattern(written))})"
 
     def substring(self, node: exp.Expr) -> str:

@@ -215,7 +215,8 @@ def test_every_function_is_called_above() -> None:
 
 
 SAMPLES = {
-    "step": "5", "date_pattern": "'yyyy'", "json_path": "'$.a'", "regex": "'x'", "like": "'x'", "_replacement": "'y'",
+    "step": "5", "date_pattern": "'yyyy'", "json_path": "'$.a'", "_replacement": "'y'",
+    "cased_regex": "'x'", "regex_first": "'x'", "regex_all": "'x'", "like": "'x'",
     "trunc_unit": "'day'", "unit_ns": "'DAYS'", "time_format": "'EPOCH'", "granularity": "'1:DAYS'",
     "data_type": "'INT'",
 }  # fmt: skip

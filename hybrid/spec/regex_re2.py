@@ -1,0 +1,259 @@
+"""A regular expression in Python's syntax as one of RE2 that gives the same value for every text.
+
+Classes are written as the characters that Python's are, so nothing depends on what RE2 takes a class or a case for.
+RE2 works on UTF-8; half characters (surrogates) are in it as Python's `surrogatepass` writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import re2
+
+from hybrid.spec.regex_tree import (
+    REPEATS,
+    SINGLE,
+    UNBOUNDED,
+    Node,
+    Ranges,
+    characters,
+    flags_inside,
+    least_width,
+    parse,
+    parts_of,
+)
+
+_REPEATS_MAX = 1000
+_PROGRAM_MAX = 5000
+# Bytes that one value may have RE2 look at, where each of many matches may look at the rest of the text.
+_LOOKS_MAX = 100_000_000
+_ENCODING, _ERRORS = "utf-8", "surrogatepass"
+
+
+class NotTranslated(Exception):
+    """What RE2 has no words for; the message is a sentence's end: `it has a look-around`."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a pattern found: the texts of its groups, None for one that took no part."""
+
+    texts: Sequence[str | None]
+    names: dict[str, int]
+
+    def __getitem__(self, group: int | str) -> str | None:
+        """The text of a group; IndexError for one that the pattern has not, in the words of `re`."""
+        number = self.names.get(group, -1) if isinstance(group, str) else group
+        if not 0 <= number < len(self.texts):
+            raise IndexError("no such group")
+        return self.texts[number]
+
+
+class LinearPattern:
+    """A pattern that RE2 matches, in time linear in the text."""
+
+    def __init__(self, text: str, flags: int, *, values: bool) -> None:
+        """NotTranslated for what RE2 cannot match as `re` does. `values`: not only whether it fits is asked."""
+        nodes, all_flags, state = parse(text, flags)
+        writer = _Writer(values)
+        written = writer.sequence(nodes, all_flags, is_last=True)
+        self._names: dict[str, int] = dict(state.groupdict)
+        self._groups = [0, *(writer.numbers.get(number, -1) for number in range(1, state.groups))]
+        self._marks = writer.marks
+        self._looks_far = _looks_far(nodes)
+        self._nothing_last = _nothing_last(nodes)
+        self._nullable = least_width(nodes) == 0
+        options = re2.Options()
+        options.log_errors = False
+        try:
+            self._pattern = re2.compile(written.encode(_ENCODING), options)
+        except re2.error as error:
+            reason = error.args[0] if error.args else error
+            raise NotTranslated(
+                reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+            ) from error
+        if self._pattern.programsize > _PROGRAM_MAX:
+            raise NotTranslated("its repeats and classes are too large together")
+
+    def check_replaces(self) -> None:
+        """NotTranslated where it may prefer to match nothing: a place may have a further match then."""
+        if self._nullable and not self._nothing_last:
+            raise NotTranslated("it may match nothing although something is there")
+
+    def fits(self, text: str) -> bool:
+        """Whether some part of the text matches."""
+        return self._pattern.search(text.encode(_ENCODING, _ERRORS)) is not None
+
+    def search(self, text: str) -> Found | None:
+        """The first match."""
+        data = text.encode(_ENCODING, _ERRORS)
+        spans = self._spans(data, 0)
+        return self._found(data, spans) if spans else None
+
+    def pieces(self, text: str, begin: int = 0) -> Iterator[tuple[str, Found | None]]:
+        """Every match behind the text between it and the one before; at the end the rest of the text, and None.
+
+        Matches are looked for from the character `begin` on. ValueError when that takes too long.
+        """
+        data = text.encode(_ENCODING, _ERRORS)
+        place = len(text[:begin].encode(_ENCODING, _ERRORS))
+        last, left = 0, _LOOKS_MAX
+        while place <= len(data):
+            spans = self._spans(data, place)
+            if not spans:
+                break
+            left -= len(data) - spans[0][0] if self._looks_far else 0
+            if left < 0:
+                raise ValueError("the text is too long for so many matches of this regular expression")
+            start, end = spans[0]
+            yield _text(data, last, start), self._found(data, spans)
+            last = end
+            place = end if end > start else _next_place(data, end)
+        yield _text(data, last, len(data)), None
+
+    def _spans(self, data: bytes, place: int) -> list[tuple[int, int]]:
+        """The spans of the groups, by Python's numbers; (-1, -1) for one that took no part. Empty without a match."""
+        match = self._pattern.search(data, place)
+        if match is None:
+            return []
+        # Behind a `$` RE2 has taken the newline at the end with it.
+        most = max((match.start(mark) for mark in self._marks), default=-1)
+        spans = [match.span(group) if group >= 0 else (-1, -1) for group in self._groups]
+        return [(start, min(end, most)) for start, end in spans] if most >= 0 else spans
+
+    def _found(self, data: bytes, spans: list[tuple[int, int]]) -> Found:
+        return Found([None if start < 0 else _text(data, start, end) for start, end in spans], self._names)
+
+
+def _text(data: bytes, start: int, end: int) -> str:
+    return data[start:end].decode(_ENCODING, _ERRORS)
+
+
+def _next_place(data: bytes, place: int) -> int:
+    """Where the next character begins."""
+    place += 1
+    while place < len(data) and data[place] & 0xC0 == 0x80:
+        place += 1
+    return place
+
+
+@dataclass
+class _Writer:
+    """Writes nodes in RE2's words. `numbers` are RE2's numbers of Python's groups; `marks` those that a `$` has."""
+
+    values: bool
+    numbers: dict[int, int] = field(default_factory=dict)
+    marks: list[int] = field(default_factory=list)
+    _groups: int = 0
+
+    def sequence(self, nodes: Sequence[Node], flags: int, *, is_last: bool) -> str:
+        """`is_last`: nothing of the pattern comes behind."""
+        final = len(nodes) - 1
+        return "".join(self._node(node, flags, is_last and place == final) for place, node in enumerate(nodes))
+
+    def _node(self, node: Node, flags: int, is_last: bool) -> str:
+        kind, value = str(node[0]), node[1]
+        if kind in SINGLE:
+            return _class(characters(node, flags))
+        if kind == "AT":
+            return self._at(str(value), flags, is_last)
+        if kind == "SUBPATTERN":
+            return self._group(value, flags, is_last)
+        if kind == "BRANCH":
+            return f"(?:{'|'.join(self.sequence(one, flags, is_last=is_last) for one in value[1])})"
+        if kind in REPEATS and kind != "POSSESSIVE_REPEAT":
+            return self._repeat(kind, value, flags)
+        names = {"ASSERT": "looks around", "ASSERT_NOT": "looks around", "FAILURE": "looks around"}
+        names |= {"GROUPREF": "refers back to a group", "GROUPREF_EXISTS": "refers back to a group"}
+        raise NotTranslated(f"it {names.get(kind, 'has an atomic group or possessive repeat')}")
+
+    def _group(self, value: Any, flags: int, is_last: bool) -> str:
+        number, inner = value[0], flags_inside(value, flags)
+        if number is None:
+            return f"(?:{self.sequence(value[3], inner, is_last=is_last)})"
+        self._groups += 1
+        self.numbers[number] = self._groups
+        return f"({self.sequence(value[3], inner, is_last=is_last)})"
+
+    def _repeat(self, kind: str, value: Any, flags: int) -> str:
+        least, most = int(value[0]), int(value[1])
+        if self.values and most > 1 and least_width(value[2]) == 0 and _has_group(value[2]):
+            raise NotTranslated("it repeats a group that may match nothing")
+        if least > _REPEATS_MAX or _REPEATS_MAX < most < UNBOUNDED:
+            raise NotTranslated(f"it repeats more than {_REPEATS_MAX} times")
+        count = f"{{{least},}}" if most >= UNBOUNDED else f"{{{least},{most}}}"
+        short = {"{0,}": "*", "{1,}": "+", "{0,1}": "?"}.get(count, count)
+        body = self.sequence(value[2], flags, is_last=False)
+        return f"(?:{body}){short}{'?' if kind == 'MIN_REPEAT' else ''}"
+
+    def _at(self, name: str, flags: int, is_last: bool) -> str:
+        lines = bool(flags & re.MULTILINE)
+        if name in {"AT_BEGINNING", "AT_BEGINNING_STRING"}:
+            return "(?m:^)" if lines and name == "AT_BEGINNING" else r"\A"
+        if name == "AT_END_STRING":
+            return r"\z"
+        if name == "AT_END" and lines:
+            return "(?m:$)"
+        if name == "AT_END":
+            if not is_last:
+                raise NotTranslated("a '$' stands before more of it")
+            self._groups += 1
+            self.marks.append(self._groups)
+            return r"()(?:\n?\z)"
+        if name == "AT_BOUNDARY" and flags & re.ASCII:
+            return r"\b"
+        raise NotTranslated(r"it has a \B")
+
+
+def _class(ranges: Ranges | None) -> str:
+    if ranges is None:
+        raise NotTranslated("it has a class of Unicode")
+    if not ranges:
+        return r"[^\x{0}-\x{10FFFF}]"
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return f"\\x{{{ranges[0][0]:X}}}"
+    written = "".join(rf"\x{{{low:X}}}-\x{{{high:X}}}" for low, high in ranges)
+    return f"[{written}]"
+
+
+def _has_group(nodes: Sequence[Node]) -> bool:
+    return any(
+        (str(node[0]) == "SUBPATTERN" and node[1][0] is not None) or any(map(_has_group, parts_of(node)))
+        for node in nodes
+    )
+
+
+def _has_unbounded(nodes: Sequence[Node]) -> bool:
+    return any(
+        (str(node[0]) in REPEATS and int(node[1][1]) >= UNBOUNDED) or any(map(_has_unbounded, parts_of(node)))
+        for node in nodes
+    )
+
+
+def _looks_far(nodes: Sequence[Node]) -> bool:
+    """Whether it may look through the whole rest of the text for something better than a match that it has."""
+    for node in nodes:
+        kind, value = str(node[0]), node[1]
+        if kind in REPEATS and int(value[0]) != int(value[1]) and _has_unbounded(value[2]):
+            return True
+        if kind == "BRANCH" and any(map(_has_unbounded, value[1])):
+            return True
+        if any(map(_looks_far, parts_of(node))):
+            return True
+    return False
+
+
+def _nothing_last(nodes: Sequence[Node]) -> bool:
+    """Whether it matches nothing only where it cannot match something."""
+    for node in nodes:
+        kind, value = str(node[0]), node[1]
+        if kind == "MIN_REPEAT":
+            return False
+        if kind == "BRANCH" and any(least_width(one) == 0 for one in value[1][:-1]):
+            return False
+        if not all(map(_nothing_last, parts_of(node))):
+            return False
+    return True
