@@ -25,9 +25,9 @@ def check_java_pattern(pattern: str, *, ignore_case: bool = False) -> None:
 
     What is quadratic in the text is let through: a search for `[a-z]+@` is.
     """
-    text = _in_python(pattern)
-    flags = (re.IGNORECASE if ignore_case else 0) | (re.ASCII if text.isascii() else 0)
+    flags = (re.IGNORECASE if ignore_case else 0) | (re.ASCII if pattern.isascii() else 0)
     try:
+        text = _in_python(pattern)
         re.compile(text, flags)
         cost = matching_cost(text, flags)
     except (re.error, OverflowError, RecursionError, ValueError) as error:
