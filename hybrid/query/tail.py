@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from hybrid.errors import TopicError
+from hybrid.errors import StreamError
 from hybrid.jvm.topics import existing_topics
 from hybrid.spec.kafka_security import KafkaSecurity
 from hybrid.spec.table_config import StreamConfig, TableSpec
@@ -118,7 +118,7 @@ class KafkaTail:
 
         try:
             return self._read(stream, state, address)
-        except TopicError as error:
+        except StreamError as error:  # a topic that is gone; a password's reference that cannot be read
             return Tail(warnings=(f"{error} Answered from committed rows only.",))
         except (KafkaError, OSError):
             return Tail(warnings=(_unreachable(address),))
