@@ -58,6 +58,15 @@ class DatePattern:
         """`moment`, which must carry its zone, as the pattern writes it."""
         return "".join(printer(moment) for printer in self._printers)
 
+    def format_last(self, moment: datetime) -> str:
+        """The last text of the microsecond `moment`: a fraction may have more digits than a datetime."""
+        text = self.format(moment)
+        match = self._regex.fullmatch(text)
+        if match is None or "fraction" not in self._regex.groupindex:
+            return text
+        start, end = match.span("fraction")
+        return text[: min(start + 6, end)] + "9" * max(0, end - start - 6) + text[end:]
+
     def _part(self, match: re.Match[str], seen: set[str]) -> str:
         letters = match.group() if match.group(2) else ""
         if not letters:

@@ -95,7 +95,7 @@ class TimeFormat:
             return self._typed(((millis + 1) * 1_000_000 - 1) // self.step_ns, millis)
         if self.kind is TimeKind.PATTERN and self.is_finer_than_millis:
             moment = _EPOCH + millis * _ONE_MS + timedelta(microseconds=999)
-            return self._typed(compile_pattern(self.pattern).format(moment.astimezone(self._zone)), millis)
+            return self._typed(compile_pattern(self.pattern).format_last(moment.astimezone(self._zone)), millis)
         return self.from_millis(millis)
 
     @property

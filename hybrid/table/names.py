@@ -15,6 +15,7 @@ import re
 from collections.abc import Container
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from hybrid.errors import DataError
 from hybrid.spec.table_config import GROUPS_PER_TOPIC, StreamConfig, TableSpec
@@ -116,8 +117,9 @@ def times_in_name(spec: TableSpec, name: str, held: tuple[int, int] | None = Non
     `held` are the first and last time of what the segment holds, if it is there. They are recognized in any name: one
     with a prefix of before, or of a time like `2021/09/24`, which the name has as 2021-09-24.
     """
-    if held is not None and "_{}_{}_".format(*(time_text(time_value(spec, time)) for time in held)) in name:
-        return held
+    for low, high in pairwise(name.split("_")[1:-1]):
+        if held is not None and _is_text_of(spec, low, held[0]) and _is_text_of(spec, high, held[1]):
+            return held
     form = spec.time_field.time_format if spec.time_field else None
     moved = (spec.move.name_prefix, spec.move.name_postfix) if spec.move is not None else (None, None)
     for prefix, postfix in ((spec.name, None), (moved[0] or spec.name, moved[1])):
@@ -127,6 +129,15 @@ def times_in_name(spec: TableSpec, name: str, held: tuple[int, int] | None = Non
         with suppress(DataError):
             return form.to_millis(found[1]), form.to_millis(found[2])
     return None
+
+
+def _is_text_of(spec: TableSpec, text: str, time_ms: int) -> bool:
+    """Whether a part of a name is a time: one of its several texts, where the column counts finer than milliseconds."""
+    form = spec.time_field.time_format if spec.time_field else None
+    first = last = time_text(time_value(spec, time_ms))
+    if form is not None and form.is_finer_than_millis:
+        last = time_text(form.last_in_milli(time_ms))
+    return len(first) == len(text) and first <= text <= last
 
 
 def why_no_segment_name(name: str) -> str | None:

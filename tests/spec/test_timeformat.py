@@ -111,3 +111,18 @@ def test_seconds_and_patterns_agree(millis: int) -> None:
     assert written.to_millis(written.from_millis(millis)) == millis
     seconds = form("1:SECONDS:EPOCH")
     assert seconds.to_millis(seconds.from_millis(millis)) == millis - millis % 1000
+
+
+@pytest.mark.parametrize(
+    ("pattern", "last"),
+    [
+        ("yyyy-MM-dd HH:mm:ss.SSS", "1970-01-01 00:00:01.234"),
+        ("yyyy-MM-dd HH:mm:ss.SSSS", "1970-01-01 00:00:01.2349"),
+        ("yyyy-MM-dd HH:mm:ss.SSSSSS", "1970-01-01 00:00:01.234999"),
+        ("yyyy-MM-dd HH:mm:ss.SSSSSSSSSX", "1970-01-01 00:00:01.234999999Z"),
+        ("SSSSSSS ss", "2349999 01"),
+    ],
+)
+def test_the_last_text_of_a_millisecond(pattern: str, last: str) -> None:
+    form = TimeFormat.parse(f"SIMPLE_DATE_FORMAT|{pattern}", "s", "p", DataType.STRING)
+    assert form.last_in_milli(1234) == last and form.to_millis(last) == 1234
