@@ -21,10 +21,11 @@ def compile_shim(folder: Path) -> Path | None:
     return library
 
 
-def cut_power(record: Path, root: Path, target: Path) -> None:
+def cut_power(record: Path, root: Path, target: Path, *, brings_back: bool = False) -> None:
     """Copies of `root` what is stored: names as of the last sync of their folder, bytes of synced files.
 
-    A file that was not synced since its last write is empty.
+    A file that was not synced since its last write is empty. Of what was removed since the last sync of its folder the
+    device may have either; with `brings_back` it is there, empty.
     """
     checksums: dict[str, str] = {}
     names: dict[str, dict[str, str]] = {}
@@ -35,19 +36,26 @@ def cut_power(record: Path, root: Path, target: Path) -> None:
         else:
             names[inode] = dict(zip(rest[::2], rest[1::2], strict=True))
     places = {str(os.lstat(path).st_ino): path for path in [root, *root.rglob("*")]}
-    _copy(str(root.stat().st_ino), target, places, names, checksums)
+    _copy(str(root.stat().st_ino), target, places, names, checksums, brings_back)
 
 
 def _copy(
-    inode: str, target: Path, places: dict[str, Path], names: dict[str, dict[str, str]], checksums: dict[str, str]
+    inode: str,
+    target: Path,
+    places: dict[str, Path],
+    names: dict[str, dict[str, str]],
+    checksums: dict[str, str],
+    brings_back: bool,
 ) -> None:
     target.mkdir()
     for name, child in names.get(inode, {}).items():
         source = places.get(child)
-        if source is None:  # removed later without a sync of its folder: the device may have either
+        if source is None:
+            if brings_back:
+                (target / name).touch()
             continue
         if source.is_dir():
-            _copy(child, target / name, places, names, checksums)
+            _copy(child, target / name, places, names, checksums, brings_back)
         else:
             status = source.stat()
             data = source.read_bytes()

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,15 @@ LATER_MS = 1 << 60
 ORDERS = ROOT / "data" / "orders"
 
 
-def run_worker(tmp_path: Path, commands: list[tuple[str, ...]], **settings: str) -> list[dict[str, object]]:
+def run_worker(
+    tmp_path: Path, commands: Sequence[object], worker: str = "tests.lake.power_worker", **settings: str
+) -> list[dict[str, object]]:
     shim = compile_shim(tmp_path)
     if shim is None:
         pytest.skip("no C compiler (cc) to build the shim that records fsync")
     env = {**os.environ, **settings, "LD_PRELOAD": str(shim), "SYNC_RECORD": str(tmp_path / "syncs")}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.lake.power_worker", str(tmp_path / "home"), json.dumps(commands)],
+        [sys.executable, "-m", worker, str(tmp_path / "home"), json.dumps(commands)],
         env=env,
         cwd=ROOT,
         capture_output=True,
