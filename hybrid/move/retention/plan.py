@@ -1,4 +1,4 @@
-"""Which segments are expired, and what of the boundary must outlive them. Pure."""
+"""What must outlive expired segments: delete markers, and the floor of the boundary. Pure."""
 
 from __future__ import annotations
 
