@@ -1,10 +1,10 @@
-"""docs/architecture.md names every package, in the order that imports follow, and only modules that exist."""
+"""docs/architecture.md names every package, in the order that imports follow; pages name modules that exist."""
 
 from __future__ import annotations
 
 import re
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import PAGES, ROOT
 from tests.test_imports import RANK
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -30,3 +30,17 @@ def test_the_modules_exist() -> None:
     assert len(paths) > 40
     assert [path for path in paths - short if not ((PACKAGE / path).exists() or (ROOT / path).exists())] == []
     assert [path for path in short if not list(PACKAGE.rglob(path))] == []
+
+
+def test_pages_name_modules_that_exist() -> None:
+    """A module that was renamed is renamed in the decisions, too."""
+    there = {
+        path.name for folder in ("hybrid", "tests", "benchmarks", "data") for path in (ROOT / folder).rglob("*.py")
+    }
+    there |= {path.name for path in ROOT.glob("*.py")}
+    named = {
+        (page.name, name)
+        for page in PAGES
+        for name in re.findall(r"`(?:[\w.]+/)*(\w+\.py)`", page.read_text(encoding="utf-8"))
+    }
+    assert [found for found in sorted(named) if found[1] not in there] == []
