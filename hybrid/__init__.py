@@ -4,3 +4,7 @@ from hybrid.api.hybrid import Hybrid, connect
 from hybrid.errors import HybridError
 
 __all__ = ["Hybrid", "HybridError", "connect"]
+
+
+def __dir__() -> list[str]:
+    return __all__

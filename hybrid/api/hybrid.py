@@ -34,11 +34,18 @@ def connect(home: str | Path | None = None, *, progress: Progress | None = None)
     return Hybrid(load_settings(home=Path(home) if home is not None else None), progress or Silent())
 
 
+# For the product's own command line and server.
+_INTERNAL = frozenset({"add_table", "cached_sizes", "context", "of", "query_at_once", "serve_from_memory"})
+
+
 class Hybrid:
     """A home and everything in it. `now_ms` is the clock that buckets are closed by."""
 
     def __init__(self, settings: Settings, progress: Progress, now_ms: Callable[[], int] = wall_clock_ms) -> None:
         self._open(Home(settings, progress, now_ms))
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(type(self)) if not name.startswith("_") and name not in _INTERNAL]
 
     @classmethod
     def of(cls, context: Home) -> Hybrid:

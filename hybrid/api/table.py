@@ -39,11 +39,18 @@ if TYPE_CHECKING:
     from hybrid.replace.report import JobReport
 
 
+# For the product's own command line and server.
+_INTERNAL = frozenset({"catch_up", "has_committed", "ingest_batch", "rejected_page", "stream_ends"})
+
+
 class Table:
     """A table of a home."""
 
     def __init__(self, home: Home, table: TableRef) -> None:
         self._home, self._ref = home, table
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(type(self)) if not name.startswith("_") and name not in _INTERNAL]
 
     @property
     def spec(self) -> TableSpec:

@@ -1,0 +1,23 @@
+"""What users see of the Python API is small, and documented."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hybrid
+from hybrid.api.table import Table
+
+PYTHON = Path(__file__).resolve().parent.parent / "docs" / "reference" / "python.md"
+
+
+def test_the_package_shows_what_users_call() -> None:
+    assert dir(hybrid) == ["Hybrid", "HybridError", "connect"]
+
+
+def test_what_is_shown_is_documented(tmp_path: Path) -> None:
+    page, table = PYTHON.read_text(encoding="utf-8"), Table.__new__(Table)
+    shown: list[tuple[Any, int]] = [(hybrid.connect(tmp_path), 25), (table, 40)]
+    for value, most in shown:
+        assert len(dir(value)) <= most
+        assert [name for name in dir(value) if name not in page] == []
