@@ -1,5 +1,6 @@
 """The application's document: complete, of one shape for errors, without any other host; and no input makes a 500."""
 
+import os
 import re
 from contextlib import suppress
 
@@ -13,6 +14,8 @@ from schemathesis import GenerationMode
 from tests.serve.app import MOVE, MOVED, App, Worker, fail_at_once
 
 KNOWN = {"table": "orders", "schema": "orders", "segment": MOVED, "type": MOVE}
+# Requests for each path; more find more: HYBRID_API_EXAMPLES=50.
+EXAMPLES = int(os.environ.get("HYBRID_API_EXAMPLES", "3"))
 OWN_SHAPES = {"/metrics", "/livez", "/health", "/", "/readyz", "/version"}
 
 
@@ -68,7 +71,7 @@ def test_no_input_makes_a_500(orders: App, mode: GenerationMode) -> None:
 
 def try_out(strategy: SearchStrategy[schemathesis.Case], tried: set[str]) -> None:
     @seed(7)
-    @settings(max_examples=8, database=None, phases=[Phase.generate], suppress_health_check=HealthCheck)
+    @settings(max_examples=EXAMPLES, database=None, phases=[Phase.generate], suppress_health_check=HealthCheck)
     @given(case=strategy)
     def run(case: schemathesis.Case) -> None:
         tried.add(case.path)
