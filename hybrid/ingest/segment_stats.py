@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 class SegmentStats(NamedTuple):
-    """Rows of one segment from one Kafka partition: their count, message bytes, first offset, highest timestamp,
-    deletes.
-    """
+    """Rows of a segment from one Kafka partition: count, message bytes, first offset, highest timestamp, deletes."""
 
     rows: int
     bytes: int
