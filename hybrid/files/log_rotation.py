@@ -112,22 +112,22 @@ def _packed(path: Path, read: Mapping[str, ReadUpTo]) -> str | None:
     try:
         if not read or not is_gzip(path):
             return None
-        digest, at, match = hashlib.sha256(), 0, None
+        digest, at, original = hashlib.sha256(), 0, None
         with gzip.open(path) as file:
             for name, position in sorted(read.items(), key=lambda item: item[1].bytes):
                 while at < position.bytes and (block := file.read(min(_BLOCK, position.bytes - at))):
                     digest.update(block)
                     at += len(block)
                 if at == position.bytes and digest.hexdigest() == position.sha256:
-                    match = name  # the longest match counts
-            if match is None or (at == read[match].bytes and not file.read(1)):
-                return match
+                    original = name  # the longest match counts
+            if original is None or (at == read[original].bytes and not file.read(1)):
+                return original
     except (EOFError, zlib.error, gzip.BadGzipFile):
         return None  # it is then handled as a file of its own, and reported
     except OSError as error:
         raise unreadable(path, error) from error
     raise DataError(
-        f"{path} is {match} compressed, with more than the {read[match].bytes} bytes that were read of it. "
+        f"{path} is {original} compressed, with more than the {read[original].bytes} bytes that were read of it. "
         f"{NOTHING_MORE}",
-        hint=f"Unpack it in its place, as {match} if no other file has that name, and compress it when all is read.",
+        hint=f"Unpack it in its place, as {original} if no other file has that name, and compress it when all is read.",
     )

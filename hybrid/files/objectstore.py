@@ -20,8 +20,9 @@ _CONNECT_S, _REQUEST_S = 10, 120
 def fetch(store: ObjectStore, wanted: Callable[[str, str], bool], folder: Path) -> list[Path]:
     """Download the objects at or below the store's key to files below `folder`, with their modification times.
 
-    The result has no particular order. `wanted` is called with the part of a key below the store's, and with the whole address in the form of Pinot's
-    patterns (`s3:/bucket/key`). Raises DataError when the store cannot be read, or a key would leave the folder.
+    The result has no particular order. `wanted` is called with the part of a key below the store's, and with the whole
+    address in the form of Pinot's patterns (`s3:/bucket/key`). Raises DataError when the store cannot be read, or a key
+    would leave the folder.
     """
     try:
         filesystem = _open(store)
