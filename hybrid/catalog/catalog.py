@@ -1,7 +1,7 @@
 """The catalog: runs of tasks and jobs, and what the server's processes tell each other.
 
 SQLite in WAL mode by default, another database by its SQLAlchemy URL. It holds nothing about data. If it is lost, the
-Delta tables still hold every row, offset, boundary and lineage entry, and the definitions lie beside them.
+Delta tables still hold every row, offset, boundary and lineage entry, and the definitions are stored with them.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
 # The arguments that are kept once a run has ended. Documents, specs, statements and conditions may hold secrets.
 _KEPT_ARGUMENTS = frozenset({"table", "type", "name", "flow", "kind", "entry", "backfill", "max_buckets", "dry_run"})
-# A run that kills its process three times would do so forever, and ingestion of every table would stand still.
+# A run that kills its process three times would do so forever, and stop ingestion of every table.
 ATTEMPTS_MAX = 3
 _PAUSE_S = (0.0, 1.0, 10.0)  # before each attempt, counted from the start of the previous one
 _REMOVED_MAX, _IDS_MAX = 10_000, 500  # per call, and per statement

@@ -211,11 +211,11 @@ def _frame(
         (key.connector, key.topic, piece.origin.epoch, key.partition, key.epoch, name) for key, piece, name in named
     ]
     names = bench.spark.createDataFrame(rows, f"{ddl}{epoch} int, {segment} string")
-    come = found.decoded.where(quoted(KIND) == BROUGHT).join(F.broadcast(names), list(_KEY))
-    come = come.withColumns({columns.EPOCH: F.col(epoch), columns.SEGMENT: F.col(segment)})
+    replayed_rows = found.decoded.where(quoted(KIND) == BROUGHT).join(F.broadcast(names), list(_KEY))
+    replayed_rows = replayed_rows.withColumns({columns.EPOCH: F.col(epoch), columns.SEGMENT: F.col(segment)})
     marked = found.decoded.where(quoted(KIND) != BROUGHT)
     others = found.rejected.others.select(*stored_columns)
-    frame = others.unionByName(marked.select(*stored_columns)).unionByName(come.select(*stored_columns))
+    frame = others.unionByName(marked.select(*stored_columns)).unionByName(replayed_rows.select(*stored_columns))
     return frame.repartition(columns.SEGMENT).sortWithinPartitions(columns.SEGMENT, columns.PARTITION, columns.OFFSET)
 
 

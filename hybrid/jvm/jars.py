@@ -1,7 +1,7 @@
 """The jars of Spark and of the local Kafka broker: locked, fetched once, checked by SHA-256, then used offline.
 
 They are in `<cache>/jars/<hash of jars.lock>/{spark,kafka}/`. A jar is renamed to its final name only after its hash
-was verified, so an existing file is complete, and a start only checks whether the files exist. Ivy (pyspark's wheel
+was verified. So an existing file is complete, and a start only checks whether the files exist. Ivy (pyspark's wheel
 ships it) fetches them in a separate folder; `~/.m2` and `~/.ivy2` are neither read nor written.
 """
 

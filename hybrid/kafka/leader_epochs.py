@@ -1,7 +1,7 @@
 """Leader epochs of Kafka's partitions: whether the log below a committed offset is still the one that was read.
 
-Each leader of a partition has its own epoch. A leader that lacks the newest messages (unclean leader election, a broker
-that lost its newest data) truncates the log and continues under a higher epoch. The same offsets then hold other
+Each leader of a partition has its own epoch. After an unclean leader election or a loss of data, a leader may lack the
+newest messages. It truncates the log and continues under a higher epoch. The same offsets then hold other
 messages. Kafka's clients detect it with OffsetsForLeaderEpoch (KIP-320), which returns where an epoch ends in the log
 of the leader. A position above that end belongs to a log that is gone. See docs/adr/0025-truncated-logs.md.
 

@@ -1,4 +1,4 @@
-"""Creates the empty Delta table of a half, with its first state as act 0; commits a state alone during creation.
+"""Creates the empty Delta table of a half, with its first state as operation 0; commits a state alone during creation.
 
 No rows are written, so no JVM is started: delta-rs creates the empty table, and Spark writes every row that follows.
 """

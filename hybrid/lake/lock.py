@@ -1,7 +1,7 @@
 """File locks, and the lock of a half: operations on a half are serialized across the processes of this machine.
 
 The lock is `flock` on a file beside the half, so it is released when its holder dies. But a killed Python process can
-leave its JVM behind for a moment, in the middle of a commit, and two JVMs must never write one local Delta log. So the
+leave its JVM behind for a moment, in the middle of a commit. Two JVMs must never write one local Delta log. So the
 holder records its JVM. Whoever takes the lock next waits until that JVM has exited, or ends it.
 """
 
@@ -32,7 +32,7 @@ def half_lock(
 
     `jvm_pid` is this process's JVM, if it has one. Without `commits` the JVM takes no part in the work under the lock.
     """
-    durable.make_folder(path.parent)  # nobody who writes there later syncs this folder's name again
+    durable.make_folder(path.parent)  # later writers take the folder's name as synced
     with path.open("a+", encoding="utf-8") as file:
         _acquire(file, path, timeout_s, waiting)
         try:

@@ -1,6 +1,6 @@
 """Decodes rejected rows again by the table's current settings, for replays and backfills.
 
-They lie in a partition of REALTIME, one row for each rejected record. The records of one message share its coordinates
+A partition of REALTIME holds them, one row for each rejected record. The records of one message share its coordinates
 and its raw bytes. A message is replayed as a whole or not at all, because nothing distinguishes its records.
 """
 

@@ -106,10 +106,10 @@ class _Run:
                 "its boundary hides offline rows for now (mode pinot, or set by hand), so which win may change"
             )
             return
-        apart = merge_exclusions(spec, self.layout, base, lineage, self.now_ms, leaves_out=True)
+        all_exclusions = merge_exclusions(spec, self.layout, base, lineage, self.now_ms, leaves_out=True)
         corrected = _corrected(lineage, self.now_ms - spec.revert_window_ms)
         old = self._old_enough(
-            spec, base, lambda segment: _CORRECTED if segment.name in corrected else apart.why(segment)
+            spec, base, lambda segment: _CORRECTED if segment.name in corrected else all_exclusions.why(segment)
         )
         if not old:
             self.nothing = "no segment was last written before the buffer"
@@ -119,13 +119,13 @@ class _Run:
         markers: DataFrame | None = None
 
         def holds(current: HalfSnapshot) -> bool:
-            stands = _only(base, current, _OFFLINE_ACTS) and hidden_from(spec, current) is None
+            is_valid = _only(base, current, _OFFLINE_ACTS) and hidden_from(spec, current) is None
             if realtime is not None:
                 newest = open_half(realtime.path)
-                stands = stands and _only(realtime, newest, _REALTIME_ACTS)
-                if stands and markers is not None:
-                    stands = not have_come(self.bench, spec, realtime, newest, markers)
-            return stands and claims_on(self.layout) == claims
+                is_valid = is_valid and _only(realtime, newest, _REALTIME_ACTS)
+                if is_valid and markers is not None:
+                    is_valid = not have_come(self.bench, spec, realtime, newest, markers)
+            return is_valid and claims_on(self.layout) == claims
 
         how = _what(spec)
         rewrite = Rewrite(self.bench, self.layout, spec, _UNCUT, base, lineage, COMPACTION_TASK, how, holds)
@@ -206,9 +206,9 @@ def _staged(
         beside = beside.where(f"NOT {covered_sql(base.offline.boundary)}").select(*map(quoted, deciding_columns))
         rows = rows.unionByName(beside.withColumn(_HERE, F.lit(False)))
     may_go = (quoted(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) | quoted(columns.SEGMENT).isin(list(corrected))
-    stands = F.when(~may_go, F.col(_ORDER))
+    reliable_order = F.when(~may_go, F.col(_ORDER))
     of_key = rows.withColumn(_ORDER, order_struct(spec)).withColumn(
-        _BEST, best(spec, stands).over(Window.partitionBy(*keys))
+        _BEST, best(spec, reliable_order).over(Window.partitionBy(*keys))
     )
     superseded = of_key.where(F.col(_HERE) & beats(spec, F.col(_BEST), F.col(_ORDER))).select(
         *map(quoted, deciding_columns)

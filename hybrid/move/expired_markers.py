@@ -79,8 +79,8 @@ def have_come(
     if not fresh:
         return False
     keys = markers.select(_key(spec))
-    come = _read(bench, spec, Half.REALTIME, fresh).select(_key(spec)).join(keys, _KEY, "left_semi")
-    return bool(come.limit(1).count())
+    arrived = _read(bench, spec, Half.REALTIME, fresh).select(_key(spec)).join(keys, _KEY, "left_semi")
+    return bool(arrived.limit(1).count())
 
 
 def _threshold(spec: TableSpec, *halves: DataFrame | None) -> int | float | Decimal | None:

@@ -183,8 +183,8 @@ def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnaps
     before, now = planned.offline, current.offline
     same = (before.boundary, before.progress) == (now.boundary, now.progress)
     acts = acts_between(current.path, planned.version, current.version)
-    apart = acts is not None and all(act.kind in _STEPPED_OVER for act in acts)
-    if not (same and apart and planned.table_id == current.table_id):
+    are_harmless = acts is not None and all(act.kind in _STEPPED_OVER for act in acts)
+    if not (same and are_harmless and planned.table_id == current.table_id):
         raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
 
 

@@ -1,7 +1,7 @@
 """Optimize: many small files of a sealed realtime segment become few. Reasons: docs/adr/0017.
 
-Each ingestion commit adds a file to its segment. As in Delta's OPTIMIZE, the rows of a segment are rewritten in a
-commit that is marked as changing no data and carries no state of the half. Readers skip it as they skip another tool's.
+Each ingestion commit adds a file to its segment. As in Delta's OPTIMIZE, one commit rewrites the rows of a segment. It is
+marked as changing no data, and carries no state of the half. Readers skip it as they skip another tool's.
 
 The sequence, and what a crash in between leaves (the next run does the rest):
   look at the newest version, no JVM               nothing done; usually there is nothing, and Spark is not started
@@ -105,10 +105,10 @@ def run_optimize(
 
 def heaps(spec: TableSpec, realtime: HalfSnapshot) -> list[Heap]:
     """The sealed segments with several small files, by name; of each as much as one hold of the lock can rewrite."""
-    apart = {*realtime.realtime.consuming_names(), *columns.bookkeeping(spec.name)}
+    excluded = {*realtime.realtime.consuming_names(), *columns.bookkeeping(spec.name)}
     small: dict[str, list[DataFile]] = defaultdict(list)
     for file in realtime.files:
-        if file.segment not in apart and file.bytes < SMALL_BYTES:
+        if file.segment not in excluded and file.bytes < SMALL_BYTES:
             small[file.segment].append(file)
     all_heaps = [_heap(name, files) for name, files in sorted(small.items())]
     return [heap for heap in all_heaps if len(heap.files) >= FILES_MIN]

@@ -124,8 +124,8 @@ def first_batch(groups: Sequence[Group], rows_max: int) -> tuple[Group, ...]:
 def _joining(segments: Sequence[Aged], made: Collection[str]) -> list[Aged]:
     """The segments of a bucket to merge, in the order of time, without large ones with too few new rows beside them."""
     settled = {segment.name for segment in segments if segment.name in made and segment.rows >= _LARGE_ROWS}
-    come = sum(segment.rows for segment in segments if segment.name not in settled)
-    joining = [segment for segment in segments if segment.name not in settled or come * _PART >= segment.rows]
+    new_rows = sum(segment.rows for segment in segments if segment.name not in settled)
+    joining = [segment for segment in segments if segment.name not in settled or new_rows * _PART >= segment.rows]
     return sorted(joining, key=lambda segment: (segment.low or 0, segment.name))
 
 

@@ -161,7 +161,7 @@ class _Run:
         # Operations with earlier settings may have committed after the change.
         refuse_rolled_otherwise(spec.name, base.offline.rolled, [level])
         leaves_out, step_ms = not level.keeps_rows, level.step_ms
-        apart = merge_exclusions(
+        exclusions = merge_exclusions(
             spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms
         )
         mine = [act for act in lineage if act.kind == MERGE and act.detail["source"] == _source(level)]
@@ -172,12 +172,12 @@ class _Run:
             for name in texts(act.detail["segments_to"])
         }
         segments = by_age(base.files, self._done)
-        anew = set[str]()
+        segments_to_change = set[str]()
         if _makes_others(level, spec.move):
-            anew = {segment.name for segment in segments}
+            segments_to_change = {segment.name for segment in segments}
         elif not level.keeps_rows:  # names of earlier results, made with other settings
-            anew = {name for act in mine for name in texts(act.detail["segments_to"])}
-        return plan_merges(level, segments, self._now_ms, made, apart.why, anew=anew - made)
+            segments_to_change = {name for act in mine for name in texts(act.detail["segments_to"])}
+        return plan_merges(level, segments, self._now_ms, made, exclusions.why, anew=segments_to_change - made)
 
 
 def _makes_others(level: MergeLevel, move: MoveConfig | None) -> bool:
