@@ -49,21 +49,21 @@ class _Names:
 
     def renamed(self) -> None:
         """Match files whose inodes have other names now."""
-        now, known = self._now, self._known
+        now, earlier = self._now, self._known
         missing_inodes = {
             position.inode: name
-            for name, position in known.items()
+            for name, position in earlier.items()
             if name not in now or now[name].st_ino != position.inode
         }
         moved: dict[str, str] = {}
         for name, of_now in now.items():
             before = missing_inodes.get(of_now.st_ino)
-            if before is None or (name in known and known[name].inode == of_now.st_ino):
+            if before is None or (name in earlier and earlier[name].inode == of_now.st_ino):
                 continue
-            if continues(Path(name), of_now, known[before]):
+            if continues(Path(name), of_now, earlier[before]):
                 moved[name] = before
-        self.found = {name: position for name, position in known.items() if name not in moved.values()}
-        self.found.update({name: known[before] for name, before in moved.items()})
+        self.found = {name: position for name, position in earlier.items() if name not in moved.values()}
+        self.found.update({name: earlier[before] for name, before in moved.items()})
 
     def copied(self) -> None:
         """Match equal copies, in a file's place or under a new name."""

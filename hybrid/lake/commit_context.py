@@ -65,7 +65,7 @@ class CommitContext:
     def until_not_overtaken(self, table: str, attempt: Callable[[], Report], attempts_min: int = 1) -> Report:
         """Run an operation on OFFLINE, and plan it again whenever another one committed first.
 
-        It makes at least `attempts_min` attempts. Raises OvertakenError when every attempt failed; nothing was changed
+        It allows at least `attempts_min` attempts. Raises OvertakenError when every attempt failed; nothing was changed
         then. A file that is missing when it is read belonged to an older version and was purged, which counts as a
         conflict too.
         """

@@ -58,7 +58,7 @@ class Unneeded:
 def unneeded_files(half: HalfSnapshot) -> list[Unneeded]:
     """Data files older than the half's window that no version within it needs. Needs no JVM, changes nothing.
 
-    Raises DataError when delta-rs does not support the table.
+    Raises DataError when delta-rs cannot process the table.
     """
     try:
         names = DeltaTable(str(half.path)).vacuum(dry_run=True, full=True)

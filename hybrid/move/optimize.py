@@ -1,7 +1,7 @@
 """Optimize: many small files of a sealed realtime segment become few. Reasons: docs/adr/0017.
 
-Each ingestion commit adds a file to its segment. As in Delta's OPTIMIZE, one commit rewrites the rows of a segment. It is
-marked as changing no data, and carries no state of the half. Readers skip it as they skip another tool's.
+Each ingestion commit adds a file to its segment. As in Delta's OPTIMIZE, one commit rewrites the rows of a segment. It
+is marked as changing no data, and carries no state of the half. Readers skip it as they skip another tool's.
 
 The sequence, and what a crash in between leaves (the next run does the rest):
   look at the newest version, no JVM               nothing done; usually there is nothing, and Spark is not started

@@ -78,7 +78,7 @@ def _combined(field: FieldSpec, aggregation: Aggregation) -> Column:
     match aggregation:
         case Aggregation.MIN:
             return F.min(value)
-        case Aggregation.MAX | Aggregation.AVG:  # an average is computed later; this is for no count
+        case Aggregation.MAX | Aggregation.AVG:  # an average is computed later; without counts it is this
             return F.max(value)
         case Aggregation.COUNT:
             return F.count(value).cast(field.spark_type)

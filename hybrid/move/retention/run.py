@@ -263,7 +263,7 @@ class _Run:
         floor_ms = _floor_of(covered) if covered is not None else None
         return boundary if floor_ms is None else boundary.with_floor(floor_ms)
 
-    # Acts
+    # Commits
 
     def _commit_offline(self, base: HalfSnapshot, plans: Mapping[Half, _Plan]) -> None:
         """Commit the dropped segments of OFFLINE and the floor; nothing when neither changes."""
@@ -342,7 +342,7 @@ class _Run:
         if not same:
             raise OvertakenError(f"Another act committed to {base.path.name} of '{self._spec.name}' first.")
 
-    # Small things
+    # Helpers
 
     def _is_pinots(self, offline: HalfSnapshot | None) -> bool:
         """Whether the limit depends on rows that other operations may remove."""
