@@ -1,4 +1,4 @@
-"""The wall clock, in one place: whoever needs another one is handed it. And what tells that it has leapt."""
+"""The wall clock, in one place so that callers can replace it, and readings that detect jumps of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_RUNNING = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the first goes on while a machine sleeps
+_RUNNING = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the former continues while a machine sleeps
 
 
 def wall_clock_ms() -> int:
@@ -19,9 +19,9 @@ def wall_clock_ms() -> int:
 
 @dataclass(frozen=True)
 class ClockReading:
-    """The wall clock, and how long the machine has run: two readings of one `boot` tell whether the wall clock leapt.
+    """The wall clock and the machine's running time. Two readings of one `boot` show whether the wall clock jumped.
 
-    Both in milliseconds. `boot` is empty where nothing is known of the machine's running.
+    Both are in milliseconds. `boot` is empty where the running time is unknown.
     """
 
     wall_ms: int

@@ -1,20 +1,20 @@
-"""The one error tree of the product.
+"""The product's error tree.
 
     HybridError                 code, exit_code, http_status, pinot_code, hint
     |-- UsageError              wrong words on the command line                        exit 2
     |-- SpecError               a schema, table config, job spec or setting is wrong   exit 1
     |-- NotFoundError           a table, segment, replacement, file does not exist     exit 1
-    |-- ConflictError           somebody else acts, or acted, on the same thing        exit 4
-    |   `-- OvertakenError      the state an act was planned on is no longer newest    (retried, then exit 4)
+    |-- ConflictError           another operation uses, or has changed, the same thing exit 4
+    |   `-- OvertakenError      the state an operation was planned on is outdated      (retried, then exit 4)
     |-- StreamError             Kafka: unreachable, offsets expired                    exit 1
     |   `-- TopicError          ... answers, and a topic is gone or refused            exit 1
     |-- DataError               a row, file or batch cannot be read or converted       exit 1
-    |-- AccessError             a server does not know who asks                        exit 1
-    |   `-- RightError          ... or does, and it may not                            exit 1
+    |-- AccessError             a server cannot authenticate the caller                exit 1
+    |   `-- RightError          ... or can, and the caller lacks the right             exit 1
     |-- QueryError              a statement cannot be parsed, planned or run           exit 1
     `-- MachineError            Java, jars, disk: the machine lacks something          exit 1
 
-A message says what happened, with the value, and what would do; `hint` is the next command.
+A message says what happened, with the value, and the remedy; `hint` is the next command.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HybridError(Exception):
     pinot_code = 200
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(_SUGGESTED.sub(r"\1", message))  # a sentence that ends in a suggestion has its end
+        super().__init__(_SUGGESTED.sub(r"\1", message))  # a sentence that ends in a suggestion is complete
         self.hint = hint
 
 
@@ -48,7 +48,7 @@ class UsageError(HybridError):
 
 
 class SpecError(HybridError):
-    """What a user wrote in a schema, table config, job spec or settings file cannot be honoured."""
+    """A schema, table config, job spec or settings file that cannot be honoured."""
 
     code = "spec"
     http_status = 400
@@ -60,7 +60,7 @@ class SpecError(HybridError):
 
 
 class NotFoundError(HybridError):
-    """Something that was named does not exist."""
+    """A named thing does not exist."""
 
     code = "not-found"
     http_status = 404
@@ -73,7 +73,7 @@ class NotFoundError(HybridError):
 
 
 class ConflictError(HybridError):
-    """Somebody else acts, or acted, on the same thing; nothing was changed."""
+    """Another operation uses, or has changed, the same thing; nothing was changed."""
 
     code = "conflict"
     exit_code = 4
@@ -81,13 +81,13 @@ class ConflictError(HybridError):
 
 
 class OvertakenError(ConflictError):
-    """The state an act was planned on is no longer the newest: plan anew."""
+    """The state that an operation was planned on is no longer the newest: plan it again."""
 
     code = "overtaken"
 
 
 class StreamError(HybridError):
-    """Kafka cannot be reached, or a topic is not as it was; nothing was skipped."""
+    """Kafka cannot be reached, or a topic has changed; nothing was skipped."""
 
     code = "stream"
     http_status = 502
@@ -100,7 +100,7 @@ class RegistryError(StreamError):
 
 
 class TopicError(StreamError):
-    """Kafka answers, and does not give a topic: it was read and is gone, or Kafka refuses it."""
+    """Kafka answers, but a topic that was read is gone, or Kafka refuses access to it."""
 
     code = "topic"
 
@@ -113,21 +113,21 @@ class DataError(HybridError):
 
 
 class AccessError(HybridError):
-    """A server does not know who asks: no account was named, or not with its secret."""
+    """A server cannot authenticate the caller: without an account, or with a wrong secret."""
 
     code = "access"
     http_status = 401
 
 
 class BusyError(HybridError):
-    """More waits already than a server takes; later it may take this too."""
+    """The server's queue is full; the request may succeed later."""
 
     code = "busy"
     http_status = 429
 
 
 class RightError(AccessError):
-    """The account that asks has not the right that this takes."""
+    """The caller's account lacks the required right."""
 
     code = "right"
     http_status = 403
@@ -145,7 +145,7 @@ class QueryError(HybridError):
 
 
 class MachineError(HybridError):
-    """The machine lacks something: Java, the jars, room on the disk."""
+    """The machine lacks something: Java, the jars, or disk space."""
 
     code = "machine"
 
@@ -157,15 +157,15 @@ def suggestion(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def known_kinds() -> dict[str, type[HybridError]]:
-    """The tree's classes by their `code`, to raise again what came over a wire."""
-    found: dict[str, type[HybridError]] = {}
+    """The tree's classes by their `code`, for raising errors again that arrived over a wire."""
+    kinds: dict[str, type[HybridError]] = {}
     waiting = [HybridError]
     for kind in waiting:
-        found[kind.code] = kind
+        kinds[kind.code] = kind
         waiting.extend(kind.__subclasses__())
-    return found
+    return kinds
 
 
 def error_document(error: HybridError) -> dict[str, object]:
-    """An error as it crosses a wire."""
+    """An error as a JSON document."""
     return {"error": str(error), "kind": error.code, "hint": error.hint, "pinot_code": error.pinot_code}

@@ -1,7 +1,7 @@
-"""The logs of a home: one JSON object a line in `<home>/logs/<role>.log`, rotated by size, and read back as one.
+"""The logs of a home: one JSON object per line in `<home>/logs/<role>.log`, rotated by size, and read back as one log.
 
-Several processes append to one file (every command writes `cli.log`), so a record is one write, and whoever writes
-looks first whether the file was rotated by another. A log that cannot be written never stops the work.
+Several processes append to one file (every command writes `cli.log`). So a record is a single write, and a writer first
+checks whether another process has rotated the file. A log that cannot be written never stops the work.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import Any, BinaryIO
 from hybrid.errors import HybridError
 from hybrid.runtime import durable
 
-AUDIT = "audit"  # what was changed by HTTP, and by whom: no role's, and rotated apart
+AUDIT = "audit"  # changes made over HTTP, and by whom: a file of no role, rotated separately
 ROLES = ("cli", "query", "pipeline", "serve", AUDIT)
 SIZE_MAX = 10 * 1024 * 1024
 KEPT = 5
 
 _POLL_S = 0.2
 _LATER_S, _TOGETHER_MAX = 0.2, 200
-_DISORDER = 10_000  # processes that write one file may overtake each other by so many records, on a busy machine
+_DISORDER = 10_000  # on a busy machine, records of processes that write one file may be out of order by this number
 _FORMATTER = logging.Formatter()
 _CONTEXT: ContextVar[Mapping[str, str]] = ContextVar("hybrid_log_context", default=MappingProxyType({}))
 
@@ -46,9 +46,9 @@ def log_context(
     run_id: str | None = None,
     account: str | None = None,
 ) -> Iterator[None]:
-    """Every record of this thread or task bears these fields meanwhile, with those of contexts around it."""
-    given = {"table": table, "request_id": request_id, "run_id": run_id, "account": account}
-    token = _CONTEXT.set({**_CONTEXT.get(), **{name: value for name, value in given.items() if value is not None}})
+    """Add these fields, and those of enclosing contexts, to every record of this thread or task."""
+    fields = {"table": table, "request_id": request_id, "run_id": run_id, "account": account}
+    token = _CONTEXT.set({**_CONTEXT.get(), **{name: value for name, value in fields.items() if value is not None}})
     try:
         yield
     finally:
@@ -56,14 +56,14 @@ def log_context(
 
 
 def setup_logging(folder: Path, role: str) -> None:
-    """From now on this process logs to `<folder>/<role>.log` and nowhere else; made with the first record."""
+    """From now on log to `<folder>/<role>.log` only, in this process. The file is created with the first record."""
     for handler in _put(LogHandler(lambda: folder, role)):
         handler.close()
 
 
 @contextmanager
 def logging_to(folder: Callable[[], Path], role: str) -> Iterator[None]:
-    """Logs to `folder()` meanwhile, which is asked for with the first record. A stretch inside another logs alone."""
+    """Log to `folder()` within this context, called with the first record. A nested context replaces the outer one."""
     outer = _put(LogHandler(folder, role))
     try:
         yield
@@ -73,13 +73,13 @@ def logging_to(folder: Callable[[], Path], role: str) -> Iterator[None]:
 
 
 def written_log() -> Path | None:
-    """The file that this process's last record went to; None when it could not be written, or there was none."""
+    """The file that holds this process's last record; None when writing failed, or without a record."""
     handlers = [handler for handler in logging.getLogger().handlers if isinstance(handler, LogHandler)]
     return handlers[-1].written if handlers else None
 
 
 def _put(*handlers: LogHandler) -> list[LogHandler]:
-    """Puts these in place of our handlers that are there; returns the latter."""
+    """Replace our current handlers by these. Returns the former."""
     root = logging.getLogger()
     before = [handler for handler in root.handlers if isinstance(handler, LogHandler)]
     root.handlers = [*(handler for handler in root.handlers if handler not in before), *handlers]
@@ -88,7 +88,10 @@ def _put(*handlers: LogHandler) -> list[LogHandler]:
 
 
 class LogHandler(logging.Handler):
-    """Appends records to `<folder()>/<role>.log`. `written` is where the last one went, None when it did not."""
+    """Appends records to `<folder()>/<role>.log`.
+
+    `written` is the file of the last record, None when writing failed.
+    """
 
     def __init__(self, folder: Callable[[], Path], role: str, size_max: int = SIZE_MAX, kept: int = KEPT) -> None:
         super().__init__()
@@ -97,11 +100,11 @@ class LogHandler(logging.Handler):
         self.written: Path | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append one record, if that can be done."""
+        """Append one record; errors are ignored."""
         self.write(_line(record, self._role, _CONTEXT.get()))
 
     def emit_all(self, noted: Iterable[tuple[logging.LogRecord, Mapping[str, str]]]) -> None:
-        """Append records with their contexts in one write, if that can be done."""
+        """Append records with their contexts in one write; errors are ignored."""
         lines = b"".join(_line(record, self._role, context) for record, context in noted)
         self.acquire()
         try:
@@ -110,7 +113,7 @@ class LogHandler(logging.Handler):
             self.release()
 
     def write(self, lines: bytes) -> None:
-        """Append whole lines."""
+        """Append complete lines."""
         self.written = None
         with suppress(HybridError, OSError):
             if self._file is None:
@@ -119,7 +122,7 @@ class LogHandler(logging.Handler):
             self.written = self._file.path
 
     def close(self) -> None:
-        """Gives up the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -127,7 +130,7 @@ class LogHandler(logging.Handler):
 
 
 class Audit:
-    """The records of what was changed by HTTP: in a file of their own, which no other request can wash away."""
+    """The audit records of changes over HTTP, in a separate file that other requests' records cannot displace."""
 
     def __init__(self, folder: Callable[[], Path]) -> None:
         self._logger = logging.Logger(__name__, logging.INFO)
@@ -139,13 +142,13 @@ class Audit:
 
 
 class Sampler:
-    """Lets so many records through a second, and counts the rest. For one thread."""
+    """Passes a limited number of records per second, and counts the rest. For one thread."""
 
     def __init__(self, most_per_s: int) -> None:
         self._most, self._second, self._count, self._left_out = most_per_s, 0, 0, 0
 
     def passes(self) -> bool:
-        """Whether a record of this moment is written."""
+        """Whether a record at this moment is written."""
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._count = second, 0
@@ -156,15 +159,15 @@ class Sampler:
         return True
 
     def left_out(self) -> int:
-        """How many were not written since this was last asked."""
+        """The number of dropped records since the last call."""
         count, self._left_out = self._left_out, 0
         return count
 
 
 class Later:
-    """Records that are noted now and written together a moment later: whoever is answered need not wait for a file.
+    """Records that are collected now and written together a moment later, so that no response waits for a file.
 
-    They are in the log within a quarter of a second, and at the latest when the process ends in order.
+    They are in the log within a quarter of a second, at the latest when the process exits normally.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -174,7 +177,7 @@ class Later:
         self._thread: threading.Thread | None = None
 
     def info(self, message: str, *values: object) -> None:
-        """Notes a record of this moment and context."""
+        """Collect a record with the current time and context."""
         if not self._logger.isEnabledFor(logging.INFO):
             return
         record = self._logger.makeRecord(self._logger.name, logging.INFO, "", 0, message, values, None)
@@ -187,7 +190,7 @@ class Later:
             atexit.register(self.flush)
 
     def flush(self) -> None:
-        """Writes what was noted."""
+        """Write the collected records."""
         with self._one_writes:
             while self._noted:
                 some = [self._noted.popleft() for _ in range(min(len(self._noted), _TOGETHER_MAX))]
@@ -220,7 +223,7 @@ def _line(record: logging.LogRecord, role: str, context: Mapping[str, str]) -> b
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception as error:  # whatever the arguments of a library's record do when they are put into its text
+    except Exception as error:  # whatever a library's arguments raise when they are formatted
         return f"{record.msg} ({type(error).__name__} in its arguments)"
 
 
@@ -233,19 +236,19 @@ class _LogFile:
         self._inode: int | None = None
 
     def append(self, line: bytes) -> None:
-        """Writes one whole line. OSError when it cannot be written."""
-        found = self._there()
-        if found is not None and found.st_size and found.st_size + len(line) > self._size_max:
+        """Write one complete line. OSError when it cannot be written."""
+        status = self._there()
+        if status is not None and status.st_size and status.st_size + len(line) > self._size_max:
             self._rotate(len(line))
-            found = self._there()
-        if self._descriptor is None or found is None or found.st_ino != self._inode:
+            status = self._there()
+        if self._descriptor is None or status is None or status.st_ino != self._inode:
             self._open()
         assert self._descriptor is not None
         if os.write(self._descriptor, line) < len(line):
-            self.close()  # the disk is full; opening it again ends the torn line
+            self.close()  # the disk is full; reopening the file terminates the torn line
 
     def close(self) -> None:
-        """Gives up the descriptor; the next line opens the file again."""
+        """Close the descriptor; the next line opens the file again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -261,20 +264,20 @@ class _LogFile:
         durable.make_private(self.path.parent.parent)
         durable.make_private(self.path.parent)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        found = os.fstat(self._descriptor)
-        self._inode = found.st_ino
-        if found.st_size and os.pread(self._descriptor, 1, found.st_size - 1) != b"\n":
-            os.write(self._descriptor, b"\n")  # whoever wrote last died, or the disk was full
+        status = os.fstat(self._descriptor)
+        self._inode = status.st_ino
+        if status.st_size and os.pread(self._descriptor, 1, status.st_size - 1) != b"\n":
+            os.write(self._descriptor, b"\n")  # the last writer died, or the disk was full
 
     def _rotate(self, length: int) -> None:
-        """Moves the files up by one, unless another process does or did: then our line simply comes after."""
+        """Rotate the files, unless another process does or did so; our line then follows."""
         with self.path.with_name(f".{self.path.name}.lock").open("w") as gate:
             try:
                 fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
-            found = self._there()
-            if found is None or found.st_size + length <= self._size_max:
+            status = self._there()
+            if status is None or status.st_size + length <= self._size_max:
                 return
             for number in range(self._kept, 0, -1):
                 older = self.path if number == 1 else _rotated(self.path, number - 1)
@@ -294,10 +297,10 @@ def read_logs(
     level: str | None = None,
     last: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The records of all roles by time, rotated files' included; lines that are no records are skipped.
+    """The records of all roles by time, including rotated files; lines that are not records are skipped.
 
-    Only those of `table`, and of `level` (`WARNING`) or above, when they are given. `last`: only so many of those that
-    are there. `follow`: goes on with what is written from then on, for ever.
+    `table` and `level` (`WARNING`, or above) filter the records. `last` limits them to the newest existing ones.
+    `follow` continues forever with records as they are written.
     """
     files = [_RoleLog(folder / f"{role}.log") for role in ROLES]
     there: Iterable[dict[str, Any]] = _wanted(files, table, level)
@@ -308,7 +311,7 @@ def read_logs(
 
 
 def _wanted(files: list[_RoleLog], table: str | None, level: str | None) -> Iterator[dict[str, Any]]:
-    """What the files hold and was not read yet, by time."""
+    """The unread records of the files, by time."""
     severity = logging.getLevelNamesMapping()
     least = severity[level] if level is not None else 0
     for record in heapq.merge(*(_in_order(file.unread()) for file in files), key=_time):
@@ -317,7 +320,7 @@ def _wanted(files: list[_RoleLog], table: str | None, level: str | None) -> Iter
 
 
 def _in_order(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Almost ordered records in order of their time, equal ones as they come."""
+    """Almost ordered records in order of their time; records with equal times keep their order."""
     waiting: list[tuple[str, int, dict[str, Any]]] = []
     for position, record in enumerate(records):
         heapq.heappush(waiting, (_time(record), position, record))
@@ -332,14 +335,14 @@ def _time(record: dict[str, Any]) -> str:
 
 
 class _RoleLog:
-    """A role's files, and how far each was read: by inode, for files are renamed while they are read."""
+    """A role's files, and how far each was read: by inode, because files are renamed while they are read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._read: dict[int, int] = {}
 
     def unread(self) -> Iterator[dict[str, Any]]:
-        """The records that were not read yet, older files first. A line that has no end yet is left for later."""
+        """The unread records, older files first. An unterminated line is left for the next call."""
         with ExitStack() as opened:
             files = self._open(opened)
             self._read = {inode: position for inode, position in self._read.items() if inode in files}
@@ -347,19 +350,19 @@ class _RoleLog:
                 yield from self._records(file, inode)
 
     def _open(self, opened: ExitStack) -> dict[int, BinaryIO]:
-        """The files by inode, newest first: one that is renamed meanwhile is met again, but never missed."""
+        """The files by inode, newest first. A file that is renamed meanwhile is found twice, but never missed."""
         numbers = [path.name.rpartition(".")[2] for path in self._path.parent.glob(f"{self._path.name}.*")]
         oldest = max((int(number) for number in numbers if number.isascii() and number.isdigit()), default=0)
         files: dict[int, BinaryIO] = {}
         for path in [self._path, *(_rotated(self._path, number) for number in range(1, oldest + 2))]:
-            with suppress(OSError):  # gone, or nothing that we may read
+            with suppress(OSError):  # gone, or not readable for us
                 file = opened.enter_context(path.open("rb"))
                 files.setdefault(os.fstat(file.fileno()).st_ino, file)
         return files
 
     def _records(self, file: BinaryIO, inode: int) -> Iterator[dict[str, Any]]:
         position = self._read.get(inode, 0)
-        if position > os.fstat(file.fileno()).st_size:  # an inode may come back with another file
+        if position > os.fstat(file.fileno()).st_size:  # an inode may be reused for another file
             position = 0
         file.seek(position)
         for line in file:
@@ -373,9 +376,9 @@ class _RoleLog:
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
-    """The record of a line; None when the line is none: torn, or written by somebody else."""
+    """The record of a line; None for a torn line, or one written by another program."""
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("ts"), str) else None
+    return record if isinstance(record, dict) and isinstance(record.get("ts"), str) else None

@@ -1,4 +1,7 @@
-"""How long work tells what it does. The command line draws it; a library call is silent unless it is given one."""
+"""Progress reports of long work.
+
+The command line displays them; a library call is silent unless it is given a reporter.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,23 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """`say` a milestone in one sentence; `step` how far a labelled stretch of work has come (total None: unknown)."""
+    """`say` reports a milestone in one sentence; `step` the progress of a labelled phase (total None: unknown)."""
 
     def say(self, message: str) -> None:
         """A milestone or a warning."""
 
     def step(self, label: str, done: int, total: int | None) -> None:
-        """`done` of `total` units of `label`; a stretch ends when `done == total`."""
+        """`done` of `total` units of `label`; the phase ends when `done == total`."""
 
 
 class Silent:
-    """Says nothing."""
+    """A reporter that ignores all reports."""
 
     def say(self, message: str) -> None:
-        """Nothing."""
+        """Ignore the message."""
 
     def step(self, label: str, done: int, total: int | None) -> None:
-        """Nothing."""
+        """Ignore the step."""
 
 
 def counted(count: int, noun: str) -> str:

@@ -1,7 +1,7 @@
 """The catalog: runs of tasks and jobs, and what the server's processes tell each other.
 
-SQLite in WAL mode by default, another database by its SQLAlchemy URL. It decides nothing about data: lose it, and the
-Delta tables still hold every row, offset, boundary and lineage entry, and the definitions lie beside them.
+SQLite in WAL mode by default, another database by its SQLAlchemy URL. It holds nothing about data. If it is lost, the
+Delta tables still hold every row, offset, boundary and lineage entry, and the definitions are stored with them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hybrid.runtime.disk import sqlite_error
 
 
 class Catalog:
-    """The catalog at a SQLAlchemy URL, its tables made on first use."""
+    """The catalog at a SQLAlchemy URL. Creates its tables on first use."""
 
     def __init__(self, url: str) -> None:
         self._engine = sa.create_engine(url)
@@ -40,35 +40,35 @@ class Catalog:
         durable.make_private(home)
         try:
             catalog = cls(f"sqlite:///{home / 'catalog.db'}")
-        except sqlite3.Error as error:  # while a connection was tuned
+        except sqlite3.Error as error:  # from the setup of a connection
             raise sqlite_error(error, home / "catalog.db") or error from error
         forget_other_processes(catalog._engine, home)
         return catalog
 
     @cached_property
     def runs(self) -> Runs:
-        """Runs of tasks and jobs: what waits, what goes on, what was done."""
+        """Runs of tasks and jobs: queued, running and ended."""
         return Runs(self._engine)
 
     @cached_property
     def serving(self) -> Serving:
-        """The server's processes, ingestion by table, and which tables are paused."""
+        """The server's processes, ingestion by table, and paused tables."""
         return Serving(self._engine)
 
     @cached_property
     def connectors(self) -> Connectors:
-        """What users want of connectors, and how these stand."""
+        """The desired and the current state of connectors."""
         return Connectors(self._engine)
 
     @cached_property
     def clock(self) -> ClockRecord:
-        """What was believed of the machine's clock."""
+        """The trusted readings of the machine's clock."""
         return ClockRecord(self._engine)
 
     def forget_journal(self) -> bool:
-        """Takes values that were removed out of SQLite's journal as well; False while others read from it.
+        """Remove deleted values from SQLite's journal as well; False while others read from it.
 
-        Free pages hold none (`secure_delete`). Of PostgreSQL's journal its own settings decide.
+        Free pages hold no values (`secure_delete`). PostgreSQL's journal is left to its own settings.
         """
         if self._engine.dialect.name != "sqlite":
             return True
@@ -77,24 +77,24 @@ class Catalog:
         return not busy
 
     def close(self) -> None:
-        """Gives up the connections."""
+        """Close the connections."""
         self._engine.dispose()
 
 
 def _raise_machine_error(context: sa.engine.ExceptionContext) -> None:
-    """Raise what the machine lacks as our own error, with the disk and what would do."""
+    """Raise an error of the machine as a HybridError that names the disk and the remedy."""
     error, engine = context.original_exception, context.engine
     if isinstance(error, sqlite3.Error) and engine is not None and engine.url.database:
-        found = sqlite_error(error, Path(engine.url.database))
-        if found is not None:
-            raise found from error
+        machine_error = sqlite_error(error, Path(engine.url.database))
+        if machine_error is not None:
+            raise machine_error from error
 
 
 def _tune_sqlite(is_durable: bool, connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA busy_timeout=10000")
-    # FULL: a queued job that was acknowledged is there after a power failure.
+    # FULL: an acknowledged job survives a power failure.
     cursor.execute(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
-    cursor.execute("PRAGMA secure_delete=ON")  # a purge forgets values: none may stay in a free page
+    cursor.execute("PRAGMA secure_delete=ON")  # a purge removes values: none may remain in a free page
     cursor.close()

@@ -1,4 +1,4 @@
-"""What was believed of the machine's clock, across processes and restarts."""
+"""The trusted reading of the machine's clock, across processes and restarts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _KEY = {"id": 1}
 
 
 class ClockRecord:
-    """The one row of the catalog that keeps it."""
+    """The single catalog row that stores it."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
 
     def read(self) -> ClockTrust | None:
-        """What the last look found; None before the first."""
+        """The result of the last check; None before the first."""
         with self._engine.connect() as connection:
             row = connection.execute(sa.select(CLOCK)).first()
         if row is None:
@@ -30,7 +30,7 @@ class ClockRecord:
         return ClockTrust(believed, doubted, row.steady_ms)
 
     def write(self, trust: ClockTrust) -> None:
-        """Keep what a look has found."""
+        """Store the result of a check."""
         believed, doubted = trust.believed, trust.doubted
         values = {
             "wall_ms": believed.wall_ms,

@@ -1,4 +1,4 @@
-"""Connectors in the catalog: what their users want of them, and how they stood when somebody last looked."""
+"""Connectors in the catalog: the desired state that users set, and the last reported state."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hybrid.clock import wall_clock_ms
 
 @dataclass(frozen=True)
 class ConnectorRecord:
-    """`paused` None: nobody has said, so that its definition holds. `pause_offsets`: offsets that a pause holds it
-    at, by partition (see `hybrid.table.boundary.place_text`).
+    """State of a connector. `paused` None: no user has set it, so its definition decides.
 
-    `state` is what was last told of it, `error` the latest one until it works again, `errors` how many there were.
+    `pause_offsets`: the offsets at which a pause holds it, by partition (see `hybrid.table.boundary.place_text`).
+    `state` was reported last, `error` is the latest one until it works again, `errors` counts all.
     """
 
     paused: bool | None = None
@@ -35,44 +35,44 @@ class Connectors:
         self._engine = engine
 
     def of(self, table: str) -> dict[str, ConnectorRecord]:
-        """What is known of a table's connectors, by name; one that nobody spoke of is not there."""
-        wanted = sa.select(CONNECTORS).where(CONNECTORS.c.table_name == table)
+        """The records of a table's connectors, by name; connectors without a record are left out."""
+        statement = sa.select(CONNECTORS).where(CONNECTORS.c.table_name == table)
         with self._engine.connect() as connection:
-            return {row.name: _record(row) for row in connection.execute(wanted)}
+            return {row.name: _record(row) for row in connection.execute(statement)}
 
     def failures(self) -> list[tuple[str, str]]:
-        """(table, name) of those whose latest try failed, and that nobody paused."""
-        wanted = sa.select(CONNECTORS).where(CONNECTORS.c.error.is_not(None)).order_by(CONNECTORS.c.table_name)
+        """(table, name) of the connectors whose latest attempt failed and that nobody paused."""
+        statement = sa.select(CONNECTORS).where(CONNECTORS.c.error.is_not(None)).order_by(CONNECTORS.c.table_name)
         with self._engine.connect() as connection:
-            return [(row.table_name, row.name) for row in connection.execute(wanted) if not row.paused]
+            return [(row.table_name, row.name) for row in connection.execute(statement) if not row.paused]
 
     def pause(self, table: str, name: str, pause_offsets: Mapping[str, int] | None) -> None:
-        """Notes that a user pauses it; its stream is read up to `pause_offsets` (by partition) meanwhile."""
+        """Record a user's pause; until it is resumed, its stream is read up to `pause_offsets` (by partition)."""
         text = json.dumps(pause_offsets) if pause_offsets is not None else None
         self._put(table, name, {"paused": True, "stop_at": text})
 
     def start(self, table: str, name: str) -> None:
-        """Notes that a user lets it go on, and forgets its error."""
+        """Record that a user resumes it, and clear its error."""
         self._put(table, name, {"paused": False, "stop_at": None, "error": None})
 
     def note(self, table: str, name: str, state: str) -> bool:
-        """Notes how it stands; whether that is news."""
+        """Record its state. Returns whether the state has changed."""
         if self.of(table).get(name, ConnectorRecord()).state == state:
             return False
         self._put(table, name, {"state": state})
         return True
 
     def failed(self, table: str, name: str, error: str) -> None:
-        """Notes that it has failed once more."""
-        known = self.of(table).get(name, ConnectorRecord())
-        self._put(table, name, {"error": error, "errors": known.errors + 1})
+        """Record another failure."""
+        record = self.of(table).get(name, ConnectorRecord())
+        self._put(table, name, {"error": error, "errors": record.errors + 1})
 
     def worked(self, table: str, name: str) -> None:
-        """Forgets its error: it works again."""
+        """Clear its error, because it works again."""
         self._put(table, name, {"error": None})
 
     def forget(self, table: str) -> None:
-        """Forgets all of a table that is gone for good, or is made anew."""
+        """Delete the records of a table that was dropped for good, or is created again."""
         with self._engine.begin() as connection:
             connection.execute(CONNECTORS.delete().where(CONNECTORS.c.table_name == table))
 
@@ -82,8 +82,8 @@ class Connectors:
 
 
 def _record(row: sa.Row[tuple[object, ...]]) -> ConnectorRecord:
-    found = row._mapping
-    pause_offsets = json.loads(found["stop_at"]) if found["stop_at"] else None
+    fields = row._mapping
+    pause_offsets = json.loads(fields["stop_at"]) if fields["stop_at"] else None
     return ConnectorRecord(
-        found["paused"], pause_offsets, found["state"], found["error"], found["errors"] or 0, found["at_ms"]
+        fields["paused"], pause_offsets, fields["state"], fields["error"], fields["errors"] or 0, fields["at_ms"]
     )

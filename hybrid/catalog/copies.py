@@ -1,6 +1,6 @@
-"""Tells a catalog from its copies: what it records about processes holds only where they run.
+"""Detects copies of a catalog: its records of processes are valid only where these run.
 
-A copied home has a copied catalog. The processes that it names serve the home that was copied, not this one.
+A copied home has a copied catalog. The processes in it serve the original home, not this one.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ _COPIED = "Its process runs on the home that this one was copied from; run it ag
 
 
 def forget_other_processes(engine: sa.Engine, home: Path) -> None:
-    """In a copied catalog: forget the server's processes, and mark runs of commands that were under way INTERRUPTED.
+    """In a copied catalog: delete the server's processes, and mark running commands as INTERRUPTED.
 
-    A run of a server stays RUNNING: the next server of the copy takes it up, as it does after a crash.
+    A run of a server stays RUNNING: the next server of the copy resumes it, as after a crash.
     """
-    found = home.stat()
-    here = f"{found.st_dev}:{found.st_ino}"
+    status = home.stat()
+    here = f"{status.st_dev}:{status.st_ino}"
     with engine.connect() as connection:
-        known = connection.execute(sa.select(ORIGIN.c.folder)).scalar()
-    if known == here:
+        origin = connection.execute(sa.select(ORIGIN.c.folder)).scalar()
+    if origin == here:
         return
     with engine.begin() as connection:
         connection.execute(ORIGIN.delete())
         connection.execute(ORIGIN.insert().values(folder=here))
-        if known is None:  # a new catalog, or one of an older version
+        if origin is None:  # a new catalog, or one of an older version
             return
         for table in (ROLES, INGESTION):
             connection.execute(table.delete())

@@ -1,6 +1,6 @@
-"""Table definitions as their users gave them: `<warehouse>/<table>/definition.json`, beside the data they speak of.
+"""Table definitions as their users gave them: `<warehouse>/<table>/definition.json`, beside the table's data.
 
-A table exists when its definition does. Each is one small file, put there whole: whoever reads sees all of it or none.
+A table exists if its definition does. Each one is a small file, written atomically: readers see all of it or none.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from hybrid.runtime import durable
 
 _FILE = "definition.json"
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-# What may become a path: one plain folder below the warehouse, whoever asks.
+# What may become a path: a single plain folder below the warehouse.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
 def is_table_name(name: str) -> bool:
-    """Whether a table may have this name: whoever asks, it is one plain folder below the warehouse."""
+    """Whether a table may have this name, which must be a single plain folder below the warehouse."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -41,13 +41,13 @@ class Definition:
 
 
 def _put_new(part: Path, path: Path) -> None:
-    """Give a file its name, which no other has. FileExistsError when one has it."""
+    """Give a file a new name. FileExistsError when a file with that name exists."""
     try:
         os.link(part, path)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        # A file system without hard links: the name is taken first, by an empty file, then by the whole one.
+        # A file system without hard links: reserve the name with an empty file, then replace that.
         path.open("x").close()
         part.replace(path)
 
@@ -63,7 +63,7 @@ class Definitions:
         return sorted(path.parent.name for path in self._warehouse.glob(f"[!.]*/{_FILE}"))
 
     def find(self, name: str) -> Definition | None:
-        """The table of that name, or None: also for a name that no table can have. DataError when it is damaged."""
+        """The table of that name; None without one, or for an invalid name. DataError when it is damaged."""
         if not is_table_name(name):
             return None
         try:
@@ -74,15 +74,15 @@ class Definitions:
             raise DataError(f"{self._path(name)} is damaged: {error}", hint="hybrid doctor") from error
 
     def stamp(self, name: str) -> tuple[int, int] | None:
-        """Another value whenever a table's definition is another one; None when there is no such table."""
+        """A value that differs whenever the definition's file differs; None when there is no such table."""
         try:
-            found = os.stat(f"{self._warehouse}/{name}/{_FILE}")  # each statement asks, and making a path takes longer
+            status = os.stat(f"{self._warehouse}/{name}/{_FILE}")  # each statement calls this, and a Path takes longer
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return found.st_ino, found.st_mtime_ns
+        return status.st_ino, status.st_mtime_ns
 
     def add(self, definition: Definition) -> None:
-        """Adds a table; ConflictError when there is one of that name, whoever was first."""
+        """Add a table. ConflictError when one of that name exists, even if another process added it just now."""
         part = self._write(definition)
         try:
             _put_new(part, self._path(definition.name))
@@ -93,11 +93,11 @@ class Definitions:
         durable.sync(part.parent)
 
     def replace(self, definition: Definition) -> None:
-        """Puts another definition in place of a table's."""
+        """Replace a table's definition."""
         durable.rename(self._write(definition), self._path(definition.name))
 
     def set_aside(self, name: str, ending: str) -> Path | None:
-        """Gives a damaged definition another name, which ends in `ending`, and returns it; None when there is none."""
+        """Rename a damaged definition, with the suffix `ending`. Returns the new path; None when there is none."""
         aside = self._path(name).with_name(f"{_FILE}.damaged-{ending}")
         try:
             durable.rename(self._path(name), aside)

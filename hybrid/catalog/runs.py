@@ -1,8 +1,8 @@
-"""Runs of tasks and jobs: those that wait for a server, those that go on, and those that are done.
+"""Runs of tasks and jobs: queued for a server, running, or ended.
 
 QUEUED -> RUNNING -> DONE | NOTHING (there was nothing to do) | FAILED
-|-> QUEUED again, when the server's process fell: its successor takes the run up
-`-> INTERRUPTED, when a process of the command line fell
+          |-> QUEUED again, when the server's process crashed: its successor resumes the run
+          `-> INTERRUPTED, when a process of the command line crashed
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from hybrid.runtime.json_values import stamp, without_samples
 
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
-# What is kept of a run's arguments once it has ended: documents, specs, statements and conditions may hold secrets.
+# The arguments that are kept once a run has ended. Documents, specs, statements and conditions may hold secrets.
 _KEPT_ARGUMENTS = frozenset({"table", "type", "name", "flow", "kind", "entry", "backfill", "max_buckets", "dry_run"})
-# What kills its process three times would do so for ever, and ingestion of every table stands meanwhile.
+# A run that kills its process three times would do so forever, and stop ingestion of every table.
 ATTEMPTS_MAX = 3
-_PAUSE_S = (0.0, 1.0, 10.0)  # before each attempt, from the beginning of the one before
-_REMOVED_MAX, _IDS_MAX = 10_000, 500  # in one go, and in one statement
+_PAUSE_S = (0.0, 1.0, 10.0)  # before each attempt, counted from the start of the previous one
+_REMOVED_MAX, _IDS_MAX = 10_000, 500  # per call, and per statement
 
 
-# What is looked at of a run that waits.
+# The columns that are read of a queued run.
 _CLAIM_COLUMNS = tuple(
     RUNS.c[name]
     for name in ("id", "table_name", "type", "state", "created_at", "started_at", "verb", "source", "attempts")
 )
-# Incomplete runs and bytes of one run's arguments that the queue takes; the schedule's own are taken all the same.
+# Limits of the queue: incomplete runs, and bytes of a run's arguments. The schedule's own runs are exempt.
 QUEUED_MAX, ARGUMENT_BYTES_MAX = 200, 4 * 1024 * 1024
 KEPT_DAYS, KEPT_PER_TABLE = 30, 1000
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a server is to do: `verb` of the API with `arguments` (JSON values).
+    """Work for a server: `verb` of the API with `arguments` (JSON values).
 
-    `only_one`: the table has at most one incomplete run of this type. `source` says who asked: cli, http, schedule.
+    `only_one`: at most one incomplete run of this type per table. `source` is who requested it: cli, http, schedule.
     `queued_version` is the version of the half that the run will commit to.
     """
 
@@ -64,7 +64,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run. `result` is its sentence, `progress` the last thing it said, `report` what its verb returned.
+    """One run. `result` is its sentence, `progress` its last message, `report` the result of its verb.
 
     `error` is `{"error", "kind", "hint"}` of a failed run. `verb` is None for a run of a command's own process.
     """
@@ -88,19 +88,19 @@ class RunRecord:
 
     @property
     def incomplete(self) -> bool:
-        """Whether it waits or goes on."""
+        """Whether it is queued or running."""
         return self.state in _INCOMPLETE
 
 
 @dataclass
 class RunOutcome:
-    """What a run reports at its end: DONE or NOTHING, and the sentence."""
+    """The outcome of a run: DONE or NOTHING, and the sentence."""
 
     state: str = "DONE"
     sentence: str = ""
 
     def ended(self, sentence: str, *, did_something: bool) -> None:
-        """Sets the sentence, and the state by whether something was done."""
+        """Set the sentence, and the state by whether something was done."""
         self.sentence = sentence
         self.state = "DONE" if did_something else "NOTHING"
 
@@ -115,7 +115,7 @@ class Runs:
     def recorded(
         self, run_id: str, table: str, kind: str, arguments: Mapping[str, Any] | None = None
     ) -> Iterator[RunOutcome]:
-        """Records work of this process: RUNNING while it goes on, then how it ended, with its sentence."""
+        """Record work of this process: RUNNING at first, then its final state and sentence."""
         values = {"id": run_id, "table_name": table, "type": kind, "state": "RUNNING", "source": "cli"}
         values["arguments"] = json.dumps(dict(arguments or {}))
         with self._engine.begin() as connection:
@@ -130,7 +130,7 @@ class Runs:
         self.finish(run_id, outcome.state, outcome.sentence)
 
     def enqueue(self, request: RunRequest) -> RunRecord | None:
-        """Puts a run into the queue. None when `only_one` is asked for and an incomplete run of its kind is there."""
+        """Queue a run. None when `only_one` is set and an incomplete run of its type exists."""
         values = {
             "id": request.id,
             "table_name": request.table_name,
@@ -152,35 +152,37 @@ class Runs:
         return self.find(request.id)
 
     def claim(self, wanted: Callable[[RunRecord], bool] = lambda run: True) -> RunRecord | None:
-        """Takes the wanted run that has waited longest; it is RUNNING then. None when no such run waits.
+        """Claim the wanted run that has waited longest, and set it to RUNNING. None when no such run is queued.
 
         `wanted` sees no arguments.
         """
-        # Arguments may be long, and this is asked many times a second: they are read of the one that is taken.
+        # Arguments may be long, and this runs many times a second. So they are read only for the claimed run.
         waiting = sa.select(*_CLAIM_COLUMNS).where(RUNS.c.state == "QUEUED").order_by(RUNS.c.created_at, RUNS.c.id)
         with self._engine.connect() as connection:
             rows = [_waiting(dict(row._mapping)) for row in connection.execute(waiting)]
-        found = next((run for run in rows if wanted(run)), None)
-        if found is None:
+        run_to_claim = next((run for run in rows if wanted(run)), None)
+        if run_to_claim is None:
             return None
-        taking = RUNS.update().where(RUNS.c.id == found.id, RUNS.c.state == "QUEUED")
-        values = {"state": "RUNNING", "started_at": _now(), "pid": os.getpid(), "attempts": found.attempts + 1}
+        taking = RUNS.update().where(RUNS.c.id == run_to_claim.id, RUNS.c.state == "QUEUED")
+        values = {"state": "RUNNING", "started_at": _now(), "pid": os.getpid(), "attempts": run_to_claim.attempts + 1}
         with self._engine.begin() as connection:
             taken = connection.execute(taking.values(**values))
-        return self.find(found.id) if taken.rowcount else None
+        return self.find(run_to_claim.id) if taken.rowcount else None
 
     def take_up_fallen(self, only: Sequence[str] | None = None) -> Sequence[RunRecord]:
-        """Queues again what a fallen server left RUNNING; one that fell too often is FAILED. Its successor calls it.
+        """Queue runs again that a crashed server left RUNNING. Its successor calls this.
 
-        `only`: of these runs, whose end could not be noted.
+        Runs that crashed too often become FAILED. `only`: just these runs, whose end could not be recorded.
         """
-        left = self.list(states=["RUNNING"], limit=1000)
-        fallen = [run for run in left if run.verb is not None and (only is None or run.id in only)]
+        running = self.list(states=["RUNNING"], limit=1000)
+        fallen = [run for run in running if run.verb is not None and (only is None or run.id in only)]
         for run in fallen:
             if run.attempts >= ATTEMPTS_MAX:
-                told = f"The server's process fell {run.attempts} times while it ran this. It is not tried again."
-                error = MachineError(told, hint="hybrid logs; a smaller input, or more memory (spark.driver_memory)")
-                self.finish(run.id, "FAILED", told, error=error_document(error))
+                sentence = f"The server's process fell {run.attempts} times while it ran this. It is not tried again."
+                error = MachineError(
+                    sentence, hint="hybrid logs; a smaller input, or more memory (spark.driver_memory)"
+                )
+                self.finish(run.id, "FAILED", sentence, error=error_document(error))
                 continue
             again = RUNS.update().where(RUNS.c.id == run.id).values(state="QUEUED", progress="Taken up again.")
             with self._engine.begin() as connection:
@@ -188,14 +190,14 @@ class Runs:
         return fallen
 
     def tell(self, run_id: str, progress: str) -> None:
-        """Notes what a run says while it goes on."""
+        """Record a running run's message."""
         with self._engine.begin() as connection:
             connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(progress=progress))
 
     def finish(
         self, run_id: str, state: str, sentence: str, report: Any = None, error: Mapping[str, Any] | None = None
     ) -> None:
-        """Notes how a run ended."""
+        """Record the end of a run."""
         _LOG.info("%s %s: %s", run_id, state, sentence)
         values = {
             "state": state,
@@ -208,19 +210,19 @@ class Runs:
         with self._engine.begin() as connection:
             connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(**values))
             text = connection.execute(sa.select(RUNS.c.arguments).where(RUNS.c.id == run_id)).scalar()
-            kept = json.dumps(public_arguments(json.loads(text or "{}")))
-            connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(arguments=kept))
+            kept_arguments = json.dumps(public_arguments(json.loads(text or "{}")))
+            connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(arguments=kept_arguments))
 
     def queued_by(self, source: str) -> int:
-        """How many runs of a source wait."""
+        """The number of queued runs of a source."""
         waiting = sa.select(sa.func.count()).where(RUNS.c.state == "QUEUED", RUNS.c.source == source)
         with self._engine.connect() as connection:
             return int(connection.execute(waiting).scalar_one())
 
     def remove_old(self, now_ms: int, days: int = KEPT_DAYS, per_table: int = KEPT_PER_TABLE) -> int:
-        """Removes ended runs older than `days`, and of each table and type all but the newest; how many went.
+        """Delete ended runs older than `days`, and more than `per_table` of each table and type. Returns their number.
 
-        The newest of each type stays, for schedules go by it.
+        The newest of each type stays, because schedules depend on it.
         """
         before = stamp(now_ms - days * 86_400_000)
         place = sa.func.row_number().over(
@@ -239,7 +241,7 @@ class Runs:
         return len(ids)
 
     def forget_samples(self, table: str) -> int:
-        """Takes the rows out that reports of a table's runs show as samples; how many reports had some."""
+        """Remove sample rows from the reports of a table's runs. Returns how many reports had some."""
         reports = sa.select(RUNS.c.id, RUNS.c.report).where(RUNS.c.table_name == table, RUNS.c.report.is_not(None))
         count = 0
         with self._engine.begin() as connection:
@@ -266,18 +268,18 @@ class Runs:
         kind: str | None = None,
         states: Sequence[str] | None = None,
     ) -> list[RunRecord]:
-        """The newest runs, newest first. A run whose process is gone without a word is INTERRUPTED."""
-        wanted = sa.select(RUNS).order_by(RUNS.c.created_at.desc(), RUNS.c.id).limit(limit)
+        """The newest runs, newest first. A run whose process has ended without recording its end is INTERRUPTED."""
+        statement = sa.select(RUNS).order_by(RUNS.c.created_at.desc(), RUNS.c.id).limit(limit)
         for column, value in ((RUNS.c.table_name, table), (RUNS.c.type, kind)):
             if value is not None:
-                wanted = wanted.where(column == value)
+                statement = statement.where(column == value)
         if states is not None:
-            wanted = wanted.where(RUNS.c.state.in_(states))
+            statement = statement.where(RUNS.c.state.in_(states))
         with self._engine.connect() as connection:
-            return [_record(dict(row._mapping)) for row in connection.execute(wanted)]
+            return [_record(dict(row._mapping)) for row in connection.execute(statement)]
 
     def counts(self) -> dict[tuple[str, str, str], int]:
-        """How many runs there are by (table, type, state)."""
+        """The number of runs by (table, type, state)."""
         by = (RUNS.c.table_name, RUNS.c.type, RUNS.c.state)
         with self._engine.connect() as connection:
             rows = connection.execute(sa.select(*by, sa.func.count()).group_by(*by))
@@ -285,7 +287,7 @@ class Runs:
 
 
 def public_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a run's arguments may be shown to everybody, and is kept: names and numbers, nothing that was sent."""
+    """The arguments of a run that anybody may see and that are kept: names and numbers, no submitted content."""
     shown = {name: value for name, value in arguments.items() if name in _KEPT_ARGUMENTS}
     return {name: value for name, value in shown.items() if not isinstance(value, (dict, list))}
 
@@ -308,7 +310,10 @@ def _waiting(row: dict[str, Any]) -> RunRecord:
 
 
 def rests(run: RunRecord) -> bool:
-    """Whether a run whose process fell is not to be tried again yet. A clock that was set back does not hold it up."""
+    """Whether a run whose process crashed has to wait before its next attempt.
+
+    A clock that was set back does not delay it.
+    """
     if not run.attempts or run.started_at is None:
         return False
     pause_s = _PAUSE_S[min(run.attempts, len(_PAUSE_S) - 1)]

@@ -1,4 +1,4 @@
-"""The catalog's tables, and how an older catalog comes to have the columns of today."""
+"""The catalog's tables, and the migration of older catalogs to today's columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUNS = sa.Table(
     sa.Column("finished_at", sa.String),
     sa.Column("result", sa.String),
     sa.Column("pid", sa.Integer),
-    # What a server was asked to do: the API's verb with its arguments as JSON. None: a run of another process.
+    # The work of a server: the API's verb with its arguments as JSON. None: a run of another process.
     sa.Column("verb", sa.String),
     sa.Column("arguments", sa.String),
     sa.Column("source", sa.String),
@@ -32,9 +32,9 @@ RUNS = sa.Table(
     sa.Column("progress", sa.String),
     sa.Column("report", sa.String),
     sa.Column("error", sa.String),
-    # Holds a text while a task is incomplete, so that the index below lets only one through; None afterwards.
+    # Set while a task is incomplete, so that the unique index below allows only one; None afterwards.
     sa.Column("only_one", sa.String),
-    # The version of the half that the run commits to, as it was when the run was queued.
+    # The version of the half that the run commits to, at the time of queueing.
     sa.Column("queued_version", sa.BigInteger),
 )
 sa.Index("runs_only_one", RUNS.c.only_one, unique=True)
@@ -68,7 +68,7 @@ PAUSES = sa.Table(
     sa.Column("comment", sa.String),
 )
 
-# What a user wants of a connector (`paused`; `stop_at` is where its stream ends for now, as JSON), and how it stands.
+# The desired state of a connector (`paused`; `stop_at`: where its stream ends for now, as JSON), and its current state.
 CONNECTORS = sa.Table(
     "connectors",
     METADATA,
@@ -82,7 +82,7 @@ CONNECTORS = sa.Table(
     sa.Column("at_ms", sa.BigInteger),
 )
 
-# What was believed of the machine's clock (`hybrid.table.clock_trust`), in one row.
+# The trusted reading of the machine's clock (`hybrid.table.clock_trust`), in one row.
 CLOCK = sa.Table(
     "clock",
     METADATA,
@@ -96,12 +96,12 @@ CLOCK = sa.Table(
     sa.Column("steady_ms", sa.BigInteger, nullable=False),
 )
 
-# The home's folder (device:inode): another one than today's says that the catalog was copied.
+# The home's folder (device:inode): a value that differs from the current folder's indicates a copied catalog.
 ORIGIN = sa.Table("origin", METADATA, sa.Column("folder", sa.String, primary_key=True))
 
 
 def put(engine: sa.Engine, table: sa.Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:
-    """Makes `values` those of the row with that key, which may not be there yet."""
+    """Set `values` in the row with that key, which is inserted if it is missing."""
     here = sa.and_(*(table.c[name] == value for name, value in key.items()))
     with engine.begin() as connection:
         if not connection.execute(table.update().where(here).values(**values)).rowcount:
@@ -109,13 +109,13 @@ def put(engine: sa.Engine, table: sa.Table, key: Mapping[str, object], values: M
 
 
 def prepare(engine: sa.Engine) -> None:
-    """Makes what is missing: tables, indexes, and columns that were added since the catalog was made."""
-    for left in reversed(range(_ATTEMPTS)):
+    """Create missing tables and indexes, and columns that were added since the catalog was created."""
+    for attempts_left in reversed(range(_ATTEMPTS)):
         try:
             _make(engine)
             return
-        except sa.exc.OperationalError:  # another process made the same thing between our look and our making
-            if not left:
+        except sa.exc.OperationalError:  # another process created the same thing after our check
+            if not attempts_left:
                 raise
             time.sleep(_PAUSE_S)
 
@@ -124,8 +124,8 @@ def _make(engine: sa.Engine) -> None:
     METADATA.create_all(engine)
     there = sa.inspect(engine)
     for table in METADATA.sorted_tables:
-        known = {column["name"] for column in there.get_columns(table.name)}
-        missing = [column for column in table.columns if column.name not in known]
+        present_columns = {column["name"] for column in there.get_columns(table.name)}
+        missing = [column for column in table.columns if column.name not in present_columns]
         indexed = {index["name"] for index in there.get_indexes(table.name)}
         if not missing and all(index.name in indexed for index in table.indexes):
             continue

@@ -1,6 +1,6 @@
-"""Schemas that were given on their own: `<warehouse>/.schemas/<name>.json`, before or without a table.
+"""Schemas stored on their own: `<warehouse>/.schemas/<name>.json`, before or without a table.
 
-A table holds a copy of its schema in its definition. Each file is put there whole: who reads sees all of it or none.
+A table holds a copy of its schema in its definition. Each file is written atomically: readers see all of it or none.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def is_schema_name(name: str) -> bool:
 
 
 class Schemas:
-    """The schemas that stand on their own in a warehouse folder."""
+    """The schemas that are stored on their own in a warehouse folder."""
 
     def __init__(self, warehouse: Path) -> None:
         self._folder = warehouse / _FOLDER
 
     def names(self) -> list[str]:
-        """Their names, sorted."""
+        """The names of the schemas, sorted."""
         return sorted(path.stem for path in self._folder.glob("*.json"))
 
     def find(self, name: str) -> dict[str, Any] | None:
@@ -40,16 +40,16 @@ class Schemas:
             text = self._path(name).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
-        found: dict[str, Any] = json.loads(text)
-        return found
+        document: dict[str, Any] = json.loads(text)
+        return document
 
     def put(self, name: str, document: Mapping[str, Any]) -> None:
-        """Stores a schema, in place of one that is there."""
+        """Store a schema, replacing one of the same name."""
         durable.make_folder(self._folder)
         durable.write_text(self._path(name), json.dumps(dict(document), indent=1))
 
     def remove(self, name: str) -> None:
-        """Removes the schema of that name, if there is one."""
+        """Remove the schema of that name, if it exists."""
         self._path(name).unlink(missing_ok=True)
         if self._folder.is_dir():
             durable.sync(self._folder)

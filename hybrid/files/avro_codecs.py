@@ -1,7 +1,7 @@
-"""The codecs of Avro's blocks, bounded: a block of some bytes may stand for very many.
+"""Bounded codecs for Avro's blocks: a small compressed block may unpack to very many bytes.
 
-fastavro unpacks a block whole, however large it becomes. Its table of codecs is a plain dictionary; what is put there
-here unpacks no more than the bounds allow.
+fastavro unpacks a block whole, however large it becomes. Its table of codecs is a plain dictionary. The codecs that
+this module puts there unpack no more than the limits allow.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Unpack = Callable[[bytes, int], bytes]
 
 
 def bound_codecs() -> None:
-    """Has fastavro unpack blocks within bounds from now on, in this process."""
+    """Make fastavro unpack blocks within limits from now on, in this process."""
     from fastavro._read import BLOCK_READERS
 
     for codec, unpack in _UNPACK.items():
@@ -43,7 +43,7 @@ def bound_codecs() -> None:
 
 
 def _read_block(unpack: Unpack, file: IO[bytes]) -> io.BytesIO:
-    """A block as fastavro reads it: its length, then its bytes. ValueError when it unpacks to far too much."""
+    """A block in fastavro's format: its length, then its bytes. ValueError when it unpacks to far too much."""
     length = _read_long(file)
     if not 0 <= length <= TEXT_BYTES_MAX:
         raise ValueError(f"a block of {length} bytes")
@@ -58,7 +58,7 @@ def _read_block(unpack: Unpack, file: IO[bytes]) -> io.BytesIO:
 
 
 def _read_long(file: IO[bytes]) -> int:
-    """A number as Avro writes it: seven bits a byte, the sign in the lowest."""
+    """A number in Avro's encoding: seven bits per byte, the sign in the lowest bit."""
     number = shift = 0
     while True:
         byte = file.read(1)
@@ -77,15 +77,15 @@ def _deflate(packed: bytes, bytes_max: int) -> bytes:
 
 
 def _streams(make: Callable[[], _Decompressor], packed: bytes, bytes_max: int) -> bytes:
-    """One or more streams behind each other."""
-    parts, left = list[bytes](), bytes_max + 1
-    while packed and left > 0:
+    """Decompress one or more concatenated streams."""
+    parts, bytes_left = list[bytes](), bytes_max + 1
+    while packed and bytes_left > 0:
         stream = make()
-        part = stream.decompress(packed, left)
-        left -= len(part)
+        part = stream.decompress(packed, bytes_left)
+        bytes_left -= len(part)
         parts.append(part)
         if not stream.eof:
-            if left > 0:
+            if bytes_left > 0:
                 raise EOFError("a compressed block is cut off")
             break
         packed = stream.unused_data
@@ -101,7 +101,7 @@ def _zstandard(packed: bytes, bytes_max: int) -> bytes:
 
 
 def _snappy(packed: bytes, bytes_max: int) -> bytes:
-    """Snappy says first how long it becomes; Avro adds a checksum of four bytes."""
+    """Snappy's data begins with the unpacked length; Avro adds a checksum of four bytes."""
     from cramjam import snappy
 
     length = shift = 0
@@ -116,7 +116,7 @@ def _snappy(packed: bytes, bytes_max: int) -> bytes:
 
 
 def _lz4(packed: bytes, bytes_max: int) -> bytes:
-    """The length that it becomes stands first."""
+    """Avro's lz4 data begins with the unpacked length."""
     import lz4.block  # type: ignore[import-untyped]
 
     (length,) = struct.unpack_from("<I", packed)

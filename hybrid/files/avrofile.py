@@ -18,7 +18,7 @@ from hybrid.schema.problem import Problem
 
 
 def read_avro(piece: Slice) -> Iterator[Record]:
-    """The rows of a file. Problem names the row, and the block it lies in, that cannot be read."""
+    """The rows of a file. Problem names the row that cannot be read, and its block."""
     fastavro = avro_library()
     bound_codecs()
     position = block = 0
@@ -30,20 +30,20 @@ def read_avro(piece: Slice) -> Iterator[Record]:
                         raise Problem(position, f", row {position + 1} (block {block})", "is not a record")
                     yield Record(position, f", row {position + 1} (block {block})", _plain(values))
                     position += 1
-            file.read(1)  # the reader takes gzip data that ends too early for the end of the file
+            file.read(1)  # fastavro takes truncated gzip data for the end of the file
     except _broken() as error:
         at = f", from row {position + 1} on (block {block})" if position else ""
         raise Problem(position, at, f"cannot be read as Avro, is it damaged or cut off? {error}") from error
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """UUIDs as the text that they are written as."""
+    """The values with UUIDs as text."""
     return {name: str(value) if isinstance(value, UUID) else value for name, value in values.items()}
 
 
 @cache
 def _broken() -> tuple[type[Exception], ...]:
-    """What reading bytes that are no Avro raises: the reader's own errors and those of every codec."""
+    """The exceptions for bytes that are not Avro: the reader's own errors and those of every codec."""
     from cramjam import DecompressionError
     from fastavro.schema import SchemaParseException, UnknownType
     from lz4.block import LZ4BlockError  # type: ignore[import-untyped]
@@ -54,4 +54,4 @@ def _broken() -> tuple[type[Exception], ...]:
         from backports.zstd import ZstdError
     codecs = (zlib.error, lzma.LZMAError, DecompressionError, LZ4BlockError, ZstdError, OSError, EOFError)
     reader = (ValueError, ArithmeticError, LookupError, TypeError, struct.error, SchemaParseException, UnknownType)
-    return (*codecs, *reader, MemoryError, RecursionError)  # of a length or a depth that nobody wrote
+    return (*codecs, *reader, MemoryError, RecursionError)  # for corrupt lengths and depths

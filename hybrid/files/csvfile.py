@@ -19,7 +19,7 @@ _SHOWN_MAX = 10
 def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
     """The rows of a file, or of some whole lines of it, below its header.
 
-    Problem at a row with more or fewer cells than the header.
+    Raises Problem at a row with more or fewer cells than the header.
     """
     rows = rows_of(_lines(piece), form.dialect, piece.first)
     header = header_of(rows, replace(form, skip_header=False) if piece.start else form)
@@ -41,16 +41,16 @@ def _unequal(header: Sequence[str], cells: Sequence[str], form: CsvFormat) -> st
 
 
 def _lines(piece: Slice) -> Iterator[str]:
-    left = piece.bytes or sys.maxsize
+    bytes_left = piece.bytes or sys.maxsize
     for text, size in text_lines(piece.path, piece.start, piece.first):
-        if left <= 0:
+        if bytes_left <= 0:
             return
-        left -= size
+        bytes_left -= size
         yield text
 
 
 def ends_line(path: Path) -> bool:
-    """Whether the last line of a file has its end; one without may have been cut off within its last cell."""
+    """Whether the last line of a file is terminated; otherwise its last cell may be truncated."""
     with path.open("rb") as file:
         if is_gzip(path) or file.seek(0, os.SEEK_END) == 0:
             return True

@@ -1,4 +1,4 @@
-"""Input files: what they are known by afterwards, and how workers share them."""
+"""Input files: their identity for lineage, and their slices for workers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hybrid.files.parquetfile import row_groups
 from hybrid.files.records import LINE_BYTES_MAX, Shape, Slice, at_line, is_gzip
 from hybrid.schema.problem import Problem
 
-# Files of JSON lines are cut after this many bytes, at the next line end, so that several workers share a large one.
+# JSON lines files are cut after this many bytes, at the next line end, so that several workers share a large one.
 SLICE_BYTES = 32 * 1024 * 1024
 
 
 class DataFormat(StrEnum):
-    """The formats that are read."""
+    """The supported formats."""
 
     JSON = "json"
     CSV = "csv"
@@ -31,15 +31,15 @@ class DataFormat(StrEnum):
     ORC = "orc"
 
 
-# Without a byte they hold no rows; of the other formats such a file is none.
+# Formats in which an empty file is valid and has no rows.
 _MAY_BE_EMPTY = (DataFormat.JSON, DataFormat.CSV)
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file as it was when it was read. `slices` are the pieces that workers read, in order.
+    """A file at the time of reading. `slices` are the pieces that workers read, in order.
 
-    `real` is where its path led, after symbolic links.
+    `real` is its resolved path, after symbolic links.
     """
 
     path: Path
@@ -51,11 +51,11 @@ class InputFile:
     real: str = field(default="", repr=False)
 
     def to_json(self) -> dict[str, object]:
-        """What lineage keeps of it."""
+        """The file's record in lineage."""
         return {"path": str(self.path), "bytes": self.bytes, "sha256": self.sha256}
 
     def check_unchanged(self) -> None:
-        """DataError when the file is no longer the one whose sha256 was taken."""
+        """DataError when the file is no longer the one whose sha256 was computed."""
         try:
             now = self.path.stat()
             real = os.path.realpath(self.path)
@@ -68,7 +68,7 @@ class InputFile:
 
 
 def inspect(path: Path, data_format: DataFormat) -> InputFile:
-    """Reads a file once: its sha256, and where it can be cut. DataError when it cannot be read as its format says."""
+    """Read a file once, for its sha256 and slices. DataError when it cannot be read in its format."""
     try:
         before, real = path.stat(), os.path.realpath(path)
         if before.st_size == 0 and data_format not in _MAY_BE_EMPTY:
@@ -93,7 +93,7 @@ def _cut(path: Path, data_format: DataFormat) -> tuple[str, Sequence[Slice]]:
     shape = json_shape(path)
     if shape is not Shape.JSON_LINES:
         return _sha256(path), [Slice(path, shape)]
-    if is_gzip(path):  # cannot be entered in the middle
+    if is_gzip(path):  # gzip cannot be entered in the middle
         return _sha256(path), [Slice(path, shape, bytes=sys.maxsize)]
     return _lines(path)
 

@@ -1,4 +1,4 @@
-"""JSON files: one object per line, or objects that span lines, or one array of objects."""
+"""JSON files: one object per line, objects that span lines, or one array of objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANOTHER = re.compile(rb"\}[ \t]*\{")
 
 
 def json_shape(path: Path) -> Shape:
-    """How objects lie in a file. Problem when it is not text."""
+    """The layout of objects in a file. Problem when it is not text."""
     head = _head(path)
     check_text(head)
     if head.decode("utf-8-sig", errors="replace").lstrip()[:1] == "[":
@@ -28,14 +28,14 @@ def json_shape(path: Path) -> Shape:
         return Shape.JSON_WHOLE
     try:
         first = list(islice((line for line, _ in text_lines(path) if line.strip()), 2))
-    except Problem:  # bad bytes in the first lines: the worker tells, with the line
+    except Problem:  # bad bytes in the first lines: the worker reports them, with the line
         return Shape.JSON_LINES
-    # A bad first line is a bad row of a file of lines when the second line is a row; else an object spans lines.
+    # If the second line is an object, a bad first line is a bad row. Otherwise an object spans lines.
     return Shape.JSON_LINES if not first or any(map(_is_object, first)) else Shape.JSON_WHOLE
 
 
 def _holds_two_values_on_a_line(head: bytes) -> bool:
-    """Whether a line of the head is several JSON values; only those with `}{` are parsed."""
+    """Whether a line of the head holds several JSON values. Only lines with `}{` are parsed."""
     for line in head.splitlines():
         if _ANOTHER.search(line):
             text = line.decode("utf-8-sig", errors="replace").strip()
@@ -57,18 +57,18 @@ def _head(path: Path) -> bytes:
 
 
 def read_lines(piece: Slice) -> Iterator[Record]:
-    """The objects of a slice of a file of lines; blank lines are none."""
-    left = piece.bytes
+    """The objects of a slice of JSON lines; blank lines are skipped."""
+    bytes_left = piece.bytes
     for line, (text, size) in enumerate(text_lines(piece.path, piece.start, piece.first), piece.first):
-        if left <= 0:
+        if bytes_left <= 0:
             return
-        left -= size
+        bytes_left -= size
         if text.strip():
             yield _record(text, line, line)
 
 
 def read_whole(piece: Slice) -> Iterator[Record]:
-    """The objects of a file that is one array, or holds objects one after the other."""
+    """The objects of a file that is one array, or a sequence of objects."""
     text = "".join(_bounded(text_lines(piece.path)))
     position = _skip_blank(text, 0)
     if text[position : position + 1] == "[":
@@ -77,7 +77,7 @@ def read_whole(piece: Slice) -> Iterator[Record]:
 
 
 def _bounded(lines: Iterator[tuple[str, int]]) -> Iterator[str]:
-    """The lines of a text that is held in memory whole."""
+    """The lines of a text that is held in memory as a whole, up to a maximal size."""
     total = 0
     for line, size in lines:
         total += size
@@ -112,7 +112,7 @@ def _array(text: str, position: int) -> Iterator[Record]:
 
 
 class _Lines:
-    """Which line a rising position is on, from 0, counting every line end once."""
+    """The line number of increasing positions, from 0; counts every line end once."""
 
     def __init__(self, text: str) -> None:
         self._text, self._position, self._line = text, 0, 0
@@ -139,7 +139,7 @@ def _end_of_value(text: str, position: int, row: int) -> int:
 
 
 def _record(text: str, position: int, line: int) -> Record:
-    """The object in `text`, parsed as the decoder parses messages."""
+    """The object in `text`, parsed like the decoder parses messages."""
     try:
         value = parse_json(text)
     except json.JSONDecodeError as error:

@@ -1,8 +1,8 @@
-"""Files that are read as they grow, by the names that they have now.
+"""Tracks files that are read while they grow, across log rotation.
 
-One that is renamed is known by its inode, and one that was compressed by what it unpacks to. A name tells nothing:
-rotation gives it to another file. So one case is ambiguous: a new file that got the inode of one that is gone, and
-begins with all that was read of that, is taken for it, under another name.
+A renamed file is recognized by its inode, a compressed one by its unpacked content. Names prove nothing, because
+rotation gives them to other files. One case is ambiguous: a new file with the inode of a deleted one that begins with
+all that was read of the deleted one. It is taken for that file under another name.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _BLOCK = 1024 * 1024
 
 
 def by_new_names(paths: Iterable[Path], known: Mapping[str, ReadUpTo]) -> dict[str, ReadUpTo]:
-    """What is known of files, by their names now: one that was renamed is read on under its new name.
+    """The read positions of files by their current names; a renamed file is read on under its new name.
 
-    So is one that lies in the place of an equal copy: it is known by its own inode from now on. DataError for a
-    compressed file that has lines more than were read before it was compressed.
+    So is an equal copy in a file's place, which is recognized by its own inode from then on. Raises DataError for a
+    compressed file with more lines than were read before compression.
     """
     names = _Names({str(path): stat_of(path) for path in paths}, known)
     names.renamed()
@@ -36,52 +36,63 @@ def by_new_names(paths: Iterable[Path], known: Mapping[str, ReadUpTo]) -> dict[s
 
 
 class _Names:
-    """`found` is by the names of now, as far as the steps have come; each leaves the next one fewer files to know."""
+    """Matches files in steps.
+
+    `found` holds the results by current name; each step leaves fewer files to the next one.
+    """
 
     def __init__(self, now: Mapping[str, stat_result], known: Mapping[str, ReadUpTo]) -> None:
         self._now, self._known = now, known
         self.found = dict(known)
-        # Known files whose names hold something else now.
+        # Known files whose names belong to other files now.
         self._displaced: dict[str, ReadUpTo] = {}
 
     def renamed(self) -> None:
-        """Files whose inodes have other names."""
-        now, known = self._now, self._known
-        left = {one.inode: name for name, one in known.items() if name not in now or now[name].st_ino != one.inode}
+        """Match files whose inodes have other names now."""
+        now, earlier = self._now, self._known
+        missing_inodes = {
+            position.inode: name
+            for name, position in earlier.items()
+            if name not in now or now[name].st_ino != position.inode
+        }
         moved: dict[str, str] = {}
         for name, of_now in now.items():
-            before = left.get(of_now.st_ino)
-            if before is None or (name in known and known[name].inode == of_now.st_ino):
+            before = missing_inodes.get(of_now.st_ino)
+            if before is None or (name in earlier and earlier[name].inode == of_now.st_ino):
                 continue
-            if continues(Path(name), of_now, known[before]):
+            if continues(Path(name), of_now, earlier[before]):
                 moved[name] = before
-        self.found = {name: one for name, one in known.items() if name not in moved.values()}
-        self.found.update({name: known[before] for name, before in moved.items()})
+        self.found = {name: position for name, position in earlier.items() if name not in moved.values()}
+        self.found.update({name: earlier[before] for name, before in moved.items()})
 
     def copied(self) -> None:
-        """Equal copies, in the place of what was read or under a name that is new."""
-        for name, one in self._known.items():
+        """Match equal copies, in a file's place or under a new name."""
+        for name, position in self._known.items():
             now = self._now.get(name)
-            if now is None or self.found.get(name) is not one or is_as_known(now, one):
+            if now is None or self.found.get(name) is not position or is_as_known(now, position):
                 continue
-            if continues(Path(name), now, one):
-                self.found[name] = replace(one, inode=now.st_ino)
-            else:  # the inode does not count: what is removed leaves it to what comes next
-                self._displaced[name] = one
+            if continues(Path(name), now, position):
+                self.found[name] = replace(position, inode=now.st_ino)
+            else:  # the inode proves nothing: the next new file may reuse that of a deleted one
+                self._displaced[name] = position
         for name in self._new():
-            # Nobody could go on with what is displaced, so nothing is lost by taking an equal file for it. Of one that
-            # is merely gone that would not hold: an equal file that comes later is another one.
+            # Nobody could continue a displaced file, so matching an equal file to it loses nothing. A file that is
+            # merely gone differs: an equal file that appears later is a new one.
             displaced = self._displaced.items()
-            before = next((old for old, one in displaced if continues(Path(name), self._now[name], one)), None)
+            before = next(
+                (old for old, position in displaced if continues(Path(name), self._now[name], position)), None
+            )
             if before is not None:
                 self.found[name] = self._displaced.pop(before)
                 del self.found[before]
 
     def compressed(self) -> None:
-        """Files that unpack to what was read."""
-        gone = {name: one for name, one in self.found.items() if name not in self._now or name in self._displaced}
+        """Match files that unpack to what was read."""
+        gone = {
+            name: position for name, position in self.found.items() if name not in self._now or name in self._displaced
+        }
         for name in self._new():
-            plain = name.removesuffix(".gz")  # gzip takes it away when the compressed one is there
+            plain = name.removesuffix(".gz")  # gzip removes the original once the compressed file is complete
             beside = {plain: self.found[plain]} if plain in self.found else {}
             before = _packed(Path(name), gone | beside)
             if before is not None:
@@ -94,29 +105,29 @@ class _Names:
 
 
 def _packed(path: Path, read: Mapping[str, ReadUpTo]) -> str | None:
-    """The name of the file, among some that were read, that is compressed in `path`; None when it is none of them.
+    """The name of the file among `read` that `path` is the compressed form of; None when it is none of them.
 
-    DataError when it has more than was read.
+    Raises DataError when it holds more than was read.
     """
     try:
         if not read or not is_gzip(path):
             return None
-        digest, at, found = hashlib.sha256(), 0, None
+        digest, at, original = hashlib.sha256(), 0, None
         with gzip.open(path) as file:
-            for name, one in sorted(read.items(), key=lambda item: item[1].bytes):
-                while at < one.bytes and (block := file.read(min(_BLOCK, one.bytes - at))):
+            for name, position in sorted(read.items(), key=lambda item: item[1].bytes):
+                while at < position.bytes and (block := file.read(min(_BLOCK, position.bytes - at))):
                     digest.update(block)
                     at += len(block)
-                if at == one.bytes and digest.hexdigest() == one.sha256:
-                    found = name  # the longest counts
-            if found is None or (at == read[found].bytes and not file.read(1)):
-                return found
+                if at == position.bytes and digest.hexdigest() == position.sha256:
+                    original = name  # the longest match counts
+            if original is None or (at == read[original].bytes and not file.read(1)):
+                return original
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        return None  # as a file of its own it is looked at, and named
+        return None  # it is then handled as a file of its own, and reported
     except OSError as error:
         raise unreadable(path, error) from error
     raise DataError(
-        f"{path} is {found} compressed, with more than the {read[found].bytes} bytes that were read of it. "
+        f"{path} is {original} compressed, with more than the {read[original].bytes} bytes that were read of it. "
         f"{NOTHING_MORE}",
-        hint=f"Unpack it in its place, as {found} if no other file has that name, and compress it when all is read.",
+        hint=f"Unpack it in its place, as {original} if no other file has that name, and compress it when all is read.",
     )

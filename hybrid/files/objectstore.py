@@ -1,4 +1,4 @@
-"""Brings objects of an S3 store to this machine, so that workers read them as files with their places."""
+"""Downloads objects of an S3 store, so that workers read them as local files with exact places."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _CONNECT_S, _REQUEST_S = 10, 120
 
 
 def fetch(store: ObjectStore, wanted: Callable[[str, str], bool], folder: Path) -> list[Path]:
-    """The objects at or below the store's key, as files below `folder`, changed when they were; in no order.
+    """Download the objects at or below the store's key to files below `folder`, with their modification times.
 
-    `wanted` is asked with the part of a key below the store's, and with the whole address as Pinot's patterns see it
-    (`s3:/bucket/key`). DataError when the store cannot be read, or a key would leave the folder.
+    The result has no particular order. `wanted` is called with the part of a key below the store's, and with the whole
+    address in the form of Pinot's patterns (`s3:/bucket/key`). Raises DataError when the store cannot be read, or a key
+    would leave the folder.
     """
     try:
         filesystem = _open(store)
@@ -52,7 +53,7 @@ def _open(store: ObjectStore) -> pafs.FileSystem:
 
 
 def _objects(filesystem: pafs.FileSystem, store: ObjectStore) -> list[tuple[pafs.FileInfo, str]]:
-    """(object, its key below the store's) of every object; of one that the address itself names, its name."""
+    """(object, its key below the store's) of every object. If the address names one object: its name."""
     import pyarrow.fs as pafs
 
     place = f"{store.bucket}/{store.key}".rstrip("/")

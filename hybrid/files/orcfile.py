@@ -21,19 +21,19 @@ def stripes(path: Path) -> list[Slice]:
     slices, first = [], 0
     try:
         file = orc.ORCFile(path)
-        # The footer's row counts are not at hand: where there are several stripes, one column is read to count.
-        one = file.schema.names[:1]
+        # pyarrow does not expose the footer's row counts: with several stripes, one column is read to count rows.
+        first_column = file.schema.names[:1]
         _check_rows(path, file.nrows, len(file.schema.names))
         for stripe in range(file.nstripes):
             slices.append(Slice(path, Shape.ORC, first, stripe))
-            first += file.read_stripe(stripe, columns=one).num_rows if file.nstripes > 1 else file.nrows
+            first += file.read_stripe(stripe, columns=first_column).num_rows if file.nstripes > 1 else file.nrows
     except arrow_errors() as error:
         raise Problem(0, "", f"cannot be read as ORC, is it damaged or cut off? {error}") from error
     return slices
 
 
 def _check_rows(path: Path, rows: int, columns: int) -> None:
-    """Problem when a footer tells of so many rows that they must unpack to far more than the file has bytes.
+    """Problem when a footer claims so many rows that they must unpack to far more than the file's bytes.
 
     A run of equal values takes some bytes, and a stripe is unpacked whole.
     """
@@ -67,7 +67,7 @@ def read_stripe(piece: Slice) -> Iterator[Record]:
 
 
 def _refuse_unreadable_time(file: Any, piece: Slice, error: Exception) -> None:
-    """Problem with the column's name where its instants go beyond what 64 bits of nanoseconds hold."""
+    """Problem with the column's name when its instants exceed the range of 64-bit nanoseconds."""
     from pyarrow.lib import ArrowException
 
     if "nanosecond" not in str(error):

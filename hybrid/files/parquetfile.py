@@ -10,7 +10,7 @@ from hybrid.schema.problem import Problem
 
 _BATCH_ROWS = 4096
 _RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
-# Spark and Hive write INT96. Beyond 1677 to 2262 it would wrap around in 64 bits of nanoseconds.
+# Spark and Hive write INT96. In 64-bit nanoseconds it would overflow outside of 1677 to 2262.
 INT96_UNIT = "us"
 
 
@@ -32,9 +32,9 @@ def row_groups(path: Path) -> list[Slice]:
 
 
 def _check_ratio(unpacked: int, packed: int) -> None:
-    """Problem when a file says that it unpacks to far more than it has bytes.
+    """Problem when a file claims to unpack to far more than its bytes.
 
-    Columns are not asked for their sizes: for some damaged footers Arrow ends the process then.
+    Columns are not asked for their sizes, because Arrow crashes the process on some damaged footers then.
     """
     if unpacked > _RATIO_FROM and unpacked > _RATIO_MAX * packed:
         raise Problem(0, "", f"unpacks to more than {_RATIO_MAX} times its size, which is not read")

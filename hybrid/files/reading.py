@@ -1,4 +1,4 @@
-"""The records of a piece of a file, whatever its format."""
+"""Reads the records of a slice, in any format."""
 
 from __future__ import annotations
 

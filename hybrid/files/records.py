@@ -1,7 +1,7 @@
-"""Records of input files, each with its place: what the readers of the formats give and the workers convert.
+"""Records of input files, each with its place: the output of the format readers, which workers convert.
 
 Spark's own readers turn bad bytes into replacement characters, drop cells beyond the header and do not know line
-numbers; a correction needs the exact place of the first bad row, so Spark's workers read the files with these.
+numbers. A correction needs the exact place of the first bad row, so Spark's workers read the files with these readers.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import IO, NamedTuple, cast
 
 from hybrid.schema.problem import Problem
 
-# A line is read whole before it is parsed, and bytes that are packed tell nothing of how many they stand for.
+# A line is read whole before it is parsed, and the size of packed bytes does not show the unpacked size.
 LINE_BYTES_MAX = 64 * 1024 * 1024
-TEXT_BYTES_MAX = 1024 * 1024 * 1024  # of a file that is one JSON text
+TEXT_BYTES_MAX = 1024 * 1024 * 1024  # for a file that is one JSON text
 _RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
@@ -35,7 +35,7 @@ _NOT_TEXT = {
 
 
 class Record(NamedTuple):
-    """One row of a file as it is written there. `position` counts from 0 and rises with the row's place."""
+    """One row of a file as written there. `position` counts from 0 and increases with the row's place."""
 
     position: int
     at: str
@@ -43,7 +43,7 @@ class Record(NamedTuple):
 
 
 class Shape(StrEnum):
-    """How rows lie in a file. JSON_WHOLE is one array, or objects that span lines."""
+    """The layout of rows in a file. JSON_WHOLE is one array, or objects that span lines."""
 
     JSON_LINES = "lines"
     JSON_WHOLE = "whole"
@@ -57,8 +57,8 @@ class Shape(StrEnum):
 class Slice:
     """A piece of a file that one worker reads. `first` is its first row or line, from 0.
 
-    `start` and `bytes` bound JSON lines, and CSV where `bytes` is given; of a Parquet file `start` is the row group, of
-    an ORC file the stripe. Others are read whole.
+    `start` and `bytes` bound JSON lines, and CSV if `bytes` is given. In a Parquet file `start` is the row group, in an
+    ORC file the stripe. Other files are read whole.
     """
 
     path: Path
@@ -70,45 +70,45 @@ class Slice:
 
 @cache
 def arrow_errors() -> tuple[type[Exception], ...]:
-    """What Arrow's readers raise for damaged bytes: its own errors, Python's, and those of the libraries below it."""
+    """Exceptions of Arrow's readers for damaged bytes: its own, Python's, and those of the libraries below it."""
     from pyarrow.lib import ArrowException
 
     return ArrowException, OSError, ValueError, LookupError, TypeError, RuntimeError, MemoryError
 
 
 def at_line(line: int) -> str:
-    """The place of a line that is counted from 0, as people count."""
+    """The place of a line for messages; `line` counts from 0, the text from 1."""
     return f", line {line + 1}"
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether a file is compressed with gzip, by its first bytes, as Pinot looks."""
+    """Whether a file is compressed with gzip, by its first bytes, as in Pinot."""
     with path.open("rb") as file:
         return file.read(len(_GZIP)) == _GZIP
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """A file for reading, unpacked when it is compressed with gzip; then Problem when it unpacks to far too much."""
+    """A file for reading, decompressed if it is gzip; then Problem when it unpacks to far too much."""
     return cast("IO[bytes]", _Unpacked(path)) if is_gzip(path) else path.open("rb")
 
 
 class _Unpacked(gzip.GzipFile):
-    """A gzip file that stops being read when it is a bomb: some bytes that stand for very many."""
+    """A gzip file that refuses to unpack to far more than its size (a zip bomb)."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "rb")
         self._packed_bytes, self._unlooked = path.stat().st_size, 0
 
     def read(self, size: int | None = -1) -> bytes:
-        """At most `size` bytes, and never more at once than a line may have."""
+        """At most `size` bytes, and never more at once than the maximal length of a line."""
         if size is None or size < 0 or size > LINE_BYTES_MAX:
-            found = super().read(LINE_BYTES_MAX + 1)
-            if len(found) > LINE_BYTES_MAX:
+            piece = super().read(LINE_BYTES_MAX + 1)
+            if len(piece) > LINE_BYTES_MAX:
                 raise Problem(0, "", f"holds a piece of more than {LINE_BYTES_MAX} bytes, which is not read at once")
         else:
-            found = super().read(size)
+            piece = super().read(size)
         self._check_ratio()
-        return found
+        return piece
 
     def readline(self, size: int | None = -1) -> bytes:
         """A line, or its first `size` bytes."""
@@ -143,7 +143,7 @@ def text_lines(path: Path, start: int = 0, first_line: int = 0) -> Iterator[tupl
 
 
 def check_text(head: bytes) -> None:
-    """Problem when the first bytes of a file say that it is something else than UTF-8 text."""
+    """Problem when the first bytes of a file identify another format than UTF-8 text."""
     for magic, reason in _NOT_TEXT.items():
         if head.startswith(magic):
             raise Problem(0, "", reason)

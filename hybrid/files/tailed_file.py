@@ -1,7 +1,7 @@
-"""Files that lines are added to: how far each was read, and the whole lines that have come since.
+"""Tailed files: how far each growing file was read, and its complete lines after that.
 
-What was read of a file is known by its digest: a file that is shorter by now, or begins otherwise, is an error. A line
-counts once its end is there, so that none is read in two parts.
+A digest identifies what was read of a file. A file that is shorter now, or begins differently, is an error. A line
+counts once it is terminated, so that no line is read in two parts.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NOTHING_MORE = "Nothing more was loaded."
 
 @dataclass(frozen=True)
 class ReadUpTo:
-    """How far a file was read: its first `bytes`, which are `lines` lines and have this digest.
+    """The read position in a file: its first `bytes`, which are `lines` lines and have this digest.
 
-    `modified_ns` and `inode` are the file's own at that moment; a file that is renamed keeps its inode.
+    `modified_ns` and `inode` are the file's own at that moment; a renamed file keeps its inode.
     """
 
     bytes: int = 0
@@ -39,7 +39,7 @@ class ReadUpTo:
 
 @dataclass(frozen=True)
 class TailedFile:
-    """Whole lines of a file behind its first `start` bytes; with them it is read up to `end`."""
+    """Complete lines of a file after its first `start` bytes; with them it is read up to `end`."""
 
     path: Path
     start: int
@@ -48,23 +48,23 @@ class TailedFile:
 
     @property
     def bytes(self) -> int:
-        """How many bytes the lines have."""
+        """The number of bytes of the lines."""
         return self.end.bytes - self.start
 
     @property
     def modified_ns(self) -> int:
-        """When the file was changed last, as far as it is read."""
+        """The file's modification time when it was read."""
         return self.end.modified_ns
 
     def check_unchanged(self) -> None:
-        """DataError when what was read is not in the file any more; lines may have come."""
+        """DataError when the file no longer begins with what was read; it may have more lines."""
         check_begins(self.path, stat_of(self.path), self.end)
 
 
 def tail_file(path: Path, known: ReadUpTo, shape: Shape) -> TailedFile | None:
-    """The whole lines that `path` has behind what is `known`; None without any.
+    """The complete lines of `path` after `known`; None without any.
 
-    DataError when the file does not begin with what is known of it.
+    Raises DataError when the file does not begin with what was read of it.
     """
     now = stat_of(path)
     if is_as_known(now, known):
@@ -82,7 +82,7 @@ def tail_file(path: Path, known: ReadUpTo, shape: Shape) -> TailedFile | None:
 
 
 def is_as_known(now: stat_result, known: ReadUpTo) -> bool:
-    """Whether nothing has happened to a file since it was read to its end."""
+    """Whether a file is unchanged since it was read to its end."""
     return (now.st_size, now.st_mtime_ns, now.st_ino) == (known.bytes, known.modified_ns, known.inode)
 
 
@@ -104,18 +104,18 @@ def check_begins(path: Path, now: stat_result, known: ReadUpTo) -> None:
 
 
 def continues(path: Path, now: stat_result, known: ReadUpTo) -> bool:
-    """Whether a file begins with what was read of one; lines may have come."""
+    """Whether a file begins with what was read of another; it may have more lines."""
     return now.st_size >= known.bytes and _begins(path, now, known)
 
 
 def read_whole(path: Path, now: stat_result) -> ReadUpTo:
-    """What is known of a file that was read as a whole."""
+    """The read position at the end of a file that was read as a whole."""
     digest = _hashed(path, now.st_size, now.st_ino, now.st_size, now.st_mtime_ns)
     return ReadUpTo(now.st_size, 0, digest.hexdigest(), now.st_mtime_ns, now.st_ino)
 
 
 def stat_of(path: Path) -> stat_result:
-    """A file as it is now. DataError when nobody can say."""
+    """The status of a file. DataError when it cannot be read."""
     try:
         return path.stat()
     except OSError as error:
@@ -128,13 +128,13 @@ def unreadable(path: Path, error: OSError) -> DataError:
 
 
 def _begins(path: Path, now: stat_result, known: ReadUpTo) -> bool:
-    found = _hashed(path, known.bytes, now.st_ino, now.st_size, now.st_mtime_ns)
-    return found.hexdigest() == known.sha256
+    digest = _hashed(path, known.bytes, now.st_ino, now.st_size, now.st_mtime_ns)
+    return digest.hexdigest() == known.sha256
 
 
 @lru_cache(maxsize=1024)
 def _hashed(path: Path, count: int, inode: int, size: int, modified_ns: int) -> hashlib._Hash:
-    """The digest of a file's first bytes, taken once as long as the file stays as it is."""
+    """The digest of a file's first bytes, computed once while the file is unchanged."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
@@ -147,7 +147,7 @@ def _hashed(path: Path, count: int, inode: int, size: int, modified_ns: int) -> 
 
 
 def _slices(path: Path, start: int, line: int, end: int, shape: Shape) -> tuple[Slice, ...]:
-    if shape is Shape.CSV:  # a row is told from the one before it
+    if shape is Shape.CSV:  # where a row begins depends on the row before it
         return (Slice(path, shape, line, start, end - start),)
     slices: list[Slice] = []
     for piece in _pieces(path, start, end):
@@ -157,7 +157,7 @@ def _slices(path: Path, start: int, line: int, end: int, shape: Shape) -> tuple[
 
 
 def _pieces(path: Path, at: int, end: int) -> Iterator[bytes]:
-    """The whole lines of a stretch, about SLICE_BYTES at a time."""
+    """The complete lines of a byte range, about SLICE_BYTES at a time."""
     try:
         with path.open("rb") as file:
             file.seek(at)
@@ -168,7 +168,7 @@ def _pieces(path: Path, at: int, end: int) -> Iterator[bytes]:
 
 
 def _whole_lines(file: IO[bytes], left: int) -> bytes:
-    """About SLICE_BYTES out of the next `left` bytes; empty when no line has its end there."""
+    """About SLICE_BYTES out of the next `left` bytes; empty when no line ends there."""
     piece = file.read(min(SLICE_BYTES, left))
     if len(piece) < left and not piece.endswith(b"\n"):
         piece += file.readline(left - len(piece))

@@ -1,7 +1,7 @@
-"""The accounts of a home: who may use its server, and what each may do. `<home>/access.json`, private.
+"""The accounts of a home: who may use its server, with which right. Stored in `<home>/access.json`, a private file.
 
-Secrets are made here, of 256 random bits, and only their SHA-256 is kept. A slow hash would protect secrets that people
-think of; nobody tries out 2**256.
+Secrets are generated here from 256 random bits, and only their SHA-256 is stored. A slow hash would protect secrets
+that people invent; nobody can try 2**256.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from hybrid.runtime import durable
 from hybrid.runtime.json_values import stamp
 
 ACCESS_FILE = "access.json"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # no colon: Basic writes NAME:SECRET
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # no colon: Basic authentication sends NAME:SECRET
 _SECRET_BYTES = 32
 
 
 class Right(IntEnum):
-    """What an account may do; each right includes those before it."""
+    """The rights of accounts; each one includes the lower ones."""
 
     READ = 1
     OPERATE = 2
@@ -39,7 +39,7 @@ class Right(IntEnum):
 
     @property
     def word(self) -> str:
-        """As users write it: `read`."""
+        """The right as users write it: `read`."""
         return self.name.lower()
 
 
@@ -53,11 +53,11 @@ class Account:
     created_at: str
 
     def has(self, digest: str) -> bool:
-        """Whether its secret has this digest; takes as long for a wrong one."""
+        """Whether its secret has this digest, compared in constant time."""
         return hmac.compare_digest(self.digest, digest)
 
 
-# The right of the account that the request under way came from; None for others.
+# The right of the account that made the current request; None outside of requests by accounts.
 ASKING_RIGHT: ContextVar[Right | None] = ContextVar("hybrid_right", default=None)
 
 
@@ -68,12 +68,12 @@ class Accounts:
         self._home, self.path = home, home / ACCESS_FILE
 
     def list(self) -> tuple[Account, ...]:
-        """All of them, oldest first. SpecError when the file cannot be read."""
+        """All accounts, oldest first. SpecError when the file cannot be read."""
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))["accounts"]
+            entries = json.loads(self.path.read_text(encoding="utf-8"))["accounts"]
             return tuple(
-                Account(one["name"], Right[one["right"].upper()], str(one["sha256"]), one["created_at"])
-                for one in found
+                Account(entry["name"], Right[entry["right"].upper()], str(entry["sha256"]), entry["created_at"])
+                for entry in entries
             )  # fmt: skip
         except FileNotFoundError:
             return ()
@@ -84,7 +84,7 @@ class Accounts:
             ) from error
 
     def add(self, name: str, right: Right) -> tuple[Account, str]:
-        """A new account and its secret, which cannot be had again."""
+        """Add an account. Returns it and its secret, which cannot be retrieved later."""
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"'{name}' is no name for an account: at most 64 letters, digits and . _ @ -, a letter or digit first."
@@ -93,30 +93,30 @@ class Accounts:
         added = Account(name, right, digest_of(secret), stamp(wall_clock_ms()))
         with self._alone():
             there = self.list()
-            if any(one.name == name for one in there):
+            if any(account.name == name for account in there):
                 raise ConflictError(f"Account '{name}' exists already.", hint=f"hybrid access remove {name}")
             self._write([*there, added])
         return added, secret
 
     def remove(self, name: str) -> Account:
-        """Takes an account away; what it was."""
+        """Remove an account. Returns it."""
         with self._alone():
             there = self.list()
-            found = next((one for one in there if one.name == name), None)
-            if found is None:
-                raise NotFoundError.named("Account", name, [one.name for one in there])
-            self._write([one for one in there if one is not found])
-        return found
+            account = next((candidate for candidate in there if candidate.name == name), None)
+            if account is None:
+                raise NotFoundError.named("Account", name, [candidate.name for candidate in there])
+            self._write([candidate for candidate in there if candidate is not account])
+        return account
 
     def check(self, secret: str, right: Right, what: str) -> None:
-        """AccessError when no account has this secret, RightError when the right of its account is less than `right`.
+        """AccessError when no account has this secret, RightError when the right of its account is lower than `right`.
 
-        Nothing is checked in a home without accounts, as a server on loopback does not either.
+        In a home without accounts nothing is checked, as on a server on loopback.
         """
         accounts, digest = self.list(), digest_of(secret)
         if not accounts:
             return
-        account = next((one for one in accounts if one.has(digest)), None)
+        account = next((candidate for candidate in accounts if candidate.has(digest)), None)
         if account is None:
             raise AccessError(f"No account of {self._home} has this secret.", hint="Leave --token (HYBRID_TOKEN) out.")
         if account.right < right:
@@ -127,7 +127,7 @@ class Accounts:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Nobody else changes the file meanwhile."""
+        """Lock that keeps other processes from changing the file."""
         durable.make_private(self._home)
         folder = os.open(self._home, os.O_RDONLY)
         try:
@@ -138,8 +138,13 @@ class Accounts:
 
     def _write(self, accounts: Sequence[Account]) -> None:
         rows = [
-            {"name": one.name, "right": one.right.word, "sha256": one.digest, "created_at": one.created_at}
-            for one in accounts
+            {
+                "name": account.name,
+                "right": account.right.word,
+                "sha256": account.digest,
+                "created_at": account.created_at,
+            }
+            for account in accounts
         ]
         part = self.path.with_suffix(".part")
         part.unlink(missing_ok=True)
@@ -150,15 +155,15 @@ class Accounts:
 
 
 def reads_only() -> bool:
-    """Whether what is done now is done for an account that may only read."""
+    """Whether the current work is for an account that may only read."""
     return ASKING_RIGHT.get() is Right.READ
 
 
 def new_secret() -> str:
-    """A secret of 256 random bits, in letters that need no quoting anywhere."""
+    """A secret of 256 random bits, in characters that need no quoting."""
     return secrets.token_hex(_SECRET_BYTES)
 
 
 def digest_of(secret: str) -> str:
-    """What is kept of a secret."""
+    """The stored digest of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,4 +1,4 @@
-"""`Home`: a home's settings, clock, catalog, tables and Spark session. What every operation works with."""
+"""`Home`: the context of every operation: a home's settings, clock, catalog, tables and Spark session."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServerTask:
-    """The queued run that a server's process carries out: its commits carry its id, its outcome is kept in it.
+    """The queued run that a server's process executes: its commits carry the run's id, its outcome is stored with it.
 
-    `scheduled`: a schedule has asked for it, and not a person.
+    `scheduled`: a schedule requested it, not a person.
     """
 
     run_id: str
@@ -42,7 +42,7 @@ class ServerTask:
 
 
 class Home:
-    """A home. `now_ms` is the clock that buckets are closed by; `task` is the run that is carried out."""
+    """A home. `now_ms` is the clock that closes buckets; `task` is the run being executed."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Home:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The record of runs."""
+        """The catalog of runs, opened on first use."""
         from hybrid.catalog.catalog import Catalog
 
         return Catalog.in_home(self.folder)
@@ -78,7 +78,7 @@ class Home:
 
     @cached_property
     def bench(self) -> CommitContext:
-        """The workbench of this process; Spark starts at the first act."""
+        """The commit context of this process; Spark starts at the first operation that needs it."""
         return CommitContext(self._start_spark, self.now_ms, self.progress, self.settings.lock_timeout_s)
 
     def close(self) -> None:
@@ -106,24 +106,24 @@ class Home:
         return TableRef(spec, self.layout(spec.name))
 
     def spec(self, name: str) -> TableSpec:
-        """What a table's definition says; it is read again only when its file is another one."""
+        """The parsed definition of a table; parsed again only when its file has changed."""
         file = self.definitions.stamp(name) if is_table_name(name) else None
-        kept = self._specs.get(name)
-        if kept is not None and kept[0] == file:
-            return kept[1]
+        cached = self._specs.get(name)
+        if cached is not None and cached[0] == file:
+            return cached[1]
         definition = self.definitions.find(name)
         if definition is not None:
-            found = self.spec_of(definition)
-            self._specs[name] = file, found  # of before it was read: what was put there meanwhile is read again
-            return found
+            spec = self.spec_of(definition)
+            self._specs[name] = file, spec  # the stamp from before reading: a file replaced meanwhile is read again
+            return spec
         self._specs.pop(name, None)
-        for known in self.table_names():  # names of tables by DDL match whatever their case
-            if known.lower() == name.lower() and self.spec(known).ignores_case:
-                return self.spec(known)
+        for table_name in self.table_names():  # DDL table names are case-insensitive
+            if table_name.lower() == name.lower() and self.spec(table_name).ignores_case:
+                return self.spec(table_name)
         raise NotFoundError.named("Table", name, self.table_names())
 
     def spec_of(self, definition: Definition) -> TableSpec:
-        """What a definition says, stored or not."""
+        """The parsed form of a definition, stored or not."""
         from hybrid.config.table_json import parse_table
 
         name, documents = definition.name, (definition.realtime_doc, definition.offline_doc)
@@ -131,7 +131,7 @@ class Home:
         return parse_table(dict(definition.schema_doc), name, configs, definition.brokers)
 
     def layout(self, name: str) -> TableLayout:
-        """Where a table's halves lie."""
+        """The paths of a table's halves."""
         return TableLayout(self.settings.warehouse / name)
 
     # Runs
@@ -144,15 +144,15 @@ class Home:
         return self.catalog.runs.list(table)
 
     def run(self, run_id: str) -> RunRecord:
-        """One run; NotFoundError, with a suggestion, when there is none of that id."""
-        found = self.catalog.runs.find(run_id)
-        if found is None:
+        """One run; NotFoundError, with a suggestion, when no run has that id."""
+        record = self.catalog.runs.find(run_id)
+        if record is None:
             raise NotFoundError.named("Task run", run_id, [run.id for run in self.catalog.runs.list()])
-        return found
+        return record
 
     @contextmanager
     def recorded(self, table: str, kind: str, arguments: Mapping[str, Any] | None = None) -> Iterator[RunOutcome]:
-        """Records work as a run; inside a server's run, that one is it. What is logged meanwhile bears both."""
+        """Record work as a run; within a server's run, use that one. Log records of the work carry table and run id."""
         if self._task is not None:
             yield self._task.outcome
             return
@@ -163,22 +163,25 @@ class Home:
 
     @property
     def asked_at(self) -> str | None:
-        """When the run was asked for that a server carries out here (ISO 8601); None where nobody waited."""
+        """When the run that a server executes here was requested (ISO 8601); None outside of server runs."""
         return self.run(self._task.run_id).created_at if self._task is not None else None
 
     @property
     def input_rules(self) -> InputRules | None:
-        """What the run that is carried out here may read; None: everything, as in a command's own process."""
+        """What the run executed here may read; None: everything, as in a command's own process."""
         return self._task.rules if self._task is not None else None
 
     @property
     def share_max(self) -> float | None:
-        """The share of a half's rows that the work of now may drop; None: all, as a person has asked for it."""
+        """The share of a half's rows that the current work may drop; None: all, for a person's request."""
         is_scheduled = self._task is not None and self._task.scheduled
         return self.settings.retention_share_max if is_scheduled else None
 
     def act_id(self, kind: str) -> str:
-        """The id of an act about to be done: bound to a server's run, so that its successor finds what it committed."""
+        """The id of an operation about to start.
+
+        In a server's run it is derived from the run, so that a retry finds its commits.
+        """
         return f"{kind}-{self._task.run_id}" if self._task is not None else new_act_id(kind)
 
     def for_task(self, task: ServerTask, progress: Progress) -> Home:
@@ -194,7 +197,7 @@ class Home:
         from hybrid.lake.class_data_archive import with_archive
         from hybrid.lake.spark import SparkSettings, is_running, spark_session
 
-        java = find_java()  # says what to install; Spark itself only says that its gateway has gone
+        java = find_java()  # its message says what to install; Spark only reports that its gateway exited
         jars = ensure_jars(self.progress)
         if not is_running():
             self.progress.say("Starting Spark.")

@@ -1,4 +1,4 @@
-"""Decides what queued work may read, by the source of its run. Part of the API's layer."""
+"""Decides what queued work may read, by the source of its run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from hybrid.config.input_rules import InputRules, StoreRules
 from hybrid.config.settings import Settings
 from hybrid.home.accounts import Accounts, Right
 
-# The source of a run whose one input is a file that the server received itself.
+# The source of a run whose only input is a file that was uploaded to the server.
 UPLOAD = "upload"
 
 
 def rules_of(settings: Settings, source: str | None) -> InputRules:
-    """The rules for a run: `source` is `http`, `cli`, `upload` or `schedule`, with `:account` when one asked.
+    """The rules for a run: `source` is `http`, `cli`, `upload` or `schedule`, with `:account` for an account's.
 
-    Work of an account reads the folders and stores that the settings list, and none by default. An account that may
-    administer the home could give itself more; the private folders alone are closed to it. Work without an account
-    comes from the command line on the home, or the home has no accounts. The folders of the settings bound the second.
+    An account's work may read the folders and stores in the settings, by default none. An administrator could grant
+    itself more, so only the private folders are closed to it. Work without an account comes from the command line on
+    the home, or the home has no accounts. In the latter case the folders of the settings are the limit.
     """
     kind, colon, name = (source or "").partition(":")
     folders = settings.input_folders
@@ -34,5 +34,5 @@ def rules_of(settings: Settings, source: str | None) -> InputRules:
 
 
 def _may_administer(home: Path, name: str) -> bool:
-    """Whether the account has that right now: it may have been taken away since the run was queued."""
-    return any(one.name == name and one.right is Right.ADMIN for one in Accounts(home).list())
+    """Whether the account is an administrator now: the right may have been revoked since the run was queued."""
+    return any(account.name == name and account.right is Right.ADMIN for account in Accounts(home).list())

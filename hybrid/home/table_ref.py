@@ -28,7 +28,7 @@ class TableRef:
         return self.spec.name
 
     def half(self, half: Half) -> HalfSnapshot:
-        """A half as it is now; NotFoundError when the table has no such half."""
+        """The current state of a half; NotFoundError when the table has no such half."""
         from hybrid.lake.log import open_half
 
         if half not in self.spec.halves:
@@ -36,11 +36,11 @@ class TableRef:
         return open_half(self.layout.half(half))
 
     def boundary(self) -> Boundary | None:
-        """What moves have taken over, with mode and override; None on a table that has one half only."""
+        """The boundary of moves, with mode and override; None on a table with one half only."""
         return self.half(Half.OFFLINE).offline.boundary if len(self.spec.halves) == 2 else None
 
     def effective_boundary(self) -> EffectiveBoundary | None:
-        """What the boundary makes visible now; None on a table that has one half only."""
+        """What the boundary makes visible now; None on a table with one half only."""
         if len(self.spec.halves) < len(Half):
             return None
         return self.half(Half.OFFLINE).effective_boundary(self.spec.boundary_lag_ms)

@@ -1,4 +1,4 @@
-"""One batch of realtime rows: rows, rejected rows and offsets in one commit to the REALTIME half (R2, R6)."""
+"""One ingestion batch: rows, rejected rows and offsets in one commit to the REALTIME half (R2, R6)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def _nowhere() -> None:
 
 @dataclass(frozen=True)
 class BatchReport:
-    """What a batch did: `rows` and `rejected` committed at `version`; `behind` offsets were left for the next one.
+    """The result of a batch: `rows` and `rejected` committed at `version`; `behind` offsets remain for the next batch.
 
-    `filtered` counts messages that the table's filter dropped: their offsets are committed, they are not. `sealed`
-    counts segments that only their age has sealed, by an act of its own while nothing arrived.
+    `filtered` counts messages that the table's filter dropped: their offsets are committed, the messages are not
+    stored. `sealed` counts segments sealed only because of their age, by a commit of its own while nothing arrived.
     """
 
     rows: int
@@ -53,18 +53,18 @@ def run_batch(
     batch_offsets_max: int = BATCH_OFFSETS_MAX,
     pause_offsets: StopAt = _nowhere,
 ) -> BatchReport | None:
-    """Reads what Kafka holds beyond the committed offsets and commits it; None when there is nothing new.
+    """Read what Kafka holds beyond the committed offsets and commit it; None when there is nothing new.
 
-    The whole batch is done under the half's lock: what is read depends on the offsets, and nothing but ingestion
-    writes here. `pause_offsets` says beyond which offsets, by partition, nothing is read; None: it may all be.
+    The whole batch runs under the half's lock: what it reads depends on the offsets, and only ingestion writes here.
+    `pause_offsets` returns the offsets, by partition, beyond which nothing is read; None for no limit.
 
-    StreamError when the stream is not as it was, NotFoundError when no topic is there yet (see `require_topics`).
+    Raises StreamError when the stream has changed, NotFoundError when no topic exists yet (see `require_topics`).
     """
     stream, path = stream_of(spec), layout.half(Half.REALTIME)
-    # Fails early, before a JVM is started. The half is read before Kafka, so that no position is beyond the ends.
+    # Fails early, before a JVM starts. The half is read before Kafka, so that no committed offset is beyond the ends.
     early = open_half(path)
     if not early.realtime.reads(stream):
-        return None  # its connector waits
+        return None  # its connector has not started
     if not _plan(spec, early, batch_offsets_max, pause_offsets()).ranges and not _aged(
         spec, early.realtime, bench.now_ms()
     ):
@@ -101,43 +101,46 @@ def _commit_batch(
 ) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
     assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
-    wanted, keys = physical_columns(spec, Half.REALTIME), {one.key.place: one.key for one in plan.ranges}
-    act = FileAct(layout.half(Half.REALTIME), "ingest", new_act_id("ingest"), wanted, takes_narrower=True)
-    found = _Found({}, spec)
+    stored_columns, keys = (
+        physical_columns(spec, Half.REALTIME),
+        {offset_range.key.place: offset_range.key for offset_range in plan.ranges},
+    )
+    act = FileAct(layout.half(Half.REALTIME), "ingest", new_act_id("ingest"), stored_columns, takes_narrower=True)
+    counts = _Found({}, spec)
 
     def write() -> Written:
-        nonlocal found
+        nonlocal counts
         messages = read_ranges(bench.spark, stream, plan.ranges)
         files, pieces = write_ranges(messages, spec, assigners, act)
-        found = _Found(pieces, spec)
-        detail = {"rows": found.rows, "rejected": found.rejected, "filtered": found.filtered}
+        counts = _Found(pieces, spec)
+        detail = {"rows": counts.rows, "rejected": counts.rejected, "filtered": counts.filtered}
         after = replace(
-            _after(state, keys, found.good, limits, now_ms),
+            _after(state, keys, counts.good, limits, now_ms),
             act=next_act(state, act.id, "ingest", bench.now_iso(), detail),
             offsets=advance(state.offsets, list(plan.ranges)),
             topic_ids=state.with_ids(stream, plan.topic_ids),
             leader_epochs=_leader_epochs(state, stream, plan),
             timestamp_max=_highest(state.timestamp_max, *(piece.timestamp_max for piece in pieces.values())),
-            rejected=state.rejected + found.rejected,
-            filtered=state.filtered + found.filtered,
-            deletes=state.deletes + sum(piece.deletes for piece in found.good.values()),
+            rejected=state.rejected + counts.rejected,
+            filtered=state.filtered + counts.filtered,
+            deletes=state.deletes + sum(piece.deletes for piece in counts.good.values()),
         )
         _check_still_the_log(spec, after)
         return Written(files, after)
 
     committed = commit_files(bench.spark, act, write)
-    return BatchReport(found.rows, found.rejected, plan.behind, committed, filtered=found.filtered)
+    return BatchReport(counts.rows, counts.rejected, plan.behind, committed, filtered=counts.filtered)
 
 
 class _Found:
-    """What a batch's pieces add up to."""
+    """Totals of a batch's segment statistics."""
 
     def __init__(self, pieces: Pieces, spec: TableSpec) -> None:
-        kept = columns.bookkeeping(spec.name)
+        bookkeeping_segments = columns.bookkeeping(spec.name)
         self.good = {
             (place, segment): piece
             for (place, segment), piece in pieces.items()
-            if segment is not None and segment not in kept
+            if segment is not None and segment not in bookkeeping_segments
         }
         self.rows = sum(piece.rows for piece in self.good.values())
         self.filtered = sum(piece.rows for (_, segment), piece in pieces.items() if segment is None)
@@ -145,7 +148,7 @@ class _Found:
 
 
 def _leader_epochs(state: RealtimeState, stream: StreamConfig, plan: BatchPlan) -> dict[PartitionKey, int]:
-    """The leader epochs after the batch: those of its look for what it read, and where none was known so far."""
+    """The leader epochs after the batch: the plan's for partitions that it read or that had none so far."""
     read = {piece.key for piece in plan.ranges}
     before = {key: epoch for key, epoch in state.leader_epochs.items() if key not in read}
     keys = current_keys(stream, plan.leader_epochs, state.offsets)
@@ -153,7 +156,7 @@ def _leader_epochs(state: RealtimeState, stream: StreamConfig, plan: BatchPlan) 
 
 
 def _check_still_the_log(spec: TableSpec, after: RealtimeState) -> None:
-    """StreamError when a topic was recreated or truncated while it was read: the rows may be those of another log."""
+    """StreamError when a topic was recreated or truncated during the read: the rows may be from another log."""
     stream = stream_of(spec)
     view = require_topics(stream, after.known_ids(stream), asked=after.known_leader_epochs(stream))
     check_identity(spec.name, stream, after, view)
@@ -170,17 +173,17 @@ def _check_still_the_log(spec: TableSpec, after: RealtimeState) -> None:
 def _seal_aged(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot
 ) -> BatchReport | None:
-    """Seals consuming segments that have reached their time threshold while nothing arrives."""
+    """Seal consuming segments that have reached their time threshold while nothing arrives."""
     state = snapshot.realtime
     aged = _aged(spec, state, bench.now_ms())
     if not aged:
         return None
-    kept = {key: segment for key, segment in state.consuming.items() if key not in aged}
+    still_consuming = {key: segment for key, segment in state.consuming.items() if key not in aged}
     detail = {"sealed": sorted(state.consuming[key].name for key in aged)}
     act = next_act(state, new_act_id("seal"), "seal", bench.now_iso(), detail)
     path = layout.half(Half.REALTIME)
     nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
-    committed = commit_act(nothing, path, replace(state, act=act, consuming=kept), planned=snapshot.version)
+    committed = commit_act(nothing, path, replace(state, act=act, consuming=still_consuming), planned=snapshot.version)
     return BatchReport(0, 0, 0, committed, len(aged))
 
 
@@ -201,9 +204,9 @@ def _after(
     limits: Thresholds,
     now_ms: int,
 ) -> RealtimeState:
-    """Which segments are consuming after the batch, and the next free sequence of each partition.
+    """The state with the consuming segments after the batch, and the next free sequence of each partition.
 
-    `keys` are those of the partitions that were read.
+    `keys` maps the partitions that were read to their keys.
     """
     consuming: dict[PartitionKey, Consuming] = dict(state.consuming)
     sequences: dict[PartitionKey, int] = dict(state.sequences)
@@ -222,5 +225,5 @@ def _after(
 
 
 def _highest(*timestamps: int | None) -> int | None:
-    """The highest Kafka timestamp so far; it never falls, though producers may send older ones."""
+    """The highest Kafka timestamp so far. It never falls, though producers may send older timestamps."""
     return max((value for value in timestamps if value is not None), default=None)

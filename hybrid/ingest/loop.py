@@ -1,4 +1,4 @@
-"""Ingestion as a task: batch after batch, until caught up or until it is told to stop."""
+"""Ingestion as a task: batch after batch, until caught up or until stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POLL_S = 1.0
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What an ingestion did: rows and rejected rows in `batches` commits, in one `sentence`.
+    """The result of an ingestion: rows and rejected rows in `batches` commits, in one `sentence`.
 
     `filtered` counts messages that the table's filter dropped.
     """
@@ -34,22 +34,22 @@ class IngestReport:
 
 
 def ingest_until_caught_up(bench: CommitContext, spec: TableSpec, layout: TableLayout, **options: Any) -> IngestReport:
-    """Ingests until nothing is left beyond the committed offsets."""
+    """Ingest until nothing is left beyond the committed offsets."""
     return _ingest(bench, spec, layout, lambda report: report is None or report.behind <= 0, **options)
 
 
 def ingest_forever(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, stop: Callable[[], bool], **options: Any
 ) -> IngestReport:
-    """Ingests until `stop()` is true, asked between batches. A topic that is not there yet is waited for."""
-    told = False
+    """Ingest until `stop()`, called between batches, returns true. Waits for a topic that does not exist yet."""
+    has_reported = False
     while not stop():
         try:
             return _ingest(bench, spec, layout, lambda report: _pause_or_stop(report, stop), **options)
         except NotFoundError as missing:
-            if not told:
+            if not has_reported:
                 bench.progress.say(f"{missing} Waiting for it.")
-                told = True
+                has_reported = True
             time.sleep(_POLL_S)
     return IngestReport(0, 0, 0, _sentence(spec, 0, 0, 0))
 
@@ -68,7 +68,10 @@ def _ingest(
     newest: Callable[[], TableSpec] | None = None,
     **options: Any,
 ) -> IngestReport:
-    """`newest` gives the table's definition of the moment: columns may come and become wider between batches."""
+    """Run batches until `finished`.
+
+    `newest` returns the current table definition: columns may be added or widened in between.
+    """
     rows = rejected = batches = sealed = filtered = 0
     while True:
         spec = newest() if newest is not None else spec
@@ -84,13 +87,13 @@ def _ingest(
 
 
 def _absent(spec: TableSpec, layout: TableLayout) -> str | None:
-    """Which of several topics are not there yet, in words; Kafka is asked only where one was never read."""
+    """Which of several topics do not exist yet, in words. Kafka is asked only if one was never read."""
     stream, state = stream_of(spec), open_half(layout.half(Half.REALTIME)).realtime
     if len(stream.topics) == 1 or not state.reads(stream) or len(state.known_ids(stream)) == len(stream.topics):
         return None
     try:
         absent = absent_words(stream, view_stream(stream).topic_ids)
-    except StreamError:  # what was ingested is told all the same
+    except StreamError:  # the result of the ingestion is reported all the same
         return None
     return capitalized(absent) if absent else None
 
@@ -102,7 +105,7 @@ def _sentence(spec: TableSpec, rows: int, rejected: int, batches: int, sealed: i
     if sealed and not (rows or rejected or filtered):
         aged = "1 segment" if sealed == 1 else f"{sealed} segments"
         return f"Sealed {aged} of '{spec.name}' at the time threshold; there was nothing new in {stream.words}."
-    kept = f"; {rejected} messages could not be read and are kept as rejected rows" if rejected else ""
+    rejections = f"; {rejected} messages could not be read and are kept as rejected rows" if rejected else ""
     dropped = f"; {'1 message was' if filtered == 1 else f'{filtered} messages were'} filtered out" if filtered else ""
     commits = "1 commit" if batches == 1 else f"{batches} commits"
-    return f"Ingested {rows} rows from {stream.words} into '{spec.name}' in {commits}{dropped}{kept}."
+    return f"Ingested {rows} rows from {stream.words} into '{spec.name}' in {commits}{dropped}{rejections}."

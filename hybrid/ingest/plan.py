@@ -1,4 +1,4 @@
-"""Plans the next batch: compares what the REALTIME half has committed with what Kafka holds. Pure."""
+"""Plans the next batch from the REALTIME half's committed offsets and what Kafka holds. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hybrid.table.state import RealtimeState
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What one batch reads, and where the partitions stand: `behind` offsets are left after it.
+    """What one batch reads; `behind` offsets remain after it.
 
-    `topic_ids` are those of the topics that there are, `leader_epochs` Kafka's by partition at this look.
+    `topic_ids` are the ids of the existing topics. `leader_epochs` are Kafka's, by partition, at the time of planning.
     """
 
     topic_ids: Mapping[str, str]
@@ -34,10 +34,10 @@ def plan_batch(
     batch_offsets_max: int,
     pause_offsets: Mapping[TopicPartition, int] | None = None,
 ) -> BatchPlan:
-    """The next batch. `pause_offsets` are offsets by partition that nothing is read beyond; others are not read.
+    """The next batch. `pause_offsets` are the end offsets by partition; partitions without one are not read.
 
-    StreamError when a topic was recreated, was truncated or refilled, or no longer holds the offset to read
-    next: ingestion of all topics stops and a person decides, because going on would skip or repeat rows without a word.
+    Raises StreamError when a topic was recreated, truncated or refilled, or no longer holds the next offset. Ingestion
+    of all topics then stops until a person decides, because going on would silently skip or repeat rows.
     """
     check_identity(table, stream, state, view)
     check_partitions(table, stream, view)
@@ -49,30 +49,30 @@ def plan_batch(
     if pause_offsets is not None:
         ends = {key: min(end, pause_offsets.get(key.place, 0)) for key, end in ends.items()}
     ranges = plan_ranges(state.offsets, ends, batch_offsets_max)
-    wanted = sum(max(0, end - state.offsets.get(key, 0)) for key, end in ends.items())
-    behind = wanted - sum(piece.end - piece.start for piece in ranges)
+    available = sum(max(0, end - state.offsets.get(key, 0)) for key, end in ends.items())
+    behind = available - sum(piece.end - piece.start for piece in ranges)
     return BatchPlan(view.topic_ids, tuple(ranges), behind, view.leader_epochs)
 
 
 def is_recreated(stream: StreamConfig, state: RealtimeState, view: StreamView, topic: str) -> bool:
-    """Whether a topic is another one than the table has read so far."""
+    """Whether a topic is a different one than the table has read so far."""
     return state.known_ids(stream).get(topic, view.topic_ids[topic]) != view.topic_ids[topic]
 
 
 def check_identity(table: str, stream: StreamConfig, state: RealtimeState, view: StreamView) -> None:
-    """StreamError when a topic is not the one the table has read so far."""
+    """StreamError when a topic is not the one that the table has read so far."""
     for topic, now in view.topic_ids.items():
         if is_recreated(stream, state, view, topic):
-            known = state.known_ids(stream)[topic]
+            known_id = state.known_ids(stream)[topic]
             raise StreamError(
-                f"Topic '{topic}' was recreated: table '{table}' has read topic id {known}, now it is {now}. "
+                f"Topic '{topic}' was recreated: table '{table}' has read topic id {known_id}, now it is {now}. "
                 f"Ingestion stopped; nothing was skipped and nothing was lost. {_decide(table, stream, topic)}",
                 hint="Decide what the new topic holds. What it has of the old one's messages would come twice.",
             )
 
 
 def check_same_log(table: str, stream: StreamConfig, state: RealtimeState, view: StreamView) -> None:
-    """StreamError when a partition was cut below the committed offset, also where it has grown beyond it since."""
+    """StreamError when a partition was truncated below the committed offset, even if it has grown beyond it since."""
     for place, same in valid_positions(stream, state, view).items():
         position = state.offsets[current_keys(stream, [place], state.offsets)[place]]
         if same < position:
@@ -86,19 +86,22 @@ def check_same_log(table: str, stream: StreamConfig, state: RealtimeState, view:
 
 
 def valid_positions(stream: StreamConfig, state: RealtimeState, view: StreamView) -> dict[TopicPartition, int]:
-    """Up to which offset each partition still holds what was read of it, of those that a leader epoch is known of."""
+    """The offset up to which each partition still holds what was read of it.
+
+    Only partitions with a known leader epoch.
+    """
     keys = current_keys(stream, view.divergences, state.offsets)
     return {place: min(end, state.offsets.get(keys[place], 0)) for place, end in view.divergences.items()}
 
 
 def leader_epochs_at(view: StreamView, offsets: Offsets) -> dict[PartitionKey, int]:
-    """The leader epochs to keep with offsets. An offset beyond the end that was seen belongs to no known epoch."""
+    """The leader epochs to store with offsets. An offset beyond the end in `view` belongs to no known epoch."""
     places = {key: key.place for key in offsets if key.place in view.leader_epochs}
     return {key: view.leader_epochs[place] for key, place in places.items() if offsets[key] <= view.ends[place]}
 
 
 def check_partitions(table: str, stream: StreamConfig, view: StreamView) -> None:
-    """StreamError when a topic has not the partitions that are to be read, or more than names of segments can tell."""
+    """StreamError when a topic lacks a configured partition, or has too many for the names of segments."""
     for topic in view.topic_ids:
         missing = [number for number in stream.partitions if TopicPartition(topic, number) not in view.ends]
         if missing:
@@ -134,22 +137,22 @@ def _check_position(table: str, stream: StreamConfig, key: PartitionKey, positio
 
 
 def _decide(table: str, stream: StreamConfig, topic: str) -> str:
-    """What lets ingestion go on: nothing but a person's decision does."""
+    """How ingestion can continue: only a person's decision does that."""
     what = reset_target(table, stream, topic)
     return f"Decide where it goes on: hybrid connector reset {what} --to earliest|latest|TIME, with --dry-run first."
 
 
 def reset_target(table: str, stream: StreamConfig, topic: str) -> str:
-    """What a reset names: the table, and the topic where there are several."""
+    """The arguments of a reset: the table, and the topic if the stream has several."""
     return f"{table} {topic}" if len(stream.topics) > 1 else table
 
 
 def start_offsets(
     stream: StreamConfig, view: StreamView, at_time: Mapping[TopicPartition, int] | None = None
 ) -> Mapping[PartitionKey, int]:
-    """The offsets to start from, resolved at a table's creation. A topic that is not there yet starts at 0.
+    """The offsets to start from, resolved when a table is created. A topic that does not exist yet starts at 0.
 
-    `at_time` is where messages of the stream's own time begin; a partition that it does not name has none yet.
+    `at_time` holds the offsets where the stream's start time begins; a partition without one has no such message yet.
     """
     chosen = {**view.ends, **(at_time or {})} if stream.offset_reset != "smallest" else view.starts
     return {partition_key(stream, place): offset for place, offset in chosen.items()}

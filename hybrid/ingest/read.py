@@ -1,4 +1,7 @@
-"""Reads exact offset ranges from Kafka: stored rows, decoded or rejected, each under its segment; or files of them."""
+"""Reads exact offset ranges from Kafka and converts them to stored rows, decoded or rejected, each with its segment.
+
+Spark's workers return the rows, or write them to data files.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-# Read 3 to 4 times faster than with Kafka's defaults.
+# Reads 3 to 4 times faster than with Kafka's defaults.
 _CONSUMER = {
     "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
     "kafka.fetch.max.bytes": str(50 * 1024 * 1024),
@@ -62,7 +65,7 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
     secured = {f"kafka.{key}": value for key, value in stream.security.for_java().items()}
     for key, value in {**_CONSUMER, **secured}.items():
         reader = reader.option(key, value)
-    # Of one topic every message has the same: nothing is carried along.
+    # With a single topic every message has the same value, so the column is left out.
     names = ("topic",) if len(stream.topics) > 1 else ()
     beside = ("key", "headers") if stream.metadata else ()
     return (
@@ -75,9 +78,9 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
 
 
 def decode_frame(messages: DataFrame, spec: TableSpec, assigners: Mapping[TopicPartition, Assigner]) -> DataFrame:
-    """Stored rows of the REALTIME half, rejected rows among them, by the one decoder.
+    """Stored rows of the REALTIME half, including rejected rows, made by `Decoder`.
 
-    `assigners` hands out segments by Kafka topic and partition.
+    `assigners` assign segments, by Kafka topic and partition.
     """
     return messages.mapInArrow(_worker(spec, dict(assigners)), physical_ddl(spec, Half.REALTIME))
 
@@ -85,25 +88,25 @@ def decode_frame(messages: DataFrame, spec: TableSpec, assigners: Mapping[TopicP
 def write_ranges(
     messages: DataFrame, spec: TableSpec, assigners: Mapping[TopicPartition, Assigner], act: FileAct
 ) -> tuple[list[dict[str, object]], Pieces]:
-    """Writes the same rows into files of the act's half; their log entries, and what became of the messages.
+    """Write the same rows to files of the operation's half. Returns their log entries and the segment statistics.
 
-    Messages that the table's filter drops are among the pieces, without a segment. No query sees the files before they
-    are committed. RegistryError when a worker needs a schema and the registry does not answer.
+    Messages that the table's filter drops are counted without a segment. No query sees the files before they are
+    committed. Raises RegistryError when a worker needs a schema and the registry does not answer.
     """
     writer = _writer(spec, dict(assigners), act)
-    found = messages.mapInArrow(writer, "files string, pieces string, stopped string").collect()
-    stopped = next((row["stopped"] for row in found if row["stopped"] is not None), None)
+    results = messages.mapInArrow(writer, "files string, pieces string, stopped string").collect()
+    stopped = next((row["stopped"] for row in results if row["stopped"] is not None), None)
     if stopped is not None:
         sentence, hint = json.loads(stopped)
         raise RegistryError(sentence, hint=hint)
-    entries = [entry for row in found for entry in json.loads(row["files"])]
-    return entries, together(segment_stats_from_json(row["pieces"]) for row in found)
+    entries = [entry for row in results for entry in json.loads(row["files"])]
+    return entries, together(segment_stats_from_json(row["pieces"]) for row in results)
 
 
 def assigners_for(
     spec: TableSpec, state: RealtimeState, ranges: Iterable[OffsetRange], limits: Thresholds, now_ms: int
 ) -> dict[TopicPartition, Assigner]:
-    """One assigner for each partition that is read, from what the half has consuming."""
+    """One assigner for each partition to read, starting from the half's consuming segments."""
     return {
         (key := piece.key).place: Assigner(
             spec.name,
@@ -119,7 +122,7 @@ def assigners_for(
 
 
 def _worker(spec: TableSpec, assigners: dict[TopicPartition, Assigner]) -> Worker:
-    """The function that Spark runs in its workers. It sees whole partitions, each in offset order."""
+    """The function that Spark runs in its workers. It receives whole partitions, each in offset order."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         collect_rarely()
@@ -132,8 +135,8 @@ def _worker(spec: TableSpec, assigners: dict[TopicPartition, Assigner]) -> Worke
 
 
 def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: FileAct) -> Worker:
-    """As `_worker`, with the rows put into files, one of each segment. At most two are open at a time."""
-    is_durable = durable.is_enabled(act.half)  # here, in the driver: workers know no settings
+    """Like `_worker`, but writes the rows to files, one per segment. At most two are open at a time."""
+    is_durable = durable.is_enabled(act.half)  # in the driver, because workers have no settings
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hybrid.lake.files import RowsFile, path_in_half
@@ -150,14 +153,14 @@ def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: Fil
                 counted = together([counted, segment_stats_of(rows, sizes)])
                 for segment, part in _by_segment(rows):
                     if segment not in files:
-                        # Segments come one after the other: those before are full.
+                        # A partition fills its segments one after the other, so earlier ones are full.
                         full = [name for name in files if rejected not in (name, segment)]
                         entries += [files.pop(name).close().entry(name) for name in full]
                         files[segment] = RowsFile(
                             act.half / path_in_half(segment, ""), act.id, statistics, is_durable=is_durable
                         )
                     files[segment].write(part.drop_columns([columns.SEGMENT]))
-        except RegistryError as error:  # as a value, for Spark would make a stack trace of it
+        except RegistryError as error:  # returned as a value, because Spark would turn it into a stack trace
             yield _written("[]", "[]", json.dumps([str(error), error.hint]))
             return
         entries += [file.close().entry(name) for name, file in files.items()]
@@ -167,15 +170,15 @@ def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: Fil
 
 
 def _written(files: str, pieces: str, stopped: str | None) -> pa.RecordBatch:
-    """What a worker did, as `write_ranges` reads it; `stopped` is the reason and hint where it could not."""
+    """A worker's result in the format that `write_ranges` reads; `stopped` is the reason and hint of a failure."""
     import pyarrow as pa
 
     values = {"files": files, "pieces": pieces, "stopped": stopped}
-    return pa.RecordBatch.from_arrays([pa.array([one], pa.string()) for one in values.values()], names=list(values))
+    return pa.RecordBatch.from_arrays([pa.array([value], pa.string()) for value in values.values()], names=list(values))
 
 
 def _by_segment(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each segment, in their order; those without one are left out."""
+    """The rows of each segment, in their order. Rows without a segment are left out."""
     import pyarrow.compute as pc
 
     segments = rows.column(columns.SEGMENT)
@@ -190,44 +193,44 @@ def _by_segment(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 def _convert_batch(
     batch: pa.RecordBatch, spec: TableSpec, decoder: Decoder, assigners: Mapping[TopicPartition, Assigner]
 ) -> tuple[pa.RecordBatch, pa.Array]:
-    """Messages become stored rows, column by column; a message with several records becomes several rows.
+    """Convert messages to stored rows, column by column. A message with several records becomes several rows.
 
-    A message that the table's filter drops is there without a segment, so that it is counted. Beside the rows stand the
-    bytes of their messages.
+    A message that the table's filter drops becomes a row without a segment, so that it is counted. The second result is
+    the bytes of each row's message.
     """
     import pyarrow as pa
 
     from hybrid.lake.create import arrow_schema
 
     topics = batch.column("topic") if "topic" in batch.schema.names else None
-    wanted = batch if topics is None else batch.drop_columns(["topic"])
-    values, partitions, offsets, timestamps, *beside = (column.to_pylist() for column in wanted.columns)
+    without_topic = batch if topics is None else batch.drop_columns(["topic"])
+    values, partitions, offsets, timestamps, *beside = (column.to_pylist() for column in without_topic.columns)
     whole = _whole(values, *beside, partitions, offsets, timestamps) if beside else None
     by_message = _by_message(topics, partitions, assigners)
-    found = decoder.decode_batch(values, timestamps, whole)
-    count = len(found.reasons)
-    messages = batch if _one_each(found, values) else batch.take(pa.array(found.origins, pa.int64()))
-    sizes = _sizes(values, found)
+    decoded = decoder.decode_batch(values, timestamps, whole)
+    count = len(decoded.reasons)
+    messages = batch if _one_each(decoded, values) else batch.take(pa.array(decoded.origins, pa.int64()))
+    sizes = _sizes(values, decoded)
     raw = [
         pack(whole[of] if whole else Message(values[of])) if why is not None else None
-        for of, why in zip(found.origins, found.reasons, strict=True)
+        for of, why in zip(decoded.origins, decoded.reasons, strict=True)
     ]
-    one, epochs = next(iter(assigners.values())), {assigner.key.epoch for assigner in assigners.values()}
+    any_assigner, epochs = next(iter(assigners.values())), {assigner.key.epoch for assigner in assigners.values()}
     is_one_epoch = len(epochs) == 1
-    ops = [columns.OP_DELETE if is_delete else columns.OP_ROW for is_delete in found.deletes]
+    ops = [columns.OP_DELETE if is_delete else columns.OP_ROW for is_delete in decoded.deletes]
     made = {
-        columns.SEGMENT: _segments(spec, found, sizes, by_message),
-        columns.CONNECTOR: pa.repeat(one.key.connector, count),
-        columns.TOPIC: pa.repeat(one.key.topic, count) if topics is None else messages.column("topic"),
-        columns.EPOCH: pa.repeat(one.key.epoch, count) if is_one_epoch else _epochs(found, by_message),
+        columns.SEGMENT: _segments(spec, decoded, sizes, by_message),
+        columns.CONNECTOR: pa.repeat(any_assigner.key.connector, count),
+        columns.TOPIC: pa.repeat(any_assigner.key.topic, count) if topics is None else messages.column("topic"),
+        columns.EPOCH: pa.repeat(any_assigner.key.epoch, count) if is_one_epoch else _epochs(decoded, by_message),
         columns.PARTITION: messages.column("partition"),
         columns.OFFSET: messages.column("offset"),
         columns.TIMESTAMP: messages.column("timestamp"),
-        columns.OP: ops if any(found.deletes) else pa.repeat(columns.OP_ROW, count),
-        columns.TIME: found.times_ms,
-        columns.REASON: found.reasons,
+        columns.OP: ops if any(decoded.deletes) else pa.repeat(columns.OP_ROW, count),
+        columns.TIME: decoded.times_ms,
+        columns.REASON: decoded.reasons,
         columns.RAW: raw,
-        **{field.name: stored for field, stored in zip(spec.schema.fields, found.columns, strict=True)},
+        **{field.name: stored for field, stored in zip(spec.schema.fields, decoded.columns, strict=True)},
     }
     schema = arrow_schema(spec, Half.REALTIME)
     arrays = [_as_type(made[field.name], field.type) for field in schema]
@@ -239,7 +242,7 @@ def _one_each(found: Batch, values: Sequence[bytes | None]) -> bool:
 
 
 def _sizes(values: Sequence[bytes | None], found: Batch) -> list[int]:
-    """The bytes of each record's message; of a message with several records the first counts for all."""
+    """The bytes of each record's message. For a message with several records the first one carries them all."""
     if _one_each(found, values):
         return [len(value or b"") for value in values]
     firsts = map(int.__ne__, found.origins, chain((-1,), found.origins))
@@ -252,7 +255,7 @@ def _segments(
     sizes: Sequence[int],
     by_message: Sequence[Assigner],
 ) -> list[str | None]:
-    """Where each record is stored; None for what the table's filter drops."""
+    """The segment of each record; None for records that the table's filter drops."""
     if not (any(found.reasons) or any(found.filtered)):
         return [by_message[of].assign(size) for of, size in zip(found.origins, sizes, strict=True)]
     rejected, segments = columns.rejected_segment(spec.name), list[str | None]()
@@ -268,25 +271,25 @@ def _whole(
     values: Sequence[bytes | None], keys: Sequence[bytes | None], headers: Sequence[Any], *places: Sequence[int]
 ) -> list[Message]:
     """The messages of a batch, with their keys and headers."""
-    told = [[(one["key"], one["value"]) for one in of_one or ()] for of_one in headers]
-    return [Message(*one) for one in zip(values, keys, told, *places, strict=True)]
+    header_pairs = [[(fields["key"], fields["value"]) for fields in of_one or ()] for of_one in headers]
+    return [Message(*fields) for fields in zip(values, keys, header_pairs, *places, strict=True)]
 
 
 def _by_message(
     topics: pa.Array | None, partitions: Sequence[int], assigners: Mapping[TopicPartition, Assigner]
 ) -> list[Assigner]:
-    """The assigner of each message; of one topic its partition's number tells it."""
+    """The assigner of each message; with a single topic the partition number identifies it."""
     if topics is None:
-        by_number = {place.partition: one for place, one in assigners.items()}
+        by_number = {place.partition: assigner for place, assigner in assigners.items()}
         return [by_number[number] for number in partitions]
     by_place: dict[tuple[str, int], Assigner] = {
-        (place.topic, place.partition): one for place, one in assigners.items()
+        (place.topic, place.partition): assigner for place, assigner in assigners.items()
     }
     return [by_place[place] for place in zip(topics.to_pylist(), partitions, strict=True)]
 
 
 def _epochs(found: Batch, by_message: Sequence[Assigner]) -> list[int]:
-    """The epoch of each record, where some partitions were reset more often than others."""
+    """The epoch of each record, for partitions with different numbers of resets."""
     return [by_message[of].key.epoch for of in found.origins]
 
 

@@ -1,4 +1,4 @@
-"""Reads once more what Kafka still holds of what is committed, as ingestion read it, by the settings of now."""
+"""Re-fetches committed messages that Kafka still holds, decoded as by ingestion, with the current settings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ONE_SEGMENT = Thresholds(2**62, 2**62, 2**62)
 def held_rows(bench: CommitContext, spec: TableSpec, state: RealtimeState) -> RefetchedRows:
     """The messages up to the offsets of `state`.
 
-    StreamError when a topic is not the one that was read or was truncated, NotFoundError when it is missing; SpecError
-    where a message may hold several records, or the stream was reset.
+    Raises StreamError when a topic is not the one that was read or was truncated, and NotFoundError when it is missing.
+    Raises SpecError when a message may hold several records, or when the stream was reset.
     """
     stream = stream_of(spec)
-    if spec.holds_several(Half.REALTIME):  # a claim is on a message, and so on all of its rejected records
+    if spec.holds_several(Half.REALTIME):  # a claim covers a message, and so all its rejected records
         raise SpecError(
             f"Messages of {stream.words} may hold several records, of which some are rejected and others in "
             f"'{spec.name}': they cannot be read once more one by one.",
@@ -43,11 +43,16 @@ def held_rows(bench: CommitContext, spec: TableSpec, state: RealtimeState) -> Re
             hint="hybrid backfill plan ... --input or --sql",
         )
     committed = {key: state.offsets[key] for key in keys.values() if key in state.offsets}
-    held = {keys[place]: start for place, start in view.starts.items() if keys[place] in committed}
-    ranges = [OffsetRange(key, held[key], end) for key, end in sorted(committed.items()) if held[key] < end]
+    first_offsets = {keys[place]: start for place, start in view.starts.items() if keys[place] in committed}
+    ranges = [
+        OffsetRange(key, first_offsets[key], end) for key, end in sorted(committed.items()) if first_offsets[key] < end
+    ]
     if not ranges:
-        return RefetchedRows(bench.spark.createDataFrame([], physical_ddl(spec, Half.REALTIME)), held)
+        return RefetchedRows(bench.spark.createDataFrame([], physical_ddl(spec, Half.REALTIME)), first_offsets)
     messages = read_ranges(bench.spark, stream, ranges)
-    assigners = {one.key.place: Assigner(spec.name, one.key, _ONE_SEGMENT, 0, None, 0) for one in ranges}
+    assigners = {
+        offset_range.key.place: Assigner(spec.name, offset_range.key, _ONE_SEGMENT, 0, None, 0)
+        for offset_range in ranges
+    }
     frame = decode_frame(messages, spec, assigners)
-    return RefetchedRows(frame, held)
+    return RefetchedRows(frame, first_offsets)

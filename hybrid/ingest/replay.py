@@ -1,8 +1,8 @@
-"""Replay: rejected rows that convert by the table's settings of now become rows of the table, in one commit (R2, R6).
+"""Replay: rejected rows that convert by the current settings become rows of the table, in one commit (R2, R6).
 
-The commit holds the rows, in sealed segments under coordinates of the replay's own (see `hybrid.table.replays`), the
-marks on the rejected rows that were brought, and the reasons of now on those that stay. So a row is rejected or in the
-table at any moment, and a second replay finds what is left.
+The commit holds the rows, in sealed segments under the replay's own coordinates (see `hybrid.table.replays`). It also
+marks the rejected rows that were replayed, and updates the reasons of the remaining ones. So at any moment a row is
+either rejected or in the table, and a second replay finds what is left.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _KEY = (columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION)
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What a replay did of the `rejected` rows there were.
+    """The result of a replay of `rejected` rows.
 
-    `replayed` of them were brought, as `rows` of the table; the table's filter dropped `filtered`; `left` stay, for the
-    `reasons` ([{"reason", "rows"}], the commonest first). `version` None: nothing was committed.
+    `replayed` of them became `rows` of the table; the table's filter dropped `filtered`; `left` remain rejected.
+    `reasons` say why ([{"reason", "rows"}], the most frequent first). `version` None: nothing was committed.
     """
 
     table: str
@@ -58,7 +58,7 @@ class ReplayReport:
 
 @dataclass(frozen=True)
 class _Piece:
-    """The rows that come back of one partition, as its origin names it."""
+    """The replayed rows of one partition, identified by its origin."""
 
     origin: PartitionKey
     first: int
@@ -69,7 +69,7 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Tally:
-    """What decoding once more has found. `reasons` count rejected rows, the commonest first."""
+    """The counts after decoding again. `reasons` count rejected rows, the most frequent first."""
 
     pieces: tuple[_Piece, ...]
     replayed: int
@@ -83,13 +83,13 @@ class _Tally:
 
     @property
     def taken(self) -> int:
-        """The rejected rows that are no longer."""
+        """The rejected rows that leave the rejected segment's count."""
         return self.replayed + self.filtered
 
 
 @dataclass(frozen=True)
 class _Found:
-    """The rejected rows of a half, decoded once more."""
+    """The rejected rows of a half, decoded again."""
 
     snapshot: HalfSnapshot
     rejected: RejectedRows
@@ -100,9 +100,9 @@ class _Found:
 def replay_rejected(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, act_id: str | None = None
 ) -> ReplayReport:
-    """Brings back what converts now, in one commit; nothing is committed where nothing does.
+    """Replay the rejected rows that convert now, in one commit. Commits nothing when none does.
 
-    SpecError when the table has no REALTIME half.
+    Raises SpecError when the table has no REALTIME half.
     """
     if Half.REALTIME not in spec.halves:
         raise SpecError(f"Table '{spec.name}' has no REALTIME half, which alone rejects rows.")
@@ -118,8 +118,8 @@ def replay_rejected(
             tally = _tally(rejected, decoded)
             if dry_run or not tally.taken:
                 return _report(spec, tally, dry_run)
-            found = _Found(snapshot, rejected, decoded, tally)
-            return _commit(bench, spec, layout, found, act_id or new_act_id("replay"))
+            replay = _Found(snapshot, rejected, decoded, tally)
+            return _commit(bench, spec, layout, replay, act_id or new_act_id("replay"))
         finally:
             decoded.unpersist()
 
@@ -129,13 +129,13 @@ def _tally(rejected: RejectedRows, decoded: DataFrame) -> _Tally:
 
     is_deleted = quoted(columns.OP) == columns.OP_DELETE
     offset = quoted(columns.OFFSET)
-    found = (
+    brought_rows = (
         decoded.where(quoted(KIND) == BROUGHT)
         .groupBy(*(quoted(name) for name in _KEY))
         .agg(F.min(offset), F.max(offset), F.count("*"), F.count_if(is_deleted))
         .collect()
     )
-    pieces = [_Piece(_origin(*row[:4]), *row[4:]) for row in found]
+    pieces = [_Piece(_origin(*row[:4]), *row[4:]) for row in brought_rows]
     marked = decoded.where(quoted(KIND) != BROUGHT).groupBy(KIND, WHY).count().collect()
     of_flows = rejected.others.where(quoted(columns.OP) == columns.OP_ROW).count()
     why = {row[WHY]: row["count"] for row in marked if row[KIND] == columns.OP_ROW}
@@ -149,7 +149,7 @@ def _tally(rejected: RejectedRows, decoded: DataFrame) -> _Tally:
         count(columns.OP_REPLAYED),
         count(columns.OP_FILTERED),
         sum(reasons.values()),
-        tuple(sorted(reasons.items(), key=lambda one: (-one[1], one[0]))),
+        tuple(sorted(reasons.items(), key=lambda reason_count: (-reason_count[1], reason_count[0]))),
     )
 
 
@@ -190,7 +190,7 @@ def _commit(bench: CommitContext, spec: TableSpec, layout: TableLayout, found: _
 
 
 def _keys(state: RealtimeState, pieces: Sequence[_Piece]) -> dict[_Piece, PartitionKey]:
-    """The coordinates of each piece; one after the other, as two epochs of one origin may have the same offsets."""
+    """The coordinates of each piece, assigned one by one: two epochs of one origin may have the same offsets."""
     offsets, keys = dict(state.offsets), {}
     for piece in pieces:
         keys[piece] = replay_key(offsets, piece.origin, piece.first)
@@ -201,21 +201,21 @@ def _keys(state: RealtimeState, pieces: Sequence[_Piece]) -> dict[_Piece, Partit
 def _frame(
     bench: CommitContext, spec: TableSpec, found: _Found, named: Sequence[tuple[PartitionKey, _Piece, str]]
 ) -> DataFrame:
-    """The rejected rows with their marks, and the rows that come, under their own epochs and segments."""
+    """The rejected rows with their marks, and the replayed rows with their own epochs and segments."""
     from pyspark.sql import functions as F
 
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
     epoch, segment = "_hy_replay_epoch", "_hy_replay_segment"
     ddl = f"{columns.CONNECTOR} string, {columns.TOPIC} string, {columns.EPOCH} int, {columns.PARTITION} int, "
     rows = [
         (key.connector, key.topic, piece.origin.epoch, key.partition, key.epoch, name) for key, piece, name in named
     ]
     names = bench.spark.createDataFrame(rows, f"{ddl}{epoch} int, {segment} string")
-    come = found.decoded.where(quoted(KIND) == BROUGHT).join(F.broadcast(names), list(_KEY))
-    come = come.withColumns({columns.EPOCH: F.col(epoch), columns.SEGMENT: F.col(segment)})
+    replayed_rows = found.decoded.where(quoted(KIND) == BROUGHT).join(F.broadcast(names), list(_KEY))
+    replayed_rows = replayed_rows.withColumns({columns.EPOCH: F.col(epoch), columns.SEGMENT: F.col(segment)})
     marked = found.decoded.where(quoted(KIND) != BROUGHT)
-    others = found.rejected.others.select(*wanted)
-    frame = others.unionByName(marked.select(*wanted)).unionByName(come.select(*wanted))
+    others = found.rejected.others.select(*stored_columns)
+    frame = others.unionByName(marked.select(*stored_columns)).unionByName(replayed_rows.select(*stored_columns))
     return frame.repartition(columns.SEGMENT).sortWithinPartitions(columns.SEGMENT, columns.PARTITION, columns.OFFSET)
 
 

@@ -1,30 +1,30 @@
-"""Resets a table's stream: from which offsets it is read on, as a person decided, under a new epoch (R2, R3).
+"""Resets a table's stream: ingestion continues from the offsets that a person chose, under a new epoch (R2, R3).
 
-Ingestion never does this by itself: it stops where offsets have expired or the topic is another one, and stays stopped.
-The decision is one act on REALTIME. It closes the consuming segments of the partitions concerned and gives these a new
-epoch, whose frontier is 0. So what was read before keeps its coordinates, and nothing of the new epoch is covered
-before a move has taken it. What could come between, and what holds then:
+Ingestion never does this by itself: it stops when offsets have expired or the topic was recreated, and stays stopped.
+The reset is one commit to REALTIME. It seals the consuming segments of the affected partitions and gives these a new
+epoch, whose frontier is 0. So rows that were read before keep their coordinates, and no row of the new epoch counts as
+moved before a move has taken it. What may happen in between, and the effect:
 
-    killed before the commit      nothing has changed; ingestion stands still as before
-    killed after it               done; once more finds that the stream stands there: nothing to do
-    a batch is under way          it holds the half's lock: the reset is planned on what it has committed
+    killed before the commit      nothing has changed; ingestion stays stopped as before
+    killed after it               done; repeating it finds the stream at that offset: nothing to do
+    a batch is in progress        it holds the half's lock: the reset is planned on what it has committed
     a move planned before it      its frontier names the old epochs only; the new ones stay 0
     a move after it               takes the old epochs as far as they are committed, and the new ones as far as these
-    rows in the tail              lie beyond the old epoch's offsets, which no commit ever brings: a server drops them
-                                  when it follows the act, a query of its own begins at the new ones
-    a revision of the old tail    is refused where a part of it was never committed
-    a place that was read before  the messages are read again: their rows stand twice where no key tells them apart, and
-                                  are folded once more where rows of a key are folded; where the newest row of a key is
-                                  seen they win over corrections in the place of what was read
-    a topic that was truncated    goes on anywhere: what lies behind the cut is another log's, and no row of it was read
-    a partition that is gone      keeps its rows; should one of its number come, it is read from 0 in the new epoch
-    a reset of a paused stream    the pause holds it where it begins; until the commit no later than before, so that
-                                  a death in between lets nothing through
-    a topic recreated once more   its id is another one than the act names: ingestion stops again; before the commit it
-                                  is not what was accepted
-    anything after the answer     the offsets that were accepted are taken, or nothing: refused where it would cost more
-    a replay of rejected rows     has epochs of its own; those of its origin stay what they were
-    another topic of the table    keeps its offsets, its epochs and a pause's hold on it
+    rows in the tail              lie beyond the old epoch's offsets and are never committed: a server drops them when
+                                  it follows the commit; a direct query starts at the new offsets
+    a revision of the old tail    is refused if a part of it was never committed
+    a place that was read before  the messages are read again. Their rows appear twice if no key identifies them. They
+                                  are combined once more in a partial upsert. In a full upsert the newest row of a key
+                                  wins over corrections of the rows that were read before
+    a topic that was truncated    can continue anywhere: no row behind the truncation was read from the new log
+    a partition that is gone      keeps its rows; a new one with its number is read from 0 in the new epoch
+    a reset of a paused stream    the pause holds at the new start; until the commit at most at the old one, so that a
+                                  crash in between lets nothing through
+    a topic recreated once more   its id differs from the commit's: ingestion stops again; before the commit it differs
+                                  from the accepted one
+    changes after acceptance      the reset uses the accepted offsets or is refused, namely if it would cost more
+    a replay of rejected rows     has its own epochs; those of its origin do not change
+    another topic of the table    keeps its offsets, its epochs and its pause
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from hybrid.table.state import RESET, RealtimeState, next_act
 
 @dataclass(frozen=True)
 class ResetPartition:
-    """One partition: `position` was the next offset to read, `to` is. Counts are of offsets, which may be holes.
+    """The reset of one partition, from next offset `position` to `to`. Counts are of offsets, which may be holes.
 
-    `lost`: Kafka no longer holds them and they were not read; `skipped`: it does, and they are not read; `again`: they
-    lie below what was read of this topic, and are read once more.
+    `lost`: Kafka no longer holds them and they were not read. `skipped`: Kafka holds them and they are not read.
+    `again`: they were read of this topic before, and are read once more.
     """
 
     partition: int
@@ -70,7 +70,7 @@ class ResetPartition:
 class ResetReport:
     """What a reset of one topic did or would do. `version` None: nothing was committed.
 
-    `recreated`: the topic is another one than was read, of which nothing can be read again.
+    `recreated`: the topic is a different one than was read before, so nothing is read again.
     """
 
     table: str
@@ -86,15 +86,15 @@ class ResetReport:
     dry_run: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """As a JSON value."""
-        return {**vars(self), "partitions": [vars(one) for one in self.partitions]}
+        """The report as a JSON value."""
+        return {**vars(self), "partitions": [vars(partition) for partition in self.partitions]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ResetReport:
-        """What `to_json` gave. UsageError for anything else."""
+        """The inverse of `to_json`. UsageError for any other value."""
         try:
-            partitions = tuple(ResetPartition(**one) for one in value["partitions"])
-            if any(type(number) is not int for one in partitions for number in vars(one).values()):
+            partitions = tuple(ResetPartition(**partition) for partition in value["partitions"])
+            if any(type(number) is not int for partition in partitions for number in vars(partition).values()):
                 raise TypeError
             return cls(**{**value, "partitions": partitions})
         except (KeyError, TypeError) as error:
@@ -102,10 +102,10 @@ class ResetReport:
 
 
 def resolve_reset(spec: TableSpec, layout: TableLayout, topic: str, place: KafkaStart) -> ResetReport:
-    """What a reset of a topic to `place` would do at this moment, for a person to accept. No JVM.
+    """The effect of resetting a topic to `place` now, for a person to accept. Needs no JVM.
 
-    StreamError when the topic does not hold the place, NotFoundError when it is missing, SpecError without a stream,
-    ConflictError before its connector has started.
+    Raises StreamError when the topic does not hold the place, and NotFoundError when it is missing. Raises SpecError
+    without a stream, and ConflictError before its connector has started.
     """
     stream = stream_of(spec)
     state = _started(spec, stream, open_half(layout.half(Half.REALTIME)).realtime)
@@ -122,9 +122,9 @@ def reset_stream(
     act_id: str | None = None,
     holding: Callable[[ResetReport], None] = lambda _: None,
 ) -> ResetReport:
-    """Has a topic read on from the offsets of `accepted`; `holding` is told before the commit what it will be.
+    """Continue a topic from the offsets of `accepted`. Calls `holding` with the final report before the commit.
 
-    ConflictError when it would cost more than was accepted, for what came between. Else as `resolve_reset`.
+    Raises ConflictError when changes since would make it cost more than was accepted. Other errors as `resolve_reset`.
     """
     stream, path = stream_of(spec), layout.half(Half.REALTIME)
     with bench.lock(layout, Half.REALTIME):
@@ -134,7 +134,7 @@ def reset_stream(
         report = plan_accepted(spec, state, view, accepted)
         if not report.partitions:
             return report
-        holding(report)  # first, for a pause must never let rows through: held lower than need be they come later
+        holding(report)  # pause first, so that no rows pass: a hold that is too low only delays them
         after = _after(state, stream, view, report, act_id or new_act_id(RESET), bench.now_iso())
         nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
         version = commit_act(nothing, path, after, planned=snapshot.version)
@@ -153,16 +153,16 @@ def _started(spec: TableSpec, stream: StreamConfig, state: RealtimeState) -> Rea
 def plan_reset(
     stream: StreamConfig, state: RealtimeState, view: StreamView, topic: str, to: Mapping[int, int]
 ) -> tuple[ResetPartition, ...]:
-    """What a reset of a topic to the offsets `to`, by partition, does to each partition that it concerns. Pure."""
+    """The effect of resetting a topic to the offsets `to`, by partition, for each affected partition. Pure."""
     recreated = is_recreated(stream, state, view, topic)
     there = {place for place in view.ends if place.topic == topic}
-    # Of a topic that is another one also those that it no longer has: their numbers may come back.
+    # Of a recreated topic also the partitions that no longer exist: their numbers may be created again.
     old = {key.place for key in state.offsets if (key.connector, key.topic) == (stream.connector, topic)}
     keys = current_keys(stream, there | (old if recreated else set()), state.offsets)
-    still, found = valid_positions(stream, state, view), []
+    still, partitions = valid_positions(stream, state, view), []
     for place, key in sorted(keys.items()):
         position, first = state.offsets.get(key, 0), view.starts.get(place, 0)
-        same = still.get(place, position)  # of a truncated partition what lies behind it is another log's
+        same = still.get(place, position)  # behind a truncation the offsets belong to another log
         target = to.get(place.partition, first if recreated else position)
         if not recreated and target == position and (same == position or place.partition not in to):
             continue
@@ -170,22 +170,24 @@ def plan_reset(
         lost = max(0, min(first, target) - begin)
         skipped = max(0, target - max(begin, first))
         again = 0 if recreated else max(0, min(same, view.ends.get(place, 0)) - target)
-        found.append(ResetPartition(place.partition, key.epoch + 1, position, target, lost, skipped, again))
-    return tuple(found)
+        partitions.append(ResetPartition(place.partition, key.epoch + 1, position, target, lost, skipped, again))
+    return tuple(partitions)
 
 
 def plan_accepted(spec: TableSpec, state: RealtimeState, view: StreamView, accepted: ResetReport) -> ResetReport:
-    """What a reset to the offsets that were accepted does now. Pure.
+    """The effect of a reset to the accepted offsets now. Pure.
 
-    ConflictError when the topic or an epoch is another one since, or it would lose, skip or read again more;
-    StreamError when Kafka no longer holds an offset.
+    Raises ConflictError when the topic or an epoch has changed, or when it would lose, skip or read again more than was
+    accepted. Raises StreamError when Kafka no longer holds an offset.
     """
     topic = accepted.topic
-    told = {one.partition: one for one in accepted.partitions}
-    offsets = {number: one.to for number, one in told.items()}
+    accepted_partitions = {partition.partition: partition for partition in accepted.partitions}
+    offsets = {number: partition.to for number, partition in accepted_partitions.items()}
     report = _report(spec, state, view, topic, offsets)
     is_same = (accepted.table, accepted.topic_id) == (spec.name, view.topic_ids[topic])
-    if not is_same or not all(_is_within(one, told.get(one.partition)) for one in report.partitions):
+    if not is_same or not all(
+        _is_within(partition, accepted_partitions.get(partition.partition)) for partition in report.partitions
+    ):
         now = _sentence(spec, replace(report, dry_run=True))
         raise ConflictError(
             f"The stream of '{spec.name}' is not as it was when its reset was accepted. Now: {now} Nothing was "
@@ -200,7 +202,7 @@ def plan_accepted(spec: TableSpec, state: RealtimeState, view: StreamView, accep
 
 
 def _is_within(one: ResetPartition, told: ResetPartition | None) -> bool:
-    """Whether what would be done to a partition is what was told of it, and costs no more."""
+    """Whether the effect on a partition is the accepted one and costs no more."""
     if told is None or one.epoch != told.epoch:
         return False
     return one.lost <= told.lost and one.skipped <= told.skipped and one.again <= told.again
@@ -216,17 +218,19 @@ def _report(
     dry_run: bool = False,
 ) -> ResetReport:
     stream = stream_of(spec)
-    found = plan_reset(stream, state, view, topic, offsets)
-    lost, skipped, again = (sum(getattr(one, name) for one in found) for name in ("lost", "skipped", "again"))
+    partitions = plan_reset(stream, state, view, topic, offsets)
+    lost, skipped, again = (
+        sum(getattr(partition, name) for partition in partitions) for name in ("lost", "skipped", "again")
+    )
     recreated = is_recreated(stream, state, view, topic)
     report = ResetReport(
-        spec.name, topic, view.topic_ids[topic], recreated, found, lost, skipped, again, None, "", dry_run
+        spec.name, topic, view.topic_ids[topic], recreated, partitions, lost, skipped, again, None, "", dry_run
     )
     return replace(report, sentence=_sentence(spec, report))
 
 
 def _offsets(stream: StreamConfig, view: StreamView, topic: str, place: KafkaStart) -> dict[int, int]:
-    """The offset of each partition that `place` names. StreamError for one that the topic does not hold."""
+    """The offset of each partition that `place` names. StreamError for an offset that the topic does not hold."""
     starts, ends = _of_topic(view.starts, topic), _of_topic(view.ends, topic)
     if place.kind is StartKind.EARLIEST:
         return starts
@@ -237,15 +241,15 @@ def _offsets(stream: StreamConfig, view: StreamView, topic: str, place: KafkaSta
         return {**ends, **_of_topic(offsets_at(stream, places, place.timestamp_ms), topic)}
     if place.kind is not StartKind.OFFSETS:
         raise SpecError(f"'{place.kind}' is no place to reset a stream to.")
-    found = {partition: offset for (_, partition), offset in place.offsets.items()}
-    unread = sorted(found.keys() - set(stream.partitions)) if stream.partitions else []
+    offsets = {partition: offset for (_, partition), offset in place.offsets.items()}
+    unread = sorted(offsets.keys() - set(stream.partitions)) if stream.partitions else []
     if unread:
         raise StreamError(
             f"The table does not read partition {unread[0]} of topic '{topic}': 'partitions' of connector "
             f"'{stream.connector}' names {', '.join(map(str, sorted(stream.partitions)))}. Nothing was changed."
         )
-    _check_held(view, topic, found)
-    return found
+    _check_held(view, topic, offsets)
+    return offsets
 
 
 def _of_topic(offsets: Mapping[TopicPartition, int], topic: str) -> dict[int, int]:
@@ -254,7 +258,7 @@ def _of_topic(offsets: Mapping[TopicPartition, int], topic: str) -> dict[int, in
 
 
 def _check_held(view: StreamView, topic: str, offsets: Mapping[int, int]) -> None:
-    """StreamError for an offset by partition that the topic does not hold."""
+    """StreamError for an offset, by partition, that the topic does not hold."""
     for number, offset in sorted(offsets.items()):
         place = TopicPartition(topic, number)
         first, end = view.starts.get(place), view.ends.get(place)
@@ -271,10 +275,10 @@ def _check_held(view: StreamView, topic: str, offsets: Mapping[int, int]) -> Non
 def _after(
     state: RealtimeState, stream: StreamConfig, view: StreamView, report: ResetReport, act_id: str, at: str
 ) -> RealtimeState:
-    told = {TopicPartition(report.topic, one.partition): one for one in report.partitions}
-    before = current_keys(stream, told, state.offsets)
+    partitions = {TopicPartition(report.topic, partition.partition): partition for partition in report.partitions}
+    before = current_keys(stream, partitions, state.offsets)
     keys: dict[PartitionKey, ResetPartition] = {
-        before[place]._replace(epoch=one.epoch): one for place, one in told.items()
+        before[place]._replace(epoch=partition.epoch): partition for place, partition in partitions.items()
     }
     detail = {
         "connector": stream.connector,
@@ -282,10 +286,10 @@ def _after(
         "topic_id": report.topic_id,
         "recreated": report.recreated,
         "result": report.sentence,
-        "partitions": {str(key): vars(one) for key, one in keys.items()},
+        "partitions": {str(key): vars(partition) for key, partition in keys.items()},
         **{name: getattr(report, name) for name in ("lost", "skipped", "again")},
     }
-    closed, offsets = set(before.values()), {key: one.to for key, one in keys.items()}
+    closed, offsets = set(before.values()), {key: partition.to for key, partition in keys.items()}
     return replace(
         state,
         act=next_act(state, act_id, "reset", at, detail),
@@ -293,7 +297,7 @@ def _after(
         leader_epochs={**state.leader_epochs, **leader_epochs_at(view, offsets)},
         topic_ids=state.with_ids(stream, {report.topic: report.topic_id}),
         consuming={key: segment for key, segment in state.consuming.items() if key not in closed},
-        # Names of segments go on: they do not tell the epoch.
+        # Sequences continue, because segment names do not contain the epoch.
         sequences={
             **state.sequences,
             **{key: state.sequences.get(before[key.place], 0) for key in keys},
@@ -306,7 +310,7 @@ def _sentence(spec: TableSpec, report: ResetReport) -> str:
     if not report.partitions:
         return f"Nothing to reset: '{spec.name}' goes on in {topic} from there already."
     verb = "would be read" if report.dry_run else "is read"
-    offsets = ", ".join(f"{one.partition}: {one.to}" for one in report.partitions)
+    offsets = ", ".join(f"{partition.partition}: {partition.to}" for partition in report.partitions)
     parts = [f"{capitalized(topic)} {verb} into '{spec.name}' from offset (by partition) {offsets}"]
     if report.recreated:
         parts.append("it is another topic than was read before: what it holds of that one's messages comes again")
@@ -320,10 +324,10 @@ def _sentence(spec: TableSpec, report: ResetReport) -> str:
 
 
 def _twice(spec: TableSpec) -> str:
-    """What becomes of rows that are read again, where it shows."""
+    """How reading rows again shows in the table, in words."""
     if spec.upsert is not None and spec.picks_winners:
-        # A row that a backfill changed, or a marker in its place, has the coordinates of the row that was: one of the
-        # same comparison value that arrives in a later epoch wins over it. In dedup the first one stays.
+        # A row that a backfill updated, or its delete marker, has the coordinates of the original row. A row with the
+        # same comparison value that arrives in a later epoch wins over it. In dedup the first row stays.
         corrected = not spec.upsert.first_wins and Half.OFFLINE in spec.halves
         return ", and what backfills have updated or deleted of their rows is as it was" if corrected else ""
     return f", and their rows {'are folded once more: sums and lists grow' if spec.folds else 'stand twice then'}"

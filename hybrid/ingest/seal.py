@@ -1,4 +1,4 @@
-"""Seals consuming segments by an act of its own: no row, only the state says that they are closed."""
+"""Seals consuming segments by a commit without rows: only the state records that they are closed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hybrid.table.state import next_act
 
 @dataclass(frozen=True)
 class SealReport:
-    """Which segments were sealed, in one `sentence`."""
+    """The segments that were sealed, and a `sentence` about it."""
 
     segments: tuple[str, ...]
     version: int | None
@@ -25,16 +25,16 @@ class SealReport:
 
 
 def seal_consuming(bench: CommitContext, spec: TableSpec, layout: TableLayout, name: str | None = None) -> SealReport:
-    """Seals every consuming segment of a table, or the one of that name, as they are committed now.
+    """Seal every consuming segment of a table, or the segment `name`, as they are committed now.
 
-    NotFoundError when there is no such consuming segment.
+    Raises NotFoundError when there is no consuming segment of that name.
     """
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(layout.half(Half.REALTIME))
-        consuming = {key: found.name for key, found in snapshot.realtime.consuming.items()}
+        consuming = {key: segment.name for key, segment in snapshot.realtime.consuming.items()}
         if name is not None and name not in consuming.values():
             raise NotFoundError.named("Consuming segment", name, consuming.values())
-        keys = {key for key, found in consuming.items() if name in (None, found)}
+        keys = {key for key, segment in consuming.items() if name in (None, segment)}
         if not keys:
             return SealReport((), None, f"Nothing to seal: table '{spec.name}' has no consuming segment.")
         version = commit_seal(bench, layout, snapshot, keys)
@@ -45,10 +45,10 @@ def seal_consuming(bench: CommitContext, spec: TableSpec, layout: TableLayout, n
 def commit_seal(
     bench: CommitContext, layout: TableLayout, snapshot: HalfSnapshot, keys: Collection[PartitionKey]
 ) -> int:
-    """Commits that the consuming segments of `keys` are sealed; call it under the half's lock."""
+    """Commit that the consuming segments of `keys` are sealed. Call it under the half's lock."""
     state, path = snapshot.realtime, layout.half(Half.REALTIME)
-    kept = {key: segment for key, segment in state.consuming.items() if key not in keys}
+    still_consuming = {key: segment for key, segment in state.consuming.items() if key not in keys}
     detail = {"sealed": sorted(state.consuming[key].name for key in keys)}
     act = next_act(state, new_act_id("seal"), "seal", bench.now_iso(), detail)
     nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
-    return commit_act(nothing, path, replace(state, act=act, consuming=kept), planned=snapshot.version)
+    return commit_act(nothing, path, replace(state, act=act, consuming=still_consuming), planned=snapshot.version)

@@ -1,4 +1,4 @@
-"""What a batch puts into each segment, counted where the rows are made."""
+"""Statistics of a batch per segment, counted where the rows are made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SegmentStats(NamedTuple):
-    """`rows` of one segment from one Kafka partition, the `bytes` of their messages, the first offset, and so on."""
+    """Rows of a segment from one Kafka partition: count, message bytes, first offset, highest timestamp, deletes."""
 
     rows: int
     bytes: int
@@ -23,7 +23,7 @@ class SegmentStats(NamedTuple):
     deletes: int
 
     def plus(self, other: SegmentStats) -> SegmentStats:
-        """Both together."""
+        """The sum of both."""
         return SegmentStats(
             self.rows + other.rows,
             self.bytes + other.bytes,
@@ -33,21 +33,21 @@ class SegmentStats(NamedTuple):
         )
 
 
-# By Kafka partition and segment; without a segment what the table's filter drops.
+# By Kafka partition and segment. Segment None counts the messages that the table's filter drops.
 Pieces = Mapping[tuple[TopicPartition, str | None], SegmentStats]
 
 
 def together(counted: Iterable[Pieces]) -> Pieces:
-    """Pieces of several batches as one."""
-    found: dict[tuple[TopicPartition, str | None], SegmentStats] = {}
+    """The sum of the statistics of several batches."""
+    total: dict[tuple[TopicPartition, str | None], SegmentStats] = {}
     for pieces in counted:
         for place, piece in pieces.items():
-            found[place] = found[place].plus(piece) if place in found else piece
-    return found
+            total[place] = total[place].plus(piece) if place in total else piece
+    return total
 
 
 def segment_stats_of(rows: pa.RecordBatch, sizes: pa.Array) -> Pieces:
-    """The pieces of stored rows, `sizes` being the bytes of their messages."""
+    """The statistics of stored rows; `sizes` are the bytes of their messages."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -55,27 +55,27 @@ def segment_stats_of(rows: pa.RecordBatch, sizes: pa.Array) -> Pieces:
     keys = [columns.TOPIC, columns.PARTITION, columns.SEGMENT]
     names = [*keys, columns.OFFSET, columns.TIMESTAMP]
     table = pa.table([*(rows.column(name) for name in names), sizes, deleted], [*names, "bytes", "deletes"])
-    wanted = [
+    aggregations = [
         ([], "count_all"),
         ("bytes", "sum"),
         (columns.OFFSET, "min"),
         (columns.TIMESTAMP, "max"),
         ("deletes", "sum"),
     ]
-    found = (
+    aggregated = (
         table.group_by(keys)
-        .aggregate(wanted)
+        .aggregate(aggregations)
         .select([*keys, "count_all", "bytes_sum", f"{columns.OFFSET}_min", f"{columns.TIMESTAMP}_max", "deletes_sum"])
     )
-    each = zip(*(column.to_pylist() for column in found.columns), strict=True)
-    return {(TopicPartition(*one[:2]), one[2]): SegmentStats(*one[3:]) for one in each}
+    each = zip(*(column.to_pylist() for column in aggregated.columns), strict=True)
+    return {(TopicPartition(*values[:2]), values[2]): SegmentStats(*values[3:]) for values in each}
 
 
 def segment_stats_to_json(pieces: Pieces) -> str:
-    """How a worker tells them."""
+    """The statistics as a worker reports them."""
     return json.dumps([[*place, segment, *piece] for (place, segment), piece in pieces.items()])
 
 
 def segment_stats_from_json(text: str) -> Pieces:
-    """What `segment_stats_to_json` told."""
-    return {(TopicPartition(*one[:2]), one[2]): SegmentStats(*one[3:]) for one in json.loads(text)}
+    """The inverse of `segment_stats_to_json`."""
+    return {(TopicPartition(*values[:2]), values[2]): SegmentStats(*values[3:]) for values in json.loads(text)}

@@ -1,7 +1,7 @@
-"""Starts a connector's stream: an act of its own, which says from which offsets on the topic is read (R2).
+"""Starts a connector's stream: a commit that records the offsets from which the topic is read (R2).
 
-Before it nothing of the topic is read, neither by ingestion nor by queries: rows come into sight only after the
-connectors that it waits for are complete.
+Before it neither ingestion nor queries read the topic. So its rows become visible only after the connectors that it
+waits for are complete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hybrid.table.state import next_act
 def start_stream(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, view: StreamView, starts: Mapping[TopicPartition, int]
 ) -> bool:
-    """Commits the offsets to start from, by partition. False when it was started already: nothing changes then."""
+    """Commit the start offsets, by partition. False when it was started already; nothing changes then."""
     stream, path = stream_of(spec), layout.half(Half.REALTIME)
     with bench.lock(layout, Half.REALTIME):
         snapshot = open_half(path)

@@ -1,7 +1,7 @@
 """The local Kafka broker: a real one (KRaft, broker and controller in one process) that needs only Java.
 
-Its data is under `<home>/kafka`, its log is `<home>/logs/kafka.log`, it listens on 127.0.0.1 only. It runs in a process
-group of its own, holds no pipe of ours, and survives the command that started it. This module sleeps while it waits.
+Its data is under `<home>/kafka`, its log is `<home>/logs/kafka.log`, it listens on 127.0.0.1 only. It runs in its own
+process group, inherits no pipe of ours, and survives the command that started it. This module blocks while it waits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _JVM_FLAGS = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=
 
 @dataclass(frozen=True)
 class BrokerStatus:
-    """What is known of the broker of a home. `state` is `running`, `silent` (lives, does not answer) or `stopped`."""
+    """The status of a home's broker. `state` is `running`, `silent` (alive, but does not answer) or `stopped`."""
 
     state: str
     address: str | None
@@ -52,13 +52,13 @@ class LocalBroker:
         self._record = self.folder / "broker.json"
 
     def start(self, port: int | None = None, progress: Progress | None = None) -> str:
-        """Start it, wait until it answers, return its address `127.0.0.1:port`.
+        """Start it, wait until it answers, and return its address `127.0.0.1:port`.
 
-        Port 0 takes a free one; without a port it is that of before, else 9092. When it runs already that is said, and
-        its address returned; ConflictError when another port was asked for. MachineError when Java or the jars are
-        missing, the port is taken, or the broker does not come up.
+        Port 0 picks a free port; None the previous port, else 9092. If it runs already, a message says so and its
+        address is returned; ConflictError when another port was requested. Raises MachineError when Java or the jars
+        are missing, the port is in use, or the broker does not start.
         """
-        said = progress or Silent()
+        reporter = progress or Silent()
         with self._one_starter():
             running = self.status()
             if running.state == "running" and running.address is not None:
@@ -67,7 +67,7 @@ class LocalBroker:
                         f"Kafka runs already at {running.address} (pid {running.pid}), not on port {port}.",
                         hint=f"hybrid kafka stop, then: hybrid kafka start --port {port}",
                     )
-                said.say(f"Kafka runs already at {running.address} (pid {running.pid})")
+                reporter.say(f"Kafka runs already at {running.address} (pid {running.pid})")
                 return running.address
             if running.state == "silent":
                 self._stop_recorded()
@@ -75,8 +75,8 @@ class LocalBroker:
             if port is None:
                 port = before or DEFAULT_PORT
             elif before not in (None, port):
-                said.say(f"Kafka listened on port {before} before: tables that read from there need it again.")
-            return self._start(port or free_port(), said)
+                reporter.say(f"Kafka listened on port {before} before: tables that read from there need it again.")
+            return self._start(port or free_port(), reporter)
 
     def stop(self) -> bool:
         """Stop it and wait until it has ended; its data stays. False when it did not run."""
@@ -84,7 +84,7 @@ class LocalBroker:
 
     @property
     def address(self) -> str | None:
-        """`127.0.0.1:port` of the broker when its process lives, whether it answers yet or not."""
+        """`127.0.0.1:port` of the broker if its process is alive, whether or not it answers yet."""
         recorded = self._recorded()
         return None if recorded is None else recorded[1]
 
@@ -113,7 +113,7 @@ class LocalBroker:
         return address
 
     def _format(self, java: list[str], properties: Path) -> None:
-        """Give the data folder its cluster id, once."""
+        """Format the data folder with a cluster id, once."""
         if (self.folder / "data" / "meta.properties").exists():
             return
         number = uuid.uuid4().int >> 1  # without the top bit: an id that begins with '-' would be read as an option
@@ -128,7 +128,7 @@ class LocalBroker:
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
             )
-        child.returncode = 0  # it is to outlive us: Popen must not warn that it still runs
+        child.returncode = 0  # the child outlives us: Popen must not warn that it is still running
         process = Process.of(child.pid)
         if process is None:
             raise self._did_not_start()
@@ -138,7 +138,7 @@ class LocalBroker:
     def _wait(self, process: Process, address: str) -> None:
         try:
             self._until_it_answers(process, address)
-        except BaseException:  # also Ctrl-C: a start that was given up leaves nothing running
+        except BaseException:  # also Ctrl-C: an aborted start leaves nothing running
             process.stop(STOP_GRACE_S)
             self._record.unlink(missing_ok=True)
             raise
@@ -164,7 +164,7 @@ class LocalBroker:
         )
 
     def _recorded(self) -> tuple[Process, str] | None:
-        """The process of `broker.json` and its address, if that very process still runs, on this home and no other."""
+        """The process recorded in `broker.json` and its address, if that same process is alive and is this home's."""
         record = read_record(self._record, same_path=False)
         return None if record is None else (Process(record["pid"], record["started"]), record["address"])
 
@@ -184,7 +184,7 @@ class LocalBroker:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that was free a moment ago."""
+    """A port of 127.0.0.1 that is free at the time of the call."""
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         return int(listener.getsockname()[1])

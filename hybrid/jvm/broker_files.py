@@ -1,4 +1,4 @@
-"""The files that the local Kafka broker is configured by: `server.properties` and `log4j2.properties`."""
+"""The local Kafka broker's configuration files: `server.properties` and `log4j2.properties`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PORT = re.compile(r"^listeners=PLAINTEXT://127\.0\.0\.1:(\d+)", re.MULTILINE)
 
 
 def write(folder: Path, log: Path, port: int, controller_port: int) -> Path:
-    """Write both files into `folder`; the path of `server.properties`."""
+    """Write both files to `folder`. Returns the path of `server.properties`."""
     server = folder / "server.properties"
     data = escaped(folder / "data")
     server.write_text(_SERVER.format(port=port, controller_port=controller_port, data=data), encoding="ascii")
@@ -50,14 +50,14 @@ def write(folder: Path, log: Path, port: int, controller_port: int) -> Path:
 
 
 def port_of(folder: Path) -> int | None:
-    """The port that the broker listened on last; None when it never started here."""
+    """The port that the broker listened on last; None when it was never started here."""
     try:
-        found = _PORT.search((folder / "server.properties").read_text(encoding="ascii"))
+        match = _PORT.search((folder / "server.properties").read_text(encoding="ascii"))
     except (OSError, UnicodeDecodeError):
         return None
-    return int(found[1]) if found is not None else None
+    return int(match[1]) if match is not None else None
 
 
 def jvm_flags(folder: Path) -> list[str]:
-    """The flags by which the broker finds its logging."""
+    """The JVM flags that point the broker to its logging configuration."""
     return [f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]

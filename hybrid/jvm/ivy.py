@@ -1,6 +1,6 @@
-"""Fetches a list of Maven artifacts with the Ivy that pyspark's wheel ships. Nothing is resolved: the list is all.
+"""Fetches a fixed list of Maven artifacts with the Ivy that pyspark's wheel ships, without resolving dependencies.
 
-Ivy's built-in settings know where Maven Central is; they are used as they come.
+Ivy's built-in settings, which point to Maven Central, are used unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hybrid.progress import Progress
 
 @dataclass(frozen=True)
 class Dependency:
-    """One artifact, and the configuration (a folder of the result) that it belongs to."""
+    """One artifact, and its configuration, which is a folder of the result."""
 
     conf: str
     group: str
@@ -45,13 +45,13 @@ def retrieve(dependencies: list[Dependency], folder: Path, cache: Path, progress
 
 
 def ivy_file(dependencies: Iterable[Dependency]) -> str:
-    """The `ivy.xml` of exactly these artifacts: nothing transitive."""
-    wanted = list(dependencies)
-    confs = "".join(f"<conf name={quoteattr(conf)}/>" for conf in dict.fromkeys(one.conf for one in wanted))
+    """The `ivy.xml` of exactly these artifacts, without transitive dependencies."""
+    artifacts = list(dependencies)
+    confs = "".join(f"<conf name={quoteattr(conf)}/>" for conf in dict.fromkeys(jar.conf for jar in artifacts))
     lines = "\n".join(
-        f"    <dependency org={quoteattr(one.group)} name={quoteattr(one.artifact)} rev={quoteattr(one.version)}"
-        f' conf={quoteattr(one.conf + "->default")} transitive="false"/>'
-        for one in wanted
+        f"    <dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
+        f' conf={quoteattr(jar.conf + "->default")} transitive="false"/>'
+        for jar in artifacts
     )
     return (
         '<ivy-module version="2.0">\n  <info organisation="hybrid" module="jars"/>\n'
@@ -60,18 +60,18 @@ def ivy_file(dependencies: Iterable[Dependency]) -> str:
 
 
 def ivy_jar() -> Path:
-    """The Ivy of the installed pyspark, found without importing pyspark."""
+    """The Ivy jar of the installed pyspark, located without importing pyspark."""
     spec = importlib.util.find_spec("pyspark")
     places = list(spec.submodule_search_locations or []) if spec else []
-    found = sorted(Path(places[0], "jars").glob("ivy-*.jar")) if places else []
-    if not found:
+    ivy_jars = sorted(Path(places[0], "jars").glob("ivy-*.jar")) if places else []
+    if not ivy_jars:
         raise MachineError("pyspark's Ivy jar was not found.", hint="pip install --force-reinstall pyspark")
-    return found[0]
+    return ivy_jars[0]
 
 
 def _run(command: list[str], total: int, log_file: Path, progress: Progress) -> None:
-    """Run Ivy, count what it finds and fetches, keep all it says in `log_file`."""
-    found = fetched = 0
+    """Run Ivy, report how many artifacts it has found and fetched, and write its output to `log_file`."""
+    looked_up = fetched = 0
     with (
         log_file.open("w", encoding="utf-8") as log,
         subprocess.Popen(
@@ -81,8 +81,8 @@ def _run(command: list[str], total: int, log_file: Path, progress: Progress) -> 
         for line in ivy.stdout or ():
             log.write(line)
             if line.startswith("\tfound "):
-                found += 1
-                progress.step("Looking up jars", found, total)
+                looked_up += 1
+                progress.step("Looking up jars", looked_up, total)
             elif "[SUCCESSFUL ]" in line:
                 fetched += 1
                 progress.step("Fetching jars", fetched, total)
@@ -94,7 +94,7 @@ def _run(command: list[str], total: int, log_file: Path, progress: Progress) -> 
 
 
 def _reason(log_file: Path) -> str:
-    """Ivy's first complaint, else its last line."""
+    """Ivy's first error message, else its last line."""
     lines = [line.strip() for line in log_file.read_text(encoding="utf-8").splitlines() if line.strip(" \t.")]
     complaints = [line for line in lines if "Exception" in line or "not found" in line or "FAILED" in line]
     return (complaints or lines or ["Ivy did not start"])[0]

@@ -1,8 +1,8 @@
 """The jars of Spark and of the local Kafka broker: locked, fetched once, checked by SHA-256, then used offline.
 
-They lie in `<cache>/jars/<hash of jars.lock>/{spark,kafka}/`. A jar gets its name there only after its hash was found
-right, by a rename: what exists is whole, so a start only looks whether the names exist. Ivy (pyspark's wheel ships it)
-does the fetching, in a folder of ours; `~/.m2` and `~/.ivy2` are neither read nor written.
+They are in `<cache>/jars/<hash of jars.lock>/{spark,kafka}/`. A jar is renamed to its final name only after its hash
+was verified. So an existing file is complete, and a start only checks whether the files exist. Ivy (pyspark's wheel
+ships it) fetches them in a separate folder; `~/.m2` and `~/.ivy2` are neither read nor written.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ class JarSets:
 
 
 def ensure_jars(progress: Progress | None = None, *, verify: bool = False) -> JarSets:
-    """All jars of the lock, fetched if they are not there yet; `verify` hashes again what is there.
+    """All jars of the lock, fetched if they are missing; `verify` checks the hashes of existing ones again.
 
-    Raises MachineError when they cannot be fetched, or when one has another hash than the lock says (it is deleted).
+    Raises MachineError when they cannot be fetched, or when a hash differs from the lock (that jar is deleted).
     """
-    lock, said = read_lock(), progress or Silent()
+    lock, reporter = read_lock(), progress or Silent()
     folder = jar_folder()
     if verify:
         verify_jars(lock, folder)
     if _missing(lock, folder):
-        with _one_process(folder, said):
-            missing = _missing(lock, folder)  # another process may have fetched them while we waited
+        with _one_process(folder, reporter):
+            missing = _missing(lock, folder)  # another process may have fetched them during the wait
             if missing:
-                _fetch(missing, folder, said)
+                _fetch(missing, folder, reporter)
     return JarSets(spark=_paths(lock, folder, "spark"), kafka=_paths(lock, folder, "kafka"))
 
 
 def spark_jars() -> list[Path]:
-    """The jars that a Spark session needs beside pyspark's own; fetched, silently, if they are not there yet."""
+    """The jars that a Spark session needs beside pyspark's own; fetched silently if they are missing."""
     return ensure_jars().spark
 
 
 def missing_jars() -> list[str]:
-    """Names of the locked jars that are not in the cache. Nothing is fetched."""
+    """Names of the locked jars that are not in the cache. Fetches nothing."""
     return [jar.file_name for jar in _missing(read_lock(), jar_folder())]
 
 
@@ -88,7 +88,7 @@ def read_lock(path: Path = LOCK_FILE) -> list[LockedJar]:
 
 
 def cache_root(environ: Mapping[str, str] | None = None) -> Path:
-    """Where what can be fetched again is kept: `HYBRID_CACHE`, else `hybrid` in the user's cache folder."""
+    """The folder for files that can be fetched again: `HYBRID_CACHE`, else `hybrid` in the user's cache folder."""
     env = os.environ if environ is None else environ
     if env.get("HYBRID_CACHE"):
         return Path(env["HYBRID_CACHE"]).absolute()
@@ -96,12 +96,12 @@ def cache_root(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def jar_folder(path: Path = LOCK_FILE) -> Path:
-    """The folder of the jars of one lock file; another lock has another folder."""
+    """The jar folder of a lock file; each lock file has its own."""
     return cache_root() / "jars" / hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def verify_jars(lock: list[LockedJar], folder: Path) -> None:
-    """Hash every jar that is there. Those that differ are deleted, then MachineError names them."""
+    """Check the hash of every existing jar. Deletes jars that differ, then raises MachineError with their names."""
     bad = [path for jar, path in _targets(lock, folder) if path.exists() and _sha256(path) != jar.sha256]
     for path in bad:
         path.unlink()
@@ -114,13 +114,13 @@ def verify_jars(lock: list[LockedJar], folder: Path) -> None:
 
 
 def _fetch(missing: list[LockedJar], folder: Path, progress: Progress) -> None:
-    """Download with Ivy into a folder of its own, check, then give each jar its name in `folder`."""
+    """Download with Ivy into a separate folder, verify, then move each jar to `folder`."""
     staged = folder.with_name(folder.name + ".part")
     shutil.rmtree(staged, ignore_errors=True)
     ivy_cache = folder.parent.parent / "ivy"
-    # Ivy's own cache is kept when the network fails half-way, so that the next try goes on from there.
-    wanted = [ivy.Dependency(name, jar.group, jar.artifact, jar.version) for jar in missing for name in jar.sets]
-    ivy.retrieve(wanted, staged, ivy_cache, progress)
+    # Ivy's own cache is kept when the network fails, so that the next attempt resumes there.
+    dependencies = [ivy.Dependency(name, jar.group, jar.artifact, jar.version) for jar in missing for name in jar.sets]
+    ivy.retrieve(dependencies, staged, ivy_cache, progress)
     try:
         _install(missing, staged, folder)
     finally:
@@ -159,7 +159,7 @@ def _sha256(path: Path) -> str:
 
 @contextmanager
 def _one_process(folder: Path, progress: Progress) -> Iterator[None]:
-    """Held while jars are fetched, so that two processes do not do it twice."""
+    """Lock held while jars are fetched, so that two processes do not fetch them twice."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / "fetching").open("w") as file:
         try:

@@ -1,4 +1,4 @@
-"""Finds the Java that runs Spark and the local Kafka broker, and says what to install when there is none."""
+"""Finds the Java that runs Spark and the local Kafka broker, or says what to install."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 from hybrid.errors import MachineError
 
 JAVA_MIN = 17
-# Homebrew does not link its JDK into the PATH, and macOS answers `java` with a stub that only opens a dialog.
+# Homebrew does not link its JDK into the PATH, and macOS's `java` is a stub that only opens a dialog.
 _HOMEBREW = ("/opt/homebrew/opt/openjdk@17", "/usr/local/opt/openjdk@17", "/opt/homebrew/opt/openjdk")
 _ANSWER_S = 30
 
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that is new enough: its executable, its major version, and the folder for `JAVA_HOME`."""
+    """A Java that is new enough: executable, major version, and the folder for `JAVA_HOME`."""
 
     executable: Path
     version: int
@@ -31,7 +31,7 @@ class Java:
 def find_java(environ: Mapping[str, str] | None = None) -> Java:
     """The Java of `JAVA_HOME`, else of the PATH.
 
-    Raises MachineError, with what to install, when there is none, or it does not start, or it is older than 17.
+    Raises MachineError, with what to install, when it is missing, does not start, or is older than 17.
     """
     env = os.environ if environ is None else environ
     executable = _candidate(env)
@@ -56,10 +56,10 @@ def _candidate(env: Mapping[str, str]) -> Path:
     for folder in _HOMEBREW if sys.platform == "darwin" else ():
         if Path(folder, "bin", "java").is_file():
             return Path(folder, "bin", "java")
-    found = shutil.which("java", path=env.get("PATH", ""))
-    if found is None:
+    java_path = shutil.which("java", path=env.get("PATH", ""))
+    if java_path is None:
         raise MachineError(f"Java was not found: hybrid needs Java {JAVA_MIN} or newer.", hint=_install_hint())
-    return Path(found)
+    return Path(java_path)
 
 
 def _major_version(executable: Path) -> int:
@@ -71,9 +71,10 @@ def _major_version(executable: Path) -> int:
         raise MachineError(f"Java at {executable} does not start: {error}", hint=_install_hint()) from error
     match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     if answer.returncode != 0 or match is None:
-        said = (answer.stderr + answer.stdout).strip().splitlines()
+        output_lines = (answer.stderr + answer.stdout).strip().splitlines()
         raise MachineError(
-            f"Java at {executable} does not say its version: {said[0] if said else 'no answer'}", hint=_install_hint()
+            f"Java at {executable} does not say its version: {output_lines[0] if output_lines else 'no answer'}",
+            hint=_install_hint(),
         )
     return int(match[1])
 

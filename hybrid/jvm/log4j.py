@@ -1,4 +1,4 @@
-"""How the JVMs that we start log: warnings and worse to one rolling file, nothing to the terminal."""
+"""Logging of the JVMs that we start: warnings and errors to one rolling file, nothing to the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ appender.file.strategy.max = 3
 
 
 def write_log4j(path: Path, log: Path, more: str = "") -> Path:
-    """Writes log4j2 properties that log to the file `log`, with `more` lines behind; gives back `path`."""
+    """Write log4j2 properties that log to the file `log`, followed by the lines `more`. Returns `path`."""
     path.write_text(_LOG4J.format(log=escaped(log)) + more, encoding="ascii")
     return path
 

@@ -1,4 +1,4 @@
-"""A process that outlives us, known by its number *and* its start: numbers are given out again, starts are not."""
+"""A process that may outlive us, identified by number *and* start time, because the system reuses numbers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True)
 class Process:
-    """A running process: `started` is whatever the system says about its start, compared as text."""
+    """A running process. `started` is the system's text for its start time, compared literally."""
 
     pid: int
     started: str
 
     @classmethod
     def of(cls, pid: int) -> Process | None:
-        """The process with this number, or None when there is none (one that ended and was not fetched is none)."""
+        """The process with this number, or None when there is none. A zombie counts as none."""
         started = _started(pid)
         return None if started is None else cls(pid, started)
 
     def is_alive(self) -> bool:
-        """Whether this very process still runs."""
+        """Whether this same process is still running."""
         return _started(self.pid) == self.started
 
     def stop(self, grace_s: float) -> None:
-        """Ask it to end; after `grace_s` seconds make it end. A stranger under the same number is left alone."""
+        """Terminate it, and kill it after `grace_s` seconds. Leaves another process with the same number alone."""
         for sign in (signal.SIGTERM, signal.SIGKILL):
             if not self.is_alive():
                 return
@@ -42,7 +42,7 @@ class Process:
                 time.sleep(_POLL_S)
 
     def save(self, path: Path, **more: object) -> None:
-        """Write it, and what else belongs to it, as JSON for this user; whoever reads sees all or nothing.
+        """Write it, with further fields, as JSON readable by this user only. Readers see all of it or nothing.
 
         The record names its folder too, so that `read_record` ignores it in a copy of the folder.
         """
@@ -54,9 +54,9 @@ class Process:
 
 
 def read_record(path: Path, *, same_path: bool = True) -> dict[str, Any] | None:
-    """The record that `Process.save` wrote, if that process lives and the record was saved in this very folder.
+    """The record that `Process.save` wrote, if that process is alive and the record was saved in this same folder.
 
-    None in a copy of the folder, and with `same_path` also in one that was moved: the process works on the old path.
+    None in a copy of the folder. With `same_path` also in a moved folder, because the process works on the old path.
     """
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -68,9 +68,9 @@ def read_record(path: Path, *, same_path: bool = True) -> dict[str, Any] | None:
 
 
 def _identity(folder: Path) -> dict[str, str | int]:
-    """What tells a folder from its copies (device and inode), and where it lies."""
-    found = folder.stat()
-    return {"path": str(folder.resolve()), "device": found.st_dev, "inode": found.st_ino}
+    """The path of a folder, and device and inode, which distinguish it from its copies."""
+    status = folder.stat()
+    return {"path": str(folder.resolve()), "device": status.st_dev, "inode": status.st_ino}
 
 
 def _started(pid: int) -> str | None:
@@ -92,7 +92,7 @@ def _started_linux(pid: int) -> str | None:
 
 
 def _bury(pid: int) -> None:
-    """A child of ours that ended stays a zombie until it is asked for."""
+    """Reap a child of ours that has ended, which is a zombie until then."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

@@ -1,6 +1,6 @@
-"""Errors of Spark, its JVM and its workers in one sentence: the cause, without the plan and the stack.
+"""Errors of Spark, its JVM and its workers in one sentence: the cause, without the plan and the stack trace.
 
-Nothing is imported of Spark: a process that never started it asks too.
+It imports nothing of Spark, because processes that never start Spark call it too.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ _LENGTH_MAX = 500
 
 
 def is_spark_error(error: BaseException) -> bool:
-    """Whether an exception is one of Spark's or of what talks to its JVM."""
+    """Whether an exception is from Spark or from the library that connects to its JVM."""
     return any(kind.__module__.partition(".")[0] in _LIBRARIES for kind in type(error).__mro__)
 
 
 def spark_sentence(error: BaseException) -> str:
-    """The sentence of an error's cause: what a worker's Python raised, Spark's own condition, or Java's last cause."""
+    """The sentence of an error's cause: a worker's Python exception, Spark's error condition, or Java's last cause."""
     text = str(error).strip()
-    found = _python_cause(text) or _condition(text) or _java_cause(text)
-    return _STATE.sub("", found or type(error).__name__).strip()[:_LENGTH_MAX]
+    cause = _python_cause(text) or _condition(text) or _java_cause(text)
+    return _STATE.sub("", cause or type(error).__name__).strip()[:_LENGTH_MAX]
 
 
 def unexpected_words(error: BaseException) -> str:
-    """What is said of an exception that is none of ours."""
+    """The sentence for an exception that is not a HybridError."""
     if is_spark_error(error):
         return f"Spark failed: {spark_sentence(error)}"
     return f"Unexpected {type(error).__name__}: {error}"
 
 
 def short_words(error: BaseException) -> str:
-    """What an error says: of one of Spark's its sentence, of any other all of it."""
+    """The text of an error: for one of Spark's its sentence, for any other its full text."""
     return spark_sentence(error) if is_spark_error(error) else str(error) or type(error).__name__
 
 
@@ -48,15 +48,15 @@ def _python_cause(text: str) -> str | None:
     if _TRACEBACK not in text:
         return None
     below = text.rpartition(_TRACEBACK)[2]
-    found = _PYTHON.search(below)
-    return found[0] if found is not None else None
+    match = _PYTHON.search(below)
+    return match[0] if match is not None else None
 
 
 def _condition(text: str) -> str | None:
-    """Spark's own sentence: the last, which is the cause; one that only wraps another where it stands alone."""
-    found: list[str] = _CONDITION.findall(text)
-    causes = [one for one in found if not one.startswith(_WRAPPED)]
-    return next(reversed(causes or found), None)
+    """The last error condition in the text, which is the cause. Wrapping conditions count only if there is no other."""
+    conditions: list[str] = _CONDITION.findall(text)
+    causes = [condition for condition in conditions if not condition.startswith(_WRAPPED)]
+    return next(reversed(causes or conditions), None)
 
 
 def _java_cause(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Kafka clients, all made here, and how long each kind of work waits for a broker."""
+"""Factories of all Kafka clients, and how long each kind of work waits for a broker."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from kafka import KafkaConsumer, KafkaProducer
     from kafka.admin import KafkaAdminClient
 
-QUERY_TIMEOUT_MS = 1_500  # a query or a page waits: without Kafka it goes on with committed rows
-CHECK_TIMEOUT_MS = 3_000  # a check-up or the status of a connector
-WORK_TIMEOUT_MS = 10_000  # ingestion, and commands that do nothing without Kafka
+QUERY_TIMEOUT_MS = 1_500  # queries and pages; without Kafka they continue with committed rows
+CHECK_TIMEOUT_MS = 3_000  # a health check or the status of a connector
+WORK_TIMEOUT_MS = 10_000  # ingestion, and commands that need Kafka
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def admin_client(brokers: str, timeout_ms: int, security: KafkaSecurity | None =
 
 
 def consumer(brokers: str, security: KafkaSecurity, timeout_ms: int, **settings: Any) -> KafkaConsumer:
-    """A consumer without a group, of committed transactions; `settings` are kafka-python's."""
+    """A consumer without a group that reads committed transactions; `settings` are kafka-python's."""
     from kafka import KafkaConsumer
 
     _silence()
@@ -72,13 +72,13 @@ def producer(brokers: str) -> Iterator[KafkaProducer]:
 
 
 def broker_answers(brokers: str) -> bool:
-    """Whether any broker of the list accepts a connection. Silent ones cost `QUERY_TIMEOUT_MS`."""
+    """Whether any broker of the list accepts a connection. Brokers that do not respond cost `QUERY_TIMEOUT_MS`."""
     deadline = time.monotonic() + QUERY_TIMEOUT_MS / 1000
     for address in brokers.split(","):
         host, _, port = address.strip().rpartition(":")
         try:
-            left = max(0.05, deadline - time.monotonic())
-            socket.create_connection((host.strip("[]"), int(port)), timeout=left).close()
+            timeout_s = max(0.05, deadline - time.monotonic())
+            socket.create_connection((host.strip("[]"), int(port)), timeout=timeout_s).close()
         except (OSError, ValueError):
             continue
         return True
@@ -86,5 +86,5 @@ def broker_answers(brokers: str) -> bool:
 
 
 def _silence() -> None:
-    """The client logs each failed try; the error that we raise says it once."""
+    """Silence the client, which logs each failed attempt: our own error reports it once."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""What Kafka says of a stream's topics: their ids, their partitions, and from where to where each can be read."""
+"""The state of a stream's topics in Kafka: ids, partitions, and the readable offsets of each."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StreamView:
-    """A stream's topics at one moment: their ids, and what each partition that is read holds.
+    """A stream's topics at one moment: their ids, and the offsets of each partition that is read.
 
-    `starts` are the first offsets still held, `ends` the last stable ones (exclusive). A topic that is not there is in
-    none of them. `leader_epochs` are those of the leaders that gave the ends, where they keep epochs. `divergences`
-    says, of the partitions whose leader epoch was asked about, up to where the log is still the one of that epoch.
+    `starts` are the first retained offsets, `ends` the last stable ones (exclusive). A missing topic is in none of
+    them. `leader_epochs` are those of the leaders that returned the ends, if they keep epochs. `divergences` holds, for
+    each partition whose leader epoch was requested, the offset up to which its log still belongs to that epoch.
     """
 
     topic_ids: Mapping[str, str]
@@ -40,10 +40,10 @@ class StreamView:
 def view_stream(
     stream: StreamConfig, timeout_ms: int = WORK_TIMEOUT_MS, asked: Mapping[TopicPartition, int] | None = None
 ) -> StreamView:
-    """The topics of a stream as the cluster shows them now, those that there are. `asked`: leader epochs to look up.
+    """The existing topics of a stream as the cluster reports them now. `asked`: leader epochs to look up.
 
-    Raises StreamError when the cluster does not answer within `timeout_ms`, TopicError for a topic that it refuses.
-    The ends are last stable offsets: what an open transaction holds back is not in them.
+    Raises StreamError when the cluster does not answer within `timeout_ms`, TopicError for a topic that it refuses. The
+    ends are last stable offsets, which exclude messages of open transactions.
     """
     from kafka.errors import KafkaError
     from kafka.protocol.consumer import OffsetSpec
@@ -51,20 +51,20 @@ def view_stream(
     require_listener(stream.brokers)
     try:
         with admin_client(stream.brokers, timeout_ms, stream.security) as admin:
-            found = existing_topics(admin, stream.topics)
-            places = [place for one in found for place in read_places(stream, one.name, one.partitions)]
+            topics = existing_topics(admin, stream.topics)
+            places = [place for topic in topics for place in read_places(stream, topic.name, topic.partitions)]
             if not places:
-                return StreamView({one.name: one.id for one in found}, {}, {})
+                return StreamView({topic.name: topic.id for topic in topics}, {}, {})
             starts = _offsets(admin, places, OffsetSpec.EARLIEST)
             ends = _offsets(admin, places, OffsetSpec.LATEST)
-            known = {place: epoch for place, epoch in (asked or {}).items() if place in ends}
-            epochs, divergences = _leader_epochs(admin, ends, known, timeout_ms)
+            asked_epochs = {place: epoch for place, epoch in (asked or {}).items() if place in ends}
+            epochs, divergences = _leader_epochs(admin, ends, asked_epochs, timeout_ms)
     except (KafkaError, OSError) as error:
         raise unreachable(stream.brokers, error) from error
     return StreamView(
-        {one.name: one.id for one in found},
-        {place: one.offset for place, one in starts.items()},
-        {place: one.offset for place, one in ends.items()},
+        {topic.name: topic.id for topic in topics},
+        {place: position.offset for place, position in starts.items()},
+        {place: position.offset for place, position in ends.items()},
         epochs,
         divergences,
     )
@@ -73,12 +73,12 @@ def view_stream(
 def _offsets(
     admin: KafkaAdminClient, places: Iterable[TopicPartition], of: OffsetSpec
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
-    """The first or the last stable offset of each partition, with the epoch of the leader that gave it."""
+    """The first or the last stable offset of each partition, with the epoch of the leader that returned it."""
     import kafka
 
-    asked = {kafka.TopicPartition(*place): of for place in places}
-    found = admin.list_partition_offsets(asked, isolation_level="read_committed")
-    return {TopicPartition(*part): one for part, one in found.items()}
+    specs = {kafka.TopicPartition(*place): of for place in places}
+    offsets = admin.list_partition_offsets(specs, isolation_level="read_committed")
+    return {TopicPartition(*part): offset for part, offset in offsets.items()}
 
 
 def _leader_epochs(
@@ -87,14 +87,14 @@ def _leader_epochs(
     asked: Mapping[TopicPartition, int],
     timeout_ms: int,
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """The leader epochs of the moment, and where the log of each epoch in `asked` ends.
+    """The current leader epochs, and where the log of each epoch in `asked` ends.
 
-    An epoch counts only where its leader also says where it ends: then a later answer that does not is a log that was
-    cut. KafkaError when a leader changes meanwhile.
+    An epoch counts only if its leader also returns its end. Then a later answer without an end indicates a truncated
+    log. Raises KafkaError when a leader changes meanwhile.
     """
     from kafka.errors import NotLeaderForPartitionError
 
-    now = {place: one.leader_epoch for place, one in ends.items() if one.leader_epoch is not None}
+    now = {place: end_offset.leader_epoch for place, end_offset in ends.items() if end_offset.leader_epoch is not None}
     before = epoch_ends(admin, {**now, **asked}, timeout_ms)
     if before is None:
         return {}, {}
@@ -107,9 +107,9 @@ def _leader_epochs(
 
 
 def offsets_at(stream: StreamConfig, places: Iterable[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
-    """The first offset of each partition whose message is not older than `time_ms`; not of one that has none.
+    """The first offset of each partition whose message is not older than `time_ms`, for partitions that have one.
 
-    StreamError when the cluster does not answer.
+    Raises StreamError when the cluster does not answer.
     """
     import kafka
     from kafka.errors import KafkaError
@@ -118,12 +118,12 @@ def offsets_at(stream: StreamConfig, places: Iterable[TopicPartition], time_ms: 
     try:
         client = consumer(stream.brokers, stream.security, WORK_TIMEOUT_MS)
         try:
-            found = client.offsets_for_times(dict.fromkeys(parts, time_ms))
+            offsets = client.offsets_for_times(dict.fromkeys(parts, time_ms))
         finally:
             client.close()
     except (KafkaError, OSError) as error:
         raise unreachable(stream.brokers, error) from error
-    return {TopicPartition(*part): one.offset for part, one in found.items() if one is not None}
+    return {TopicPartition(*part): offset.offset for part, offset in offsets.items() if offset is not None}
 
 
 def require_topics(
@@ -134,11 +134,11 @@ def require_topics(
     *,
     needed: Collection[str] = (),
 ) -> StreamView:
-    """The topics of a table's stream, those that there are.
+    """The existing topics of a table's stream.
 
-    TopicError when one of those that were read (`known`) is gone: it may come again as another one, which is never
-    read on by itself, so that there is nothing to wait for and a person has to see it. NotFoundError when none is there
-    (yet), or one of `needed` is not; else as `view_stream`.
+    Raises TopicError when a topic that was read before (`known`) is gone. It may be created again as a different topic,
+    which is never read automatically, so a person has to decide. Raises NotFoundError when no topic exists (yet), or
+    one of `needed` does not. Other errors as `view_stream`.
     """
     view = view_stream(stream, timeout_ms, asked)
     gone = [topic for topic in stream.topics if topic in known and topic not in view.topic_ids]
@@ -155,19 +155,19 @@ def require_topics(
 
 
 class SilentBrokers:
-    """Brokers that did not answer for one table, and are not asked again for the next ones. For several threads."""
+    """Remembers brokers that did not answer for one table, and does not ask them again for others. Thread-safe."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._errors: dict[str, StreamError] = {}
 
     def view(self, stream: StreamConfig, state: RealtimeState) -> StreamView:
-        """The stream's topics, see `require_topics`. StreamError as before where its brokers were silent."""
+        """The stream's topics, see `require_topics`. Repeats the earlier StreamError if its brokers did not answer."""
         if stream.brokers in self._errors:
             raise self._errors[stream.brokers]
         try:
             return require_topics(stream, state.known_ids(stream), self._timeout_ms, state.known_leader_epochs(stream))
-        except TopicError:  # they do answer
+        except TopicError:  # the brokers do answer
             raise
         except StreamError as error:
             self._errors[stream.brokers] = error
@@ -175,7 +175,7 @@ class SilentBrokers:
 
 
 def missing_topics(stream: StreamConfig, topics: Sequence[str]) -> NotFoundError:
-    """The error for topics that are not there (yet)."""
+    """The error for topics that do not exist (yet)."""
     return NotFoundError(
         f"{capitalized(words_of(stream, topics))} {_verb(topics, 'does', 'do')} not exist at {stream.brokers}.",
         hint=f"hybrid kafka topic create {topics[0]}",
@@ -183,13 +183,13 @@ def missing_topics(stream: StreamConfig, topics: Sequence[str]) -> NotFoundError
 
 
 def absent_words(stream: StreamConfig, there: Collection[str]) -> str | None:
-    """The topics of a stream that are not among those that are `there`, in words; None when all are."""
+    """The topics of a stream that are not in `there`, in words; None when all are."""
     absent = [topic for topic in stream.topics if topic not in there]
     return f"{words_of(stream, absent)} {_verb(absent, 'is', 'are')} not there yet" if absent else None
 
 
 def words_of(stream: StreamConfig, topics: Collection[str]) -> str:
-    """Some topics of a stream in a sentence, in their order."""
+    """Words for some topics of a stream, in their order."""
     return replace(stream, topics=tuple(topic for topic in stream.topics if topic in topics)).words
 
 

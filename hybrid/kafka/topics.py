@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic: its name, its id (another one when it is recreated; 32 hex digits with dashes), partition numbers."""
+    """A topic: name, id (32 hex digits with dashes, new when the topic is recreated), partition numbers."""
 
     name: str
     id: str
@@ -33,7 +33,10 @@ class Topic:
 
 @dataclass(frozen=True)
 class TopicRecord:
-    """What is produced. Without `partition` the key decides, without both the client; without a time it is now (ms)."""
+    """A record to produce.
+
+    Without `partition` the key decides, without both the client. Without a time it is now (ms).
+    """
 
     value: bytes | None
     key: bytes | None = None
@@ -42,7 +45,7 @@ class TopicRecord:
 
 
 def cluster_answers(brokers: str) -> bool:
-    """Whether a broker at `host:port` answers a request; False at once when nobody listens there."""
+    """Whether a broker at `host:port` answers a request. False at once when nothing listens there."""
     from kafka.errors import KafkaError
 
     try:
@@ -56,8 +59,8 @@ def cluster_answers(brokers: str) -> bool:
 def list_topics(brokers: str) -> list[Topic]:
     """All topics by name, without Kafka's internal ones. Raises StreamError when the brokers cannot be reached."""
     with _admin(brokers) as admin:
-        found = [_topic(one) for one in admin.describe_topics() if not one["is_internal"]]
-    return sorted(found, key=lambda topic: topic.name)
+        topics = [_topic(described) for described in admin.describe_topics() if not described["is_internal"]]
+    return sorted(topics, key=lambda topic: topic.name)
 
 
 def describe_topic(brokers: str, name: str) -> Topic | None:
@@ -66,33 +69,34 @@ def describe_topic(brokers: str, name: str) -> Topic | None:
 
     with _admin(brokers) as admin:
         try:
-            found = admin.describe_topics([name])
+            descriptions = admin.describe_topics([name])
         except UnknownTopicOrPartitionError:
             return None
-    return next((_topic(one) for one in found if one["error_code"] == 0), None)
+    return next((_topic(described) for described in descriptions if described["error_code"] == 0), None)
 
 
 def existing_topics(admin: KafkaAdminClient, names: Iterable[str]) -> list[Topic]:
-    """Those of some topics that exist, asked by a client of the caller's, whose errors pass.
+    """The existing ones of some topics. Uses the caller's client, whose errors propagate.
 
-    TopicError for one that Kafka refuses: whether it is there nobody knows, so it does not count as one that is not.
+    Raises TopicError for a topic that Kafka refuses: whether it exists is unknown, so it does not count as missing.
     """
     from kafka import errors
 
     described = admin.describe_topics(list(names))
-    absent = (errors.UnknownTopicOrPartitionError.errno, errors.LeaderNotAvailableError.errno)  # the latter: it comes
-    for one in described:
-        code = one.get("error_code", 0)
+    # The second code: the topic is being created.
+    absent = (errors.UnknownTopicOrPartitionError.errno, errors.LeaderNotAvailableError.errno)
+    for topic in described:
+        code = topic.get("error_code", 0)
         if code and code not in absent:
             raise TopicError(
-                f"Kafka refuses topic '{one['name']}': {errors.for_code(code).message} (error {code}).",
+                f"Kafka refuses topic '{topic['name']}': {errors.for_code(code).message} (error {code}).",
                 hint="Check its name, and what the user that the stream's config names may do.",
             )
-    return [_topic(one) for one in described if one.get("error_code", 0) == 0 and one.get("partitions")]
+    return [_topic(topic) for topic in described if topic.get("error_code", 0) == 0 and topic.get("partitions")]
 
 
 def create_topic(brokers: str, name: str, partitions: int = 1) -> tuple[Topic, bool]:
-    """The topic, and whether it was created now; when this returns it can be produced to.
+    """Create a topic unless it exists. Returns it, ready for producing, and whether it was created now.
 
     Raises ConflictError when it exists with another number of partitions, StreamError when Kafka refuses the name.
     """
@@ -116,9 +120,9 @@ def produce(
     *,
     partition: int | None = None,
 ) -> int:
-    """Produce in order with acks=all; how many records the brokers have acknowledged when it returns (all of them).
+    """Produce records in order with acks=all. Returns how many the brokers have acknowledged, which is all of them.
 
-    `bytes` is a record without a key. `partition` is for records that name none. Raises StreamError when the brokers
+    `bytes` is a record without a key. `partition` is for records without their own. Raises StreamError when the brokers
     cannot be reached, the topic or partition does not exist, or a record is refused.
     """
     _require_partition(brokers, _required(brokers, topic), partition)
@@ -132,10 +136,10 @@ def _send(
 ) -> int:
     failures: list[BaseException] = []
     count = 0
-    for given in records:
-        one = TopicRecord(given) if isinstance(given, bytes) else given
-        place = one.partition if one.partition is not None else partition
-        future = producer.send(topic, one.value, one.key, partition=place, timestamp_ms=one.timestamp_ms)
+    for item in records:
+        record = TopicRecord(item) if isinstance(item, bytes) else item
+        place = record.partition if record.partition is not None else partition
+        future = producer.send(topic, record.value, record.key, partition=place, timestamp_ms=record.timestamp_ms)
         future.add_errback(failures.append)
         count += 1
         if failures:
@@ -151,10 +155,10 @@ def _send(
 
 
 def _required(brokers: str, name: str) -> Topic:
-    found = describe_topic(brokers, name)
-    if found is None:
+    topic = describe_topic(brokers, name)
+    if topic is None:
         raise StreamError(f"Topic '{name}' does not exist at {brokers}. Create it: hybrid kafka topic create {name}")
-    return found
+    return topic
 
 
 def _require_partition(brokers: str, topic: Topic, partition: int | None) -> None:
@@ -166,7 +170,7 @@ def _require_partition(brokers: str, topic: Topic, partition: int | None) -> Non
 
 
 def require_listener(brokers: str) -> None:
-    """Says at once what the client would say after many seconds: that nobody listens at any of the addresses."""
+    """Fail at once when nothing listens at any of the addresses: the client would take many seconds."""
     reasons = []
     for address in brokers.split(","):
         host, _, port = address.strip().rpartition(":")
@@ -194,7 +198,7 @@ def _partitions(topic: Topic) -> str:
 def _topic(described: dict[str, object]) -> Topic:
     partitions = described["partitions"]
     assert isinstance(partitions, list)
-    numbers = sorted(int(one["partition_index"]) for one in partitions)
+    numbers = sorted(int(partition["partition_index"]) for partition in partitions)
     return Topic(str(described["name"]), str(described["topic_id"]), tuple(numbers))
 
 
@@ -207,7 +211,7 @@ def _admin(brokers: str) -> Iterator[KafkaAdminClient]:
 
 @contextmanager
 def _errors(brokers: str) -> Iterator[None]:
-    """Turns the client's errors into ours."""
+    """Convert the client's errors into ours."""
     from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
 
     try:

@@ -1,7 +1,7 @@
-"""A class archive for Spark's JVM (Java's class data sharing): with it a session starts in two thirds of the time.
+"""A class data sharing archive (Java CDS) for Spark's JVM: with it a session starts in two thirds of the time.
 
-It holds the classes that a rehearsal has loaded, for one Java and one class path. A JVM for which it does not fit, or
-that finds it damaged, starts without it, as slowly as before.
+It holds the classes that a rehearsal loaded, for one Java and one class path. A JVM that finds the archive unsuitable
+or damaged starts without it, as slowly as before.
 """
 
 from __future__ import annotations
@@ -26,19 +26,22 @@ _SILENT = "-Xlog:cds*=off"
 
 
 def archive_of(java: Java) -> Path:
-    """Where the archive for this Java and this installation of Spark lies, or would."""
-    told = "\n".join([str(java.home), _java_build(java), _spark_home(), version("pyspark"), str(jar_folder())])
-    return cache_root() / "archives" / f"{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsa"
+    """The path of the archive for this Java and this installation of Spark. The file may not exist yet."""
+    identity = "\n".join([str(java.home), _java_build(java), _spark_home(), version("pyspark"), str(jar_folder())])
+    return cache_root() / "archives" / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
 def with_archive(java: Java) -> tuple[str, ...]:
-    """What a JVM is told to use it; nothing where there is none."""
-    found = archive_of(java)
-    return (f"-XX:SharedArchiveFile={found}", _SILENT) if found.exists() else ()
+    """The JVM options that use the archive; empty when there is no archive."""
+    archive = archive_of(java)
+    return (f"-XX:SharedArchiveFile={archive}", _SILENT) if archive.exists() else ()
 
 
 def ensure_archive(java: Java, jars: Sequence[Path], progress: Progress) -> Path | None:
-    """The archive, made if it is not there yet (half a minute); None when that fails, which harms nothing."""
+    """The archive's path, after building the archive if it is missing (half a minute).
+
+    None when that fails, which is harmless.
+    """
     target = archive_of(java)
     if target.exists():
         return target
@@ -62,20 +65,20 @@ def ensure_archive(java: Java, jars: Sequence[Path], progress: Progress) -> Path
 
 
 def _java_build(java: Java) -> str:
-    """What changes with every update of a Java at its place."""
+    """Text that changes with every update of a Java installation in place."""
     library = java.home / "lib" / "server" / "libjvm.so"
-    found = (library if library.exists() else java.executable).stat()
-    return f"{java.version} {found.st_size} {found.st_mtime_ns}"
+    status = (library if library.exists() else java.executable).stat()
+    return f"{java.version} {status.st_size} {status.st_mtime_ns}"
 
 
 def _spark_home() -> str:
-    found = find_spec("pyspark")
-    assert found is not None and found.origin is not None
-    return str(Path(found.origin).parent)
+    package = find_spec("pyspark")
+    assert package is not None and package.origin is not None
+    return str(Path(package.origin).parent)
 
 
 def _forget_older_ones(folder: Path) -> None:
-    """Those of this installation, which no longer fit, and of installations that were removed: 200 MB each."""
+    """Delete outdated archives of this installation and archives of removed installations: 200 MB each."""
     for note in folder.glob("*.txt"):
         home = note.read_text(encoding="utf-8")
         if home == _spark_home() or not Path(home).exists():
@@ -84,7 +87,7 @@ def _forget_older_ones(folder: Path) -> None:
 
 
 def _rehearse(target: str, java_home: str, jars: Sequence[str]) -> None:
-    """Does a little of all that acts do, in a session whose JVM writes down its classes when it ends."""
+    """Run a sample of what operations do, in a session whose JVM dumps its loaded classes when it exits."""
     from pyspark import SparkContext
 
     with tempfile.TemporaryDirectory() as folder:
@@ -97,8 +100,8 @@ def _rehearse(target: str, java_home: str, jars: Sequence[str]) -> None:
             rows.write.format("delta").partitionBy("part").mode("append").save(path)
         rows = rows.repartition("part").sortWithinPartitions("id")
         rows.write.format("delta").mode("overwrite").option("replaceWhere", "part IN (0, 1)").save(path)
-        found = spark.read.format("delta").load(path).where("id > 5").groupBy("part").count()
-        found.mapInArrow(lambda batches: batches, found.schema).collect()
+        counts = spark.read.format("delta").load(path).where("id > 5").groupBy("part").count()
+        counts.mapInArrow(lambda batches: batches, counts.schema).collect()
         gateway = SparkContext._gateway
         spark.stop()
         if gateway is not None:

@@ -1,18 +1,18 @@
-"""What of a half's log no version within the revert window needs, and how it goes. Reasons: docs/adr/0017.
+"""Log cleanup: removes the part of a half's log that no version in the revert window needs (docs/adr/0017).
 
-  [entries that go] cut [entries that stay ...] base [...] oldest [... the window ...] newest
+  [expired entries] cut [entries that stay ...] base [...] oldest [... the window ...] newest
                     ^ newest own commit, or     ^ a checkpoint: from here on every version can be read
                       the base where it is older
 
-`oldest` is the version that was the newest one when the window began. The half's state lies in own commits alone, since
-checkpoints do not keep it, so the newest of these up to `oldest` stays, and all that follows it.
+`oldest` is the version that was the newest one when the window began. Only own commits hold the half's state, because
+checkpoints do not keep it. So the newest own commit up to `oldest` stays, with everything after it.
 
-The order of going, so that a death leaves a log that Spark and delta-rs read, and a doctor finds whole:
-  acts that outlive the log are copied               nothing is gone
-  a checkpoint is written where none is good         one more checkpoint
-  the base is read once, the hint is looked at       nothing is gone; without a hint readers list the folder
-  checkpoints below the cut                          entries alone make the oldest versions
-  entries below the cut, the oldest first            the log begins a little later
+The order of deletion. After a crash Spark and delta-rs can still read the log, and `hybrid doctor` finds it whole:
+  copy the operations that outlive the log           nothing is gone
+  write a checkpoint where no good one exists        one more checkpoint
+  read the base once, check the hint                 nothing is gone; without a hint readers list the folder
+  delete checkpoints below the cut                   entries alone make the oldest versions
+  delete entries below the cut, the oldest first     the log begins a little later
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parque
 _CHECKSUM = re.compile(r"(\d{20})\.crc")
 _COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")
 _HINT = "_last_checkpoint"
-# Tables of these features have files of the log in other places, or say themselves what must stay.
+# Tables with these features keep log files in other places, or define themselves what must stay.
 _OTHERS = (
     "v2Checkpoint",
     "checkpointProtection",
@@ -47,16 +47,17 @@ _OTHERS = (
     "catalogOwned-preview",
     "coordinatedCommits-preview",
 )
-# Delta writes a checkpoint after so many commits. Where there is none, fewer are not worth one.
+# Delta writes a checkpoint every ten commits. Fewer commits do not justify one of our own.
 _WORTH = 10
 
 
 @dataclass(frozen=True)
 class Expired:
-    """What goes of a log: so many commits; `files` are theirs, and what else tells of them, in the order of going.
+    """The part of a log that can be deleted: the number of commits, and `files`, in the order of deletion.
 
-    `bytes` is what these take, `base` the version whose checkpoint all later ones are read from (`is_written` False: it
-    has to be written first), `kept` the acts that outlive the log. `why` says why nothing goes, to end a sentence.
+    `bytes` is the size of these files. `base` is the version whose checkpoint all later versions are read from;
+    `is_written` is False when that checkpoint has to be written first. `kept` are the operations that outlive the log.
+    `why` says why nothing is deleted, as the end of a sentence.
     """
 
     commits: int = 0
@@ -70,12 +71,12 @@ class Expired:
 
 
 def expired_log(half: HalfSnapshot, before_ms: int) -> Expired:
-    """What no version needs that was the newest at `before_ms` (epoch ms) or later. Needs no JVM, changes nothing."""
+    """What only versions older than the newest one at `before_ms` (epoch ms) need. Needs no JVM, changes nothing."""
     other = sorted(set(_OTHERS) & half.features)
     if other:
         return Expired(why=f"the table has Delta's feature {other[0]}, with which its log is left alone")
     log = _Log.of(half.path)
-    there = [version for version in log.entries if version <= half.version]  # others may have come meanwhile
+    there = [version for version in log.entries if version <= half.version]  # others may have committed since
     if not there or there != list(range(there[0], half.version + 1)):
         return Expired(why="its log has gaps (hybrid doctor tells where)")
     before = dict(log.commits_before(before_ms))
@@ -92,15 +93,17 @@ def expired_log(half: HalfSnapshot, before_ms: int) -> Expired:
             return Expired(why="too few commits are old enough to write a checkpoint for")
     if cut <= log.entries[0]:
         return Expired(why="the oldest commits are the ones that readers start from")
-    kept = tuple((version, act) for version, act in before.items() if version < cut and act and outlives_log(act))
+    surviving_acts = tuple(
+        (version, act) for version, act in before.items() if version < cut and act and outlives_log(act)
+    )
     files = tuple(log.files_below(cut))
-    return Expired(cut - log.entries[0], _bytes_of(files), cut, base, is_written, files, kept)
+    return Expired(cut - log.entries[0], _bytes_of(files), cut, base, is_written, files, surviving_acts)
 
 
 def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
-    """Takes away what `expired_log` has found, some of which may be gone already. Call it under the half's lock.
+    """Delete what `expired_log` found; some of it may be gone already. Call it under the half's lock.
 
-    DataError, and nothing is gone, where the version that the rest is read from cannot be read.
+    Raises DataError before any deletion when the base version cannot be read.
     """
     if open_half(half.path).table_id != half.table_id:
         raise DataError(f"{half.path}: the table was made anew meanwhile. Nothing of its log was removed.")
@@ -108,9 +111,9 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
     if not expired.is_written:
         _write_checkpoint(half.path, expired.base)
     checkpoints = _Log.of(half.path).checkpoints
-    if expired.base not in checkpoints:  # a purge took it away, and let entries stand for it
+    if expired.base not in checkpoints:  # a purge deleted the checkpoint; readers start from the entries instead
         raise DataError(f"{half.path}: the log was changed meanwhile. Nothing of it was removed.", hint="Run it again.")
-    _ = open_half(half.path, expired.base).files  # what all later versions stand on
+    _ = open_half(half.path, expired.base).files  # every later version depends on the base: prove that it is readable
     hinted = _hinted(half.path)
     if hinted is not None and (hinted < expired.cut or hinted not in checkpoints):
         delete_file(half.path / "_delta_log" / _HINT)
@@ -120,20 +123,20 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
 
 
 def store_checkpoint(half: Path, files: Iterable[Path]) -> None:
-    """Stores a checkpoint's files and the hint. Call it before anything is deleted that the checkpoint stands for."""
+    """Sync a checkpoint's files and the hint to disk. Call it before deleting anything that the checkpoint replaces."""
     log = half / "_delta_log"
     durable.sync_files([path for path in (*files, log / _HINT) if path.exists()], log)
 
 
 def delete_file(path: Path) -> None:
-    """Deletes a file, and the checksum that Hadoop keeps beside it."""
+    """Delete a file and the checksum that Hadoop keeps beside it."""
     path.unlink(missing_ok=True)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
 class _Log:
-    """A listing of a log's folder: versions ascending; checkpoints that are whole, with their files."""
+    """A listing of a log's folder: versions, ascending, and the complete checkpoints with their files."""
 
     folder: Path
     entries: list[int]
@@ -144,11 +147,11 @@ class _Log:
     def of(cls, half: Path) -> _Log:
         folder = half / "_delta_log"
         names = sorted(path.name for path in folder.iterdir())
-        entries = [int(found[1]) for name in names if (found := _ENTRY.fullmatch(name))]
+        entries = [int(match[1]) for name in names if (match := _ENTRY.fullmatch(name))]
         parts: dict[int, dict[tuple[str, str], Path]] = defaultdict(dict)
         for name in names:
-            if found := _CHECKPOINT.fullmatch(name):
-                parts[int(found[1])][found[2] or "1", found[3] or "1"] = folder / name
+            if match := _CHECKPOINT.fullmatch(name):
+                parts[int(match[1])][match[2] or "1", match[3] or "1"] = folder / name
         whole = {
             version: list(paths.values())
             for version, paths in parts.items()
@@ -157,27 +160,27 @@ class _Log:
         return cls(folder, entries, whole, names)
 
     def commits_before(self, before_ms: int) -> Iterator[tuple[int, Act | None]]:
-        """(version, own act or None) of the commits made up to a time, oldest first; ends at the first later one.
+        """(version, own operation or None) of the commits up to a time, oldest first; ends at the first later commit.
 
-        A commit's time is the later one of what its entry says and of its file's: copies have new ones. It is never
-        before that of an older commit, whatever clocks have said, as Delta itself has it.
+        A commit's time is the later of its entry's timestamp and its file's modification time, because copied files
+        have a new one. As in Delta, it is never before that of an older commit, whatever the clocks were.
         """
         for version in self.entries:
             path = self.folder / f"{version:020d}.json"
             if path.stat().st_mtime_ns // 1_000_000 > before_ms:
                 return
             info = _commit_info(path)
-            said = max(int(info.get("timestamp") or 0), int(info.get("inCommitTimestamp") or 0))
-            if said > before_ms:
+            timestamp_ms = max(int(info.get("timestamp") or 0), int(info.get("inCommitTimestamp") or 0))
+            if timestamp_ms > before_ms:
                 return
-            state = from_user_metadata(told if isinstance(told := info.get("userMetadata"), str) else None)
+            state = from_user_metadata(metadata if isinstance(metadata := info.get("userMetadata"), str) else None)
             yield version, state.act if state is not None else None
 
     def files_below(self, cut: int) -> Iterator[Path]:
-        """The files that tell of versions below `cut` alone, in the order in which they go."""
+        """The files that only describe versions below `cut`, in the order of deletion."""
         for name in self.names:
-            found = _CHECKPOINT.fullmatch(name) or _CHECKSUM.fullmatch(name) or _COMPACTED.fullmatch(name)
-            if found and int(found[1]) < cut:
+            match = _CHECKPOINT.fullmatch(name) or _CHECKSUM.fullmatch(name) or _COMPACTED.fullmatch(name)
+            if match and int(match[1]) < cut:
                 yield self.folder / name
         for version in self.entries:
             if version < cut:
@@ -194,13 +197,13 @@ def _commit_info(entry: Path) -> dict[str, Any]:
 
 
 def _write_checkpoint(half: Path, version: int) -> None:
-    """Writes the checkpoint of an older version. The hint goes on naming a newer one, where it does."""
-    (half / "_delta_log" / f".{_HINT}.crc").unlink(missing_ok=True)  # Hadoop's, of what Spark wrote there
+    """Write the checkpoint of an older version. A hint that names a newer checkpoint keeps naming it."""
+    (half / "_delta_log" / f".{_HINT}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the hint that Spark wrote
     DeltaTable(str(half), version=version).create_checkpoint()
 
 
 def _hinted(half: Path) -> int | None:
-    """The version of the checkpoint that readers are told to start from; None without a hint; -1: it says none."""
+    """The checkpoint version that the hint names; None without a hint, -1 when the hint cannot be read."""
     try:
         return int(json.loads((half / "_delta_log" / _HINT).read_text(encoding="utf-8"))["version"])
     except FileNotFoundError:
@@ -210,8 +213,8 @@ def _hinted(half: Path) -> int | None:
 
 
 def _bytes_of(files: Iterable[Path]) -> int:
-    found = 0
+    size = 0
     for path in files:
         with suppress(FileNotFoundError):
-            found += path.stat().st_size
-    return found
+            size += path.stat().st_size
+    return size

@@ -1,6 +1,6 @@
 """The rows of a frame as Python values.
 
-Spark's own conversion gives instants on the clock of this process and fails at both ends of time.
+Spark's own conversion uses this process's time zone for instants and fails at both ends of the time range.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type with whole numbers for instants."""
+    """The type with int64 in place of timestamps, at every level."""
     if pa.types.is_timestamp(kind):
         return pa.int64()
     if pa.types.is_struct(kind):
@@ -51,12 +51,12 @@ def _value(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_struct(kind):
         return {field.name: _value(value[field.name], field.type) for field in kind.fields}
     if pa.types.is_list(kind):
-        return [_value(one, kind.value_type) for one in value]
+        return [_value(item, kind.value_type) for item in value]
     return value
 
 
 def _instant(micros: int) -> datetime | str:
-    """The instant of epoch microseconds, which is Spark's unit."""
+    """The instant of epoch microseconds, Spark's unit; text when Python cannot represent it."""
     try:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:

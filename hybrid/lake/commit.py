@@ -1,8 +1,8 @@
-"""The one place where rows and state reach a half: one Delta commit per act (R2), fenced.
+"""The single commit path of a half: one Delta commit per operation with its rows and state (R2), fenced.
 
-The fence: one txnAppId per half and txnVersion = the act's number. A writer that planned on an overtaken state fails,
-before the commit or in it. Every commit is a transaction of Delta's in three steps: files are written, they are stored
-on the device, the log entry is written and stored (ADR 24).
+The fence is one txnAppId per half, with txnVersion = the operation's number. A writer that planned on an outdated state
+fails, before the commit or in it. Every commit is a Delta transaction in three steps: write the files, sync them to
+disk, write and sync the log entry (ADR 24).
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ def commit_act(
     planned: int,
     replacing: Sequence[str] = (),
 ) -> int:
-    """Appends `frame`, or puts it in place of the segments `replacing`, and makes `state` the half's state.
+    """Append `frame`, or replace the segments `replacing` by it, and make `state` the half's state.
 
-    Call it under the half's lock. `planned` is the Delta version that the act was planned on. Returns the version of
-    the commit. OvertakenError when another act came first, ConflictError when the half has other columns by now:
-    nothing was changed.
+    Call it under the half's lock. `planned` is the Delta version that the operation was planned on. Returns the version
+    of the commit. Raises OvertakenError when another operation committed first, and ConflictError when the half's
+    columns have changed. Nothing was changed then.
     """
     act = state.act
     failpoint(act.kind, "before")
     transaction = _start(frame.sparkSession, half)
     if any(state_at(half, version) is not None for version in range(planned + 1, transaction.readVersion() + 1)):
-        raise _overtaken(half)  # before files are written for nothing
+        raise _overtaken(half)  # fail before files are written in vain
     replaced = _in_segments(replacing) if replacing else None
     actions = _write(frame, half, transaction, replaced)
     failpoint(act.kind, "inside")
@@ -61,13 +61,13 @@ def commit_act(
 
 
 def _start(spark: SparkSession, half: Path) -> Any:
-    """Delta's transaction on the newest version of a half."""
+    """A Delta transaction on the newest version of a half."""
     jvm: Any = spark._jvm
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
 
 
 def _write(frame: DataFrame, half: Path, transaction: Any, replaced: str | None) -> list[Any]:
-    """Writes the files of a transaction as Spark's own writer of Delta does, and stores them; Delta's entries."""
+    """Write and sync a transaction's files, as Spark's own Delta writer does. Returns Delta's actions."""
     spark = frame.sparkSession
     jvm, session = cast("Any", spark._jvm), cast("Any", spark._jsparkSession)
     delta, nothing, modes = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.org.apache.spark.sql.SaveMode
@@ -85,16 +85,16 @@ def _write(frame: DataFrame, half: Path, transaction: Any, replaced: str | None)
         entries = (json.loads(action.json()) for action in actions)
         _store(half, [half / unquote(entry["add"]["path"]) for entry in entries if "add" in entry])
         return actions
-    except Exception as error:  # pyspark maps Delta's conflicts to several classes; their names stand in the text
+    except Exception as error:  # pyspark maps Delta's conflicts to several classes; the text holds their names
         if _is_conflict(error):
             raise _overtaken(half) from error
-        if any(name in str(error) for name in _OTHER_COLUMNS):  # Delta takes no narrower values into a wider column
+        if any(name in str(error) for name in _OTHER_COLUMNS):  # Delta rejects narrower values for a wider column
             raise _other_columns(half) from error
         raise
 
 
 def _store(half: Path, files: Sequence[Path]) -> None:
-    """Stores files that Spark wrote, and the checksums that Hadoop holds them against."""
+    """Sync the files that Spark wrote, and the checksums that Hadoop verifies them against."""
     checksums = (path.with_name(f".{path.name}.crc") for path in files)
     durable.sync_files([*files, *(path for path in checksums if path.exists())], half)
 
@@ -116,11 +116,11 @@ def _is_conflict(error: Exception) -> bool:
 
 @dataclass(frozen=True)
 class FileAct:
-    """An act whose workers write files themselves: its half, kind and id, and the columns that the files have.
+    """An operation whose workers write files themselves: its half, kind and id, and the columns of its files.
 
-    `columns` are (name, Spark type); names of its files begin with `part-<act id>-`. `replacing` are segments whose
-    files go, with the paths of these in the half. `takes_narrower`: its rows come from outside, so that they may have
-    the types that a half's columns had before they became wider, as the files that are there have.
+    `columns` are (name, Spark type). Names of its files begin with `part-<act id>-`. `replacing` maps each segment to
+    replace to the paths of its files in the half. `takes_narrower`: the rows come from outside, so they may have the
+    types that columns had before they were widened, like the half's older files.
     """
 
     half: Path
@@ -133,21 +133,21 @@ class FileAct:
 
 @dataclass(frozen=True)
 class Written:
-    """Rows that lie in the half's folder: the log entries of their files, and the state that goes with them."""
+    """Rows written to the half's folder: the log entries of their files, and the state to commit with them."""
 
     files: Sequence[Mapping[str, object]]
     state: HalfState
 
 
 def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]) -> int:
-    """Lets `write` lay files, and makes them rows of the half with their state, in one commit.
+    """Let `write` write data files, and commit them with their state, in one commit.
 
-    For an act whose state depends on rows that are known only when they have been read. Call it under the half's lock.
-    Returns the version of the commit. OvertakenError when another act came first or the files that are to go are not
-    those that are there, ConflictError when the half has not the columns that were written: nothing was changed then,
-    nor when `write` raises, and the files are gone.
+    For operations whose state depends on rows that are known only after reading them. Call it under the half's lock.
+    Returns the version of the commit. Raises OvertakenError when another operation committed first, or when the files
+    to replace are not the current ones. Raises ConflictError when the half does not have the written columns. In these
+    cases, and when `write` raises, nothing was changed and the files are deleted.
 
-    As Delta's `WriteIntoDelta` does it: a transaction is begun, its files are written, it commits.
+    It works like Delta's `WriteIntoDelta`: begin a transaction, write its files, commit.
     """
     failpoint(act.kind, "before")
     try:
@@ -155,7 +155,7 @@ def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]
         gone = _replaced_files(spark, act, transaction)
         written = write()
         adds = (cast("Mapping[str, str]", entry["add"]) for entry in written.files)
-        # The workers have stored the bytes of the files that they wrote.
+        # The workers have already synced the bytes of their files.
         durable.sync_folders([act.half / unquote(add["path"]) for add in adds], act.half)
     except BaseException:
         _remove_files(act)
@@ -163,7 +163,7 @@ def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]
     failpoint(act.kind, "inside")
     try:
         version = _commit_files(spark, act, transaction, written, gone)
-    except OvertakenError:  # after anything else they stay: the commit may have come through
+    except OvertakenError:  # after any other error the files stay: the commit may have succeeded
         _remove_files(act)
         raise
     failpoint(act.kind, "after")
@@ -176,7 +176,7 @@ def _remove_files(act: FileAct) -> None:
 
 
 def _begin(spark: SparkSession, act: FileAct) -> Any:
-    """Delta's transaction, on a table that takes the files: what Spark's own writer looks at, for it is not asked."""
+    """A Delta transaction, after the checks that Spark's own writer would make; that writer is bypassed here."""
     from pyspark.sql.types import StructType
 
     jvm: Any = spark._jvm
@@ -201,20 +201,20 @@ def _begin(spark: SparkSession, act: FileAct) -> Any:
 
 
 def _replaced_files(spark: SparkSession, act: FileAct, transaction: Any) -> list[Any]:
-    """Delta's entries of the files that go. The transaction notes that it has read these segments."""
+    """Delta's remove actions for the replaced files. The transaction records that it read these segments."""
     if not act.replacing:
         return []
     jvm: Any = spark._jvm
     parser = spark._jsparkSession.sessionState().sqlParser()
     mine = jvm.PythonUtils.toSeq([parser.parseExpression(_in_segments(act.replacing))])
-    found = jvm.scala.jdk.javaapi.CollectionConverters.asJava(transaction.filterFiles(mine, False))
-    if {unquote(file.path()) for file in found} != {path for paths in act.replacing.values() for path in paths}:
+    files = jvm.scala.jdk.javaapi.CollectionConverters.asJava(transaction.filterFiles(mine, False))
+    if {unquote(file.path()) for file in files} != {path for paths in act.replacing.values() for path in paths}:
         raise _overtaken(act.half)
-    return [file.remove() for file in found]
+    return [file.remove() for file in files]
 
 
 def _in_segments(names: Iterable[str]) -> str:
-    """SQL: a row is of one of these segments."""
+    """SQL condition: a row belongs to one of these segments."""
     quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
     return f"{SEGMENT} IN ({quoted})"
 
@@ -229,7 +229,7 @@ def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: 
 def _commit(
     spark: SparkSession, half: Path, state: HalfState, transaction: Any, actions: Sequence[Any], replaced: str | None
 ) -> int:
-    """Ends a transaction of Delta's with `actions` and our state, behind the fence; the version."""
+    """Commit a Delta transaction with `actions` and our state, behind the fence. Returns the version."""
     jvm: Any = spark._jvm
     nothing = jvm.scala.Option.empty()
     fence, number = fence_of(half), state.act.number
@@ -242,10 +242,10 @@ def _commit(
 def _end(
     spark: SparkSession, half: Path, transaction: Any, actions: Sequence[Any], replaced: str | None, note: str
 ) -> int:
-    """Writes the log entry of a transaction, and stores it; the version."""
+    """Write and sync the log entry of a transaction. Returns the version."""
     jvm: Any = spark._jvm
     delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
-    # What Spark's own writer of Delta says of a write to a table that is there: the mode, the predicate and our state.
+    # The values that Spark's own Delta writer records for a write to an existing table: mode, predicate and our state.
     by = some(jvm.PythonUtils.toSeq([]))
     modes = jvm.org.apache.spark.sql.SaveMode
     mode, where = (modes.Append, nothing) if replaced is None else (modes.Overwrite, some(replaced))
@@ -263,11 +263,11 @@ def _end(
 def commit_columns(
     spark: SparkSession, half: Path, state: HalfState, columns: Mapping[str, str], widened: Collection[str]
 ) -> int:
-    """Gives a half columns that it has not, and wider types to those of `widened`, with its state; no row is written.
+    """Add columns to a half and widen the types of those in `widened`, with the half's state. Writes no rows.
 
-    `columns` are Spark types by name. Files keep the types that they were written with: what reads them takes the
-    half's (ADR 19). Call it under the half's lock. Returns the version of the commit. OvertakenError when another act
-    came first: nothing was changed.
+    `columns` are Spark types by name. Files keep the types that they were written with; readers use the half's types
+    (ADR 19). Call it under the half's lock. Returns the version of the commit. Raises OvertakenError when another
+    operation committed first; nothing was changed then.
     """
     from pyspark.sql.types import StructType
 
@@ -277,10 +277,10 @@ def commit_columns(
     transaction = _start(spark, half)
     metadata = json.loads(transaction.metadata().json())["metaData"]
     schema, settings = json.loads(metadata["schemaString"]), metadata.get("configuration", {})
-    wanted: list[dict[str, Any]] = cast("Any", StructType.fromDDL(ddl_of(columns.items())).jsonValue())["fields"]
-    kinds = {one["name"]: one["type"] for one in wanted}
-    schema["fields"] = [{**one, "type": kinds.pop(one["name"], one["type"])} for one in schema["fields"]]
-    schema["fields"] += [one for one in wanted if one["name"] in kinds]
+    new_fields: list[dict[str, Any]] = cast("Any", StructType.fromDDL(ddl_of(columns.items())).jsonValue())["fields"]
+    kinds = {column["name"]: column["type"] for column in new_fields}
+    schema["fields"] = [{**column, "type": kinds.pop(column["name"], column["type"])} for column in schema["fields"]]
+    schema["fields"] += [column for column in new_fields if column["name"] in kinds]
     lists = {
         which: json.dumps(sorted({*listed_columns(settings, which), *names}))
         for which, names in ((ADDED, kinds), (WIDENED, widened))
@@ -296,12 +296,12 @@ def commit_columns(
 def rewrite_files(
     spark: SparkSession, half: Path, segments: Sequence[str], *, below: int, up_to: int, note: str
 ) -> None:
-    """Writes the files of some segments that are smaller than `below` bytes anew as files of `up_to` bytes.
+    """Rewrite the files of some segments that are smaller than `below` bytes into files of up to `up_to` bytes.
 
-    As Delta's OPTIMIZE: one commit, which changes no row and carries no state, only `note`, so that the half's history
-    tells who did it; none where no segment has two such files. Files are stored before that commit, for which Delta's
-    command has no room. Call it under the half's lock. OvertakenError when a foreign commit took some of the files
-    away: nothing was changed.
+    Like Delta's OPTIMIZE, this is one commit that changes no row. It carries no state, only `note`, so that the half's
+    history shows who made it. There is no commit when no segment has two such files. Files are synced before the
+    commit, which Delta's own command cannot do. Call it under the half's lock. Raises OvertakenError when a foreign
+    commit removed some of the files; nothing was changed then.
     """
     jvm: Any = spark._jvm
     transaction, java = _start(spark, half), jvm.scala.jdk.javaapi.CollectionConverters
@@ -323,10 +323,10 @@ def rewrite_files(
 
 
 def _small_files(files: Iterable[Any], below: int, up_to: int) -> Iterator[list[Any]]:
-    """Delta's entries of the files of each segment that are to become one, at least two and at most `up_to` bytes."""
+    """Groups of Delta's file entries, each to be merged into one file: at least two files, at most `up_to` bytes."""
     groups: dict[str, list[Any]] = {}
     room: dict[str, int] = {}
-    for file in sorted((one for one in files if one.size() < below), key=lambda one: str(one.path())):
+    for file in sorted((entry for entry in files if entry.size() < below), key=lambda entry: str(entry.path())):
         segment, size = str(file.path()).split("/", 1)[0], int(file.size())
         if room.get(segment, 0) < size:
             yield from _several(groups.pop(segment, []))

@@ -1,4 +1,4 @@
-"""What every act on a half needs: a Spark session on first use, the half's lock, a clock, and somebody to tell."""
+"""Context of every operation on a half: a Spark session on first use, the half's lock, a clock, progress messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TURNS: dict[Path, threading.Lock] = {}
 
 @dataclass
 class CommitContext:
-    """`start_spark` starts or returns this process's session; `now_ms` is the clock, epoch milliseconds."""
+    """`start_spark` starts or returns this process's session; `now_ms` returns the clock in epoch milliseconds."""
 
     start_spark: Callable[[], SparkSession]
     now_ms: Callable[[], int]
@@ -46,27 +46,28 @@ class CommitContext:
 
     @contextmanager
     def lock(self, layout: TableLayout, half: Half, *, with_spark: bool = True) -> Iterator[None]:
-        """The lock of a half, with this process's JVM written down. Hold it for plan-check and commit only.
+        """Hold the lock of a half, and record this process's JVM in it. Hold it for plan check and commit only.
 
-        Threads of this process take turns by themselves first: who waits is told of other processes only. Without
-        `with_spark` no JVM is started for it: what is done under it writes files of the log alone.
+        Threads of this process first take turns among themselves, so a waiting message only concerns other processes.
+        Without `with_spark` no JVM is started: the work under the lock only writes files of the log.
         """
         from hybrid.lake.spark import is_running, jvm_pid
 
         path = layout.lock(half)
         turn = _TURNS.setdefault(path, threading.Lock())
         pid = jvm_pid(self.spark) if with_spark or is_running() else None
-        held = half_lock(
+        file_lock = half_lock(
             path, jvm_pid=pid, commits=with_spark, timeout_s=self.lock_timeout_s, waiting=self.progress.say
         )
-        with turn, held:
+        with turn, file_lock:
             yield
 
     def until_not_overtaken(self, table: str, attempt: Callable[[], Report], attempts_min: int = 1) -> Report:
-        """Plans an act on OFFLINE anew each time another one comes first; at least `attempts_min` times.
+        """Run an operation on OFFLINE, and plan it again whenever another one committed first.
 
-        OvertakenError when that does not end; nothing was changed then. A file that is no longer there when it is read
-        belonged to an older version, and was purged: that is overtaken, too.
+        It allows at least `attempts_min` attempts. Raises OvertakenError when every attempt failed; nothing was changed
+        then. A file that is missing when it is read belonged to an older version and was purged, which counts as a
+        conflict too.
         """
         attempts = max(_ATTEMPTS, attempts_min)
         for turn in range(attempts):
@@ -74,7 +75,7 @@ class CommitContext:
                 return attempt()
             except OvertakenError:
                 self.progress.say(f"Another act on OFFLINE of '{table}' came first; planning anew.")
-            except Exception as error:  # pyspark has one class for all that fails in a task
+            except Exception as error:  # pyspark raises one class for everything that fails in a task
                 if turn == attempts - 1 or not _lost_a_file(str(error)):
                     raise
                 self.progress.say(f"A file of '{table}' was purged while it was read; planning anew.")
@@ -88,15 +89,15 @@ class CommitContext:
         return stamp(self.now_ms())
 
     def staging(self, layout: TableLayout, act_id: str) -> AbstractContextManager[Path]:
-        """A folder for staged rows, removed at the end. What killed acts left behind is swept at the next start."""
+        """A folder for staged rows, removed at the end. The next start sweeps the folders of killed operations."""
         return staging_folder(layout.staging(act_id))
 
 
 def _lost_a_file(message: str) -> bool:
-    """Whether Spark did not find a data file of a half."""
+    """Whether Spark failed because a data file of a half is missing."""
     return any(word in message for word in _LOST_FILE) and any(f"/{half.value}/" in message for half in Half)
 
 
 def new_act_id(kind: str) -> str:
-    """A fresh act id, such as `move-5f0c…`."""
+    """A new operation id, such as `move-5f0c…`."""
     return f"{kind}-{uuid.uuid4().hex[:16]}"

@@ -1,6 +1,6 @@
-"""Creates the empty Delta table of a half, with its first state as act 0; and settles a state while it is created.
+"""Creates the empty Delta table of a half, with its first state as operation 0; commits a state alone during creation.
 
-No rows are written, so no JVM is started: the empty table is laid by delta-rs, and every row that follows by Spark.
+No rows are written, so no JVM is started: delta-rs creates the empty table, and Spark writes every row that follows.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from hybrid.table.columns import HIDDEN, REJECTED_ONLY, SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
 _HOUR_MS = 3_600_000
-# The table's folder, the warehouse, the home, and the folder of the home: any of them may be new.
+# The table's folder, the warehouse, the home, and the home's parent: any of them may be new.
 _NEW_PARENTS = 4
 
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
 
 
 def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> None:
-    """Lays the Delta table of a half. FileExistsError-free: an existing table raises delta-rs's own error."""
-    # How long replaced data stays readable and so revertible: time travel refuses older versions, files or not.
+    """Create the Delta table of a half. Raises delta-rs's own error when the table exists."""
+    # How long replaced data stays readable and revertible. Time travel refuses older versions, even if their files
+    # exist.
     window = f"interval {spec.revert_window_ms // _HOUR_MS} hours"
     failpoint("create", "before")
     with failpoint_inside("create", path):
@@ -38,7 +39,7 @@ def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> No
             schema=arrow_schema(spec, half),
             partition_by=[SEGMENT],
             configuration={
-                # Delta's own clean-up would drop the commits that hold our state, and checkpoints do not keep it.
+                # Delta's own log cleanup would delete the commits that hold our state, which checkpoints do not keep.
                 "delta.enableExpiredLogCleanup": "false",
                 "delta.logRetentionDuration": window,
                 "delta.deletedFileRetentionDuration": window,
@@ -53,9 +54,9 @@ def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> No
 
 
 def commit_state(path: Path, state: HalfState) -> None:
-    """Commits a state alone to a half: a part of creating a table. Call it under the half's lock.
+    """Commit a state without rows to a half, as a step of creating a table. Call it under the half's lock.
 
-    Acts on a table that is whole are Spark's: two writers are safe on local files only.
+    Spark makes all commits to a complete table, because two writers are safe on local files only.
     """
     table, kind = DeltaTable(str(path)), state.act.kind
     fence = Transaction(fence_of(path), state.act.number)
@@ -68,7 +69,7 @@ def commit_state(path: Path, state: HalfState) -> None:
             partition_by=[SEGMENT],
             commit_properties=CommitProperties(
                 custom_metadata={"userMetadata": to_user_metadata(state)},
-                max_commit_retries=0,  # under the lock only a foreign tool can come in between: better to fail
+                max_commit_retries=0,  # under the lock only a foreign tool can interfere: failing is better
                 app_transactions=[fence],
             ),
         )
@@ -77,19 +78,19 @@ def commit_state(path: Path, state: HalfState) -> None:
 
 
 def _identifier(name: str) -> str:
-    """A column's name as Delta parses it in a property: with backticks where it is more than a plain word."""
+    """A column's name as Delta parses it in a property: in backticks unless it is a plain identifier."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name}`"
 
 
 def record_batch(schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
-    """Rows, each with a value for every field of the schema, as Arrow has them."""
+    """An Arrow record batch of rows, each with a value for every field of the schema."""
     lists = zip(*rows, strict=True) if rows else ([] for _ in schema)
     arrays = [pa.array(list(items), field.type) for items, field in zip(lists, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def arrow_schema(spec: TableSpec, half: Half) -> pa.Schema:
-    """The Arrow schema of a half: what `physical_columns` says in Spark's words."""
+    """The Arrow schema of a half: the equivalent of `physical_columns`, which has Spark types."""
     hidden = dict([*HIDDEN, *REJECTED_ONLY])
     fields = {field.name: field for field in spec.schema.fields}
     return pa.schema(

@@ -1,4 +1,4 @@
-"""What rows show of columns that were added after them, as Spark's columns."""
+"""Default values of columns that were added after rows were written, as Spark columns."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 
 def with_defaults(spec: TableSpec) -> dict[str, Column]:
-    """The columns that rows from before them may lack, by name, each with the default that queries show then."""
+    """The columns that older rows may lack, by name, each with the default that queries show."""
     from pyspark.sql import functions as F
 
     if spec.null_handling:
         return {}
 
     def default(field: FieldSpec) -> Column:
-        one = F.lit(field.default_null)
-        return (one if field.single_value else F.array(one)).cast(field.spark_type)
+        value = F.lit(field.default_null)
+        return (value if field.single_value else F.array(value)).cast(field.spark_type)
 
     return {field.name: F.coalesce(quoted(field.name), default(field)) for field in spec.schema.fields}
 
 
 def filled(spec: TableSpec, names: Collection[str]) -> dict[str, Column]:
-    """Those of these columns that rows may lack, by name, as queries show them of stored rows.
+    """The `names` that rows may lack, as queries show them for stored rows, by column name.
 
-    A delete marker has no other values than those that decide which version wins.
+    A delete marker keeps only the values that decide which version of a key wins.
     """
     from pyspark.sql import functions as F
 
@@ -41,6 +41,6 @@ def filled(spec: TableSpec, names: Collection[str]) -> dict[str, Column]:
 
 
 def with_added(rows: DataFrame, spec: TableSpec, added: Collection[str]) -> DataFrame:
-    """Stored rows of a half with its `added` columns as queries show them."""
-    found = filled(spec, added)
-    return rows.withColumns(found) if found else rows
+    """Stored rows of a half, with its `added` columns as queries show them."""
+    defaulted = filled(spec, added)
+    return rows.withColumns(defaulted) if defaulted else rows

@@ -1,12 +1,12 @@
-"""Brings the columns of a half to those of a definition: an act without rows, which comes before the definition.
+"""Schema evolution of a half: a commit without rows that adds and widens columns, before the definition changes.
 
-Both halves cannot change in one commit, nor with the definition. What a death in between leaves:
+The two halves and the definition cannot change in one commit. What a crash in between leaves:
 
     OFFLINE changed           columns that nobody names, and types wider than their values: queries answer as before
-    OFFLINE and REALTIME      and ingestion goes on; acts that write rows anew are refused until the change ends
+    OFFLINE and REALTIME      and ingestion continues; operations that rewrite rows are refused until the change ends
     the definition too        done
 
-Who makes the change again does the rest. So a definition never names a column, or values, that a half cannot hold.
+Repeating the change completes it. So a definition never names a column, or values, that a half cannot hold.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from hybrid.table.state import next_act
 
 
 def evolve_half(bench: CommitContext, spec: TableSpec, layout: TableLayout, half: Half) -> None:
-    """Gives a half the columns of `spec` that it has not yet, and its wider types. Nothing, when it has them.
+    """Add the columns of `spec` that a half lacks, and widen its narrower types, if any.
 
-    Rows that are there hold nulls in a new column. SpecError when a column is there in a type that does not fit.
+    Existing rows hold nulls in a new column. Raises SpecError when a column exists in an incompatible type.
     """
     path = layout.half(half)
     if not is_behind(spec, layout, half):
@@ -41,7 +41,7 @@ def evolve_half(bench: CommitContext, spec: TableSpec, layout: TableLayout, half
         new, widened = _missing(spec, half, current)
         if not new and not widened:
             return
-        # The documents go with the data, as at the creation.
+        # The commit carries the documents, as the table's creation does.
         documents = {"schema": spec.schema_doc, "realtime": spec.realtime_doc, "offline": spec.offline_doc}
         brokers = spec.stream.brokers if spec.stream else None
         detail = {"columns": new, "widened": widened, **documents, "brokers": brokers}
@@ -51,31 +51,31 @@ def evolve_half(bench: CommitContext, spec: TableSpec, layout: TableLayout, half
 
 
 def is_behind(spec: TableSpec, layout: TableLayout, half: Half) -> bool:
-    """Whether a half has not all columns of `spec`, each as wide. SpecError when it has one in a type that differs."""
+    """Whether a half lacks columns of `spec` or has narrower ones. SpecError when a column has an incompatible type."""
     return any(_missing(spec, half, open_half(layout.half(half))))
 
 
 def _missing(spec: TableSpec, half: Half, current: HalfSnapshot) -> tuple[list[str], list[str]]:
-    """The columns that a half has not, and those that it has in a narrower type."""
+    """The columns that a half lacks, and the columns that it has in a narrower type."""
     there = _types(current)
     new = [name for name, _ in physical_columns(spec, half) if name.lower() not in there]
     return new, [field.name for field in spec.schema.fields if _becomes_wider(spec, half, field, there)]
 
 
 def _types(half: HalfSnapshot) -> Mapping[str, str]:
-    """The Spark types of a half's columns by names in lower case."""
-    return {str(one["name"]).lower(): _spark_type(one["type"]) for one in json.loads(half.columns)["fields"]}
+    """The Spark types of a half's columns, by lower-case name."""
+    return {str(column["name"]).lower(): _spark_type(column["type"]) for column in json.loads(half.columns)["fields"]}
 
 
 def _spark_type(kind: Any) -> str:
-    """The Spark type that a Delta schema tells."""
+    """The Spark type for a type in a Delta schema."""
     if isinstance(kind, dict):
         return f"array<{_spark_type(kind.get('elementType'))}>" if kind.get("type") == "array" else json.dumps(kind)
     return {"integer": "int", "long": "bigint"}.get(kind, str(kind))
 
 
 def _becomes_wider(spec: TableSpec, half: Half, field: FieldSpec, there: Mapping[str, str]) -> bool:
-    """Whether a half has a column in a narrower type. SpecError when it has it in another one: nobody named that."""
+    """Whether a half has a column in a narrower type. Raises SpecError when its type is a different one."""
     stored = there.get(field.name.lower(), field.spark_type)
     if stored == field.spark_type:
         return False

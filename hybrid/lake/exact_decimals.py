@@ -1,8 +1,8 @@
-"""Frames on which decimal arithmetic keeps every digit.
+"""Frames whose decimal arithmetic keeps every digit.
 
 By default Spark cuts the scale of a decimal product, sum or difference to make room for digits before the point. With
-`spark.sql.decimalOperations.allowPrecisionLoss` off it keeps the scale, and what does not fit is an error. The setting
-belongs to a session of its own: a user's flows compute as they always did.
+`spark.sql.decimalOperations.allowPrecisionLoss` off it keeps the scale and raises an error for values that do not fit.
+A separate session holds the setting, so a user's flows compute as they always did.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _SETTING = "spark.sql.decimalOperations.allowPrecisionLoss"
 
 
 def with_exact_decimals(frame: DataFrame, build: Callable[[DataFrame], DataFrame]) -> DataFrame:
-    """What `build` makes of the frame, its decimal arithmetic exact; a frame of the same session.
+    """Apply `build` to the frame with exact decimal arithmetic. The result belongs to the frame's own session.
 
-    Only the expressions that `build` adds are exact: Spark fixes how a sum is computed when it reads it.
+    Only the expressions that `build` adds are exact: Spark fixes how a sum is computed when it analyses it.
     """
     session = frame.sparkSession
     exact = session.newSession()

@@ -1,8 +1,8 @@
-"""Named points at which a test makes the process die, at every commit site and nowhere else.
+"""Failpoints: named points in every commit at which a test makes the process die, and nowhere else.
 
-`HYBRID_FAILPOINT=move.commit.inside` ends this process with SIGKILL when it comes there; `NAME@3` at the third time.
-`before` is after the plan and the staging; `inside` is when data files are written and the log entry is not;
-`after` is when the log entry is there and nothing else has been told.
+`HYBRID_FAILPOINT=move.commit.inside` ends this process with SIGKILL at that point; `NAME@3` at the third pass. `before`
+is after planning and staging. `inside` is when data files are written and the log entry is not. `after` is when the log
+entry is written and nothing else has been notified.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# Every kind of act that commits. A test holds this list to the kinds the code commits.
+# Every kind of operation that commits. A test compares this list with the kinds in the code.
 ACT_KINDS = (
     "create", "ingest", "seal", "move", "replace", "revert", "boundary", "history", "start",
     "flow", "refresh", "evolve", "backfill", "purge", "replay", "claim", "release", "retention", "merge",
@@ -26,22 +26,22 @@ _passed: dict[str, int] = {}
 
 
 def names() -> tuple[str, ...]:
-    """All failpoints there are."""
+    """The names of all failpoints."""
     return tuple(f"{kind}.commit.{position}" for kind in ACT_KINDS for position in POSITIONS)
 
 
 def failpoint(kind: str, position: str) -> None:
-    """Dies here when the environment names this point."""
+    """Kill the process here when the environment names this point."""
     if _armed(kind, position):
         _die()
 
 
 @contextmanager
 def failpoint_inside(kind: str, half: Path) -> Iterator[None]:
-    """Dies inside the commit: as soon as a new data file lies in the half and before its log entry does.
+    """Kill the process inside the commit: when a new data file exists in the half and its log entry does not.
 
-    A thread watches the folder, because the commit is one call into Spark. An act that writes no file (a state alone)
-    dies when it is about to be logged, which a watcher cannot tell from before.
+    A thread watches the folder, because the commit is one call into Spark. An operation without data files (a state
+    alone) dies when its entry is about to be written; a watcher cannot distinguish that from `before`.
     """
     if not _armed(kind, "inside"):
         yield
@@ -66,9 +66,9 @@ def _files(half: Path) -> set[Path]:
 
 def _armed(kind: str, position: str) -> bool:
     assert kind in ACT_KINDS and position in POSITIONS, f"unlisted failpoint {kind}.commit.{position}"
-    wanted, _, time = os.environ.get("HYBRID_FAILPOINT", "").partition("@")
+    armed_name, _, time = os.environ.get("HYBRID_FAILPOINT", "").partition("@")
     name = f"{kind}.commit.{position}"
-    if wanted != name:
+    if armed_name != name:
         return False
     _passed[name] = _passed.get(name, 0) + 1
     return _passed[name] == int(time or 1)

@@ -1,7 +1,7 @@
-"""Data files of a half that Spark's workers write themselves, and what Delta's log says of each.
+"""Data files of a half that Spark's workers write themselves, and their entries in Delta's log.
 
-Rows that are in Arrow already go to Parquet from there: through the JVM's rows they would take twice as much CPU. The
-log entries follow Delta's protocol ("Add File", "Per-file Statistics"); the commit is Delta's own, see
+Rows that are in Arrow already are written to Parquet from there: the detour over the JVM's rows would double the CPU
+time. The log entries follow Delta's protocol ("Add File", "Per-file Statistics"). Delta itself makes the commit, see
 `hybrid.lake.commit.commit_files`.
 """
 
@@ -24,19 +24,19 @@ from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
 from hybrid.table.names import segment_folder
 
-# A row group at most: what a worker holds in memory of each file that it writes.
+# Limits of a row group, which a worker holds in memory for each file that it writes.
 _GROUP_ROWS, _GROUP_BYTES = 262_144, 64 << 20
-# Characters of a text in the statistics, and the one that sorts behind all others.
+# The maximal length of a text in the statistics, and the character that sorts behind all others.
 _TEXT_MAX, _HIGHEST = 32, "\U0010ffff"
-# What stands in the path of a log entry as it is; paths are URIs there.
+# The characters that stay unescaped in the path of a log entry: paths are URIs there.
 _PLAIN = "/=-_.~"
 
 
 @dataclass(frozen=True)
 class LaidFile:
-    """A whole Parquet file: its name, rows, bytes, when it was written (epoch ms), and Delta's statistics as JSON.
+    """A complete Parquet file: name, rows, bytes, time of writing (epoch ms), and Delta's statistics as JSON.
 
-    `partition` numbers the partition of values that all of its rows belong to, where rows are divided so.
+    `partition` numbers the partition of column values that all its rows belong to, where rows are partitioned.
     """
 
     name: str
@@ -47,7 +47,7 @@ class LaidFile:
     partition: int | None = None
 
     def entry(self, segment: str) -> dict[str, object]:
-        """What the log says of it as a file of a segment: it lies at `path_in_half(segment, name)` then."""
+        """The log entry that adds it as a file of a segment, at `path_in_half(segment, name)`."""
         entry = {
             "path": quote(path_in_half(segment, self.name), safe=_PLAIN),
             "partitionValues": {SEGMENT: segment},
@@ -59,27 +59,27 @@ class LaidFile:
         return {"add": entry}
 
     def range_of(self, column: str) -> tuple[Any, Any] | None:
-        """The minimum and maximum of a column by the statistics; None when they do not tell, or all is null."""
-        found = json.loads(self.statistics)
-        low, high = found["minValues"].get(column), found["maxValues"].get(column)
+        """The minimum and maximum of a column by the statistics; None without them or when all values are null."""
+        statistics = json.loads(self.statistics)
+        low, high = statistics["minValues"].get(column), statistics["maxValues"].get(column)
         return None if low is None or high is None else (low, high)
 
 
 def path_in_half(segment: str, name: str) -> str:
-    """Where a file of a segment lies."""
+    """The path of a segment's file, relative to the half."""
     return f"{segment_folder(segment)}/{name}"
 
 
 def file_name(act_id: str) -> str:
-    """A name for a file of an act: `commit_files` knows the files of an act that failed by it."""
+    """A new name for a file of an operation. `commit_files` finds the files of a failed operation by it."""
     return f"part-{act_id}-{uuid.uuid4()}.c000.snappy.parquet"
 
 
 class RowsFile:
-    """One file of rows of one segment, written piece by piece into `folder` by a worker of the act `act_id`.
+    """Writer of one file in `folder` with rows of one segment, used by a worker of the operation `act_id`.
 
-    `statistics` are columns whose minimum and maximum are kept in the log. `is_durable`: the bytes are stored on the
-    device when it is closed; its name is not yet.
+    `statistics` are the columns whose minimum and maximum the log keeps. `is_durable`: closing the file syncs its bytes
+    to disk; syncing its name is left to the caller.
     """
 
     def __init__(self, folder: Path, act_id: str, statistics: Sequence[str], *, is_durable: bool = True) -> None:
@@ -94,7 +94,7 @@ class RowsFile:
         self._nulls: dict[str, int] = {}
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Adds rows, without their segment: it is not in the file."""
+        """Append rows, without their segment column: the file does not hold it."""
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += rows.nbytes
@@ -102,7 +102,7 @@ class RowsFile:
             self._write_group()
 
     def close(self) -> LaidFile:
-        """Ends the file, which has rows."""
+        """Finish the file, which must have rows."""
         self._write_group()
         assert self._writer is not None
         self._writer.close()
@@ -123,9 +123,9 @@ class RowsFile:
         table = pa.Table.from_batches(self._waiting)
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            # As Spark writes: a half's files are read together, and a column must have one type in all of them.
+            # Same encoding as Spark: a half's files are read together, so a column needs one type in all of them.
             as_spark: dict[str, Any] = {"store_schema": False, "use_deprecated_int96_timestamps": True}
-            # Arrow leaves NaN out of a minimum and maximum, by which readers then leave out the rows.
+            # Arrow ignores NaN in a minimum and maximum, so readers that prune by them would miss those rows.
             as_spark["write_statistics"] = [path for field in table.schema for path in _leaves_without_nan(field)]
             self._writer = pq.ParquetWriter(str(self._path), table.schema, compression="snappy", **as_spark)
         self._writer.write_table(table, row_group_size=table.num_rows)
@@ -137,31 +137,31 @@ class RowsFile:
         for name in self._statistics:
             column = table.column(name)
             self._nulls[name] = self._nulls.get(name, 0) + column.null_count
-            found = pc.min_max(column).as_py() if _is_comparable(column.type) else {"min": None}
-            if found["min"] is not None:
-                low, high = self._ranges.get(name, (found["min"], found["max"]))
-                self._ranges[name] = (min(low, found["min"]), max(high, found["max"]))
+            bounds = pc.min_max(column).as_py() if _is_comparable(column.type) else {"min": None}
+            if bounds["min"] is not None:
+                low, high = self._ranges.get(name, (bounds["min"], bounds["max"]))
+                self._ranges[name] = (min(low, bounds["min"]), max(high, bounds["max"]))
 
 
 def _leaves_without_nan(field: pa.Field) -> list[str]:
-    """Where Parquet keeps the values of a column that cannot be NaN."""
+    """The Parquet leaf paths of a column whose values cannot be NaN."""
     is_list = pa.types.is_list(field.type)
     kind = field.type.value_type if is_list else field.type
     return [] if pa.types.is_floating(kind) else [f"{field.name}.list.element" if is_list else field.name]
 
 
 def _is_comparable(kind: pa.DataType) -> bool:
-    """Whether JSON holds its values exactly, and every engine orders them alike."""
+    """Whether JSON holds the type's values exactly, and every engine orders them alike."""
     return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
 
 
 def _prefix(value: Any) -> Any:
-    """A value that is no higher, as short as Delta's own writer has it."""
+    """A lower bound of the value, truncated to the length that Delta's own writer uses."""
     return value[:_TEXT_MAX] if isinstance(value, str) else value
 
 
 def _above(value: Any) -> Any:
-    """A value that is no lower, as short as Delta's own writer has it."""
+    """An upper bound of the value, truncated to the length that Delta's own writer uses."""
     if not isinstance(value, str) or len(value) <= _TEXT_MAX:
         return value
     end = _TEXT_MAX

@@ -1,10 +1,10 @@
-"""Where the halves of a table lie, and their physical columns.
+"""The paths of a table's halves, and their physical columns.
 
 <warehouse>/<table>/REALTIME      Delta table, partitioned by segment
 <warehouse>/<table>/OFFLINE       Delta table, partitioned by segment
 <warehouse>/<table>/REALTIME.lock, OFFLINE.lock
-<warehouse>/<table>/REALTIME.acts, OFFLINE.acts   acts that outlive the log: see hybrid.lake.lineage_archive
-<warehouse>/<table>/staging/<act id>/   staged rows of an act that has not committed; removed with it
+<warehouse>/<table>/REALTIME.acts, OFFLINE.acts   operations that outlive the log: see hybrid.lake.lineage_archive
+<warehouse>/<table>/staging/<act id>/   staged rows of an operation that has not committed; removed with it
 <warehouse>/<table>/plans/<id>/   plans of backfills with their staged rows: see hybrid.lake.plans; replacements
                                   in several requests: see hybrid.lake.pushes
 """
@@ -34,30 +34,30 @@ class TableLayout:
         return self.root / half.value
 
     def lock(self, half: Half) -> Path:
-        """The lock file of a half: beside the Delta table, which holds nothing but what Delta put there."""
+        """The lock file of a half. It is beside the Delta table, whose folder holds only Delta's own files."""
         return self.root / f"{half.value}.lock"
 
     def staging(self, act_id: str) -> Path:
-        """Where an act stages rows before it takes the lock."""
+        """The folder where an operation stages rows before it takes the lock."""
         return self.root / "staging" / act_id
 
     @property
     def plans(self) -> Path:
-        """Where plans of backfills lie."""
+        """The folder of backfill plans."""
         return self.root / "plans"
 
     def plan(self, plan_id: str) -> Path:
-        """Where one of them lies with its staged rows."""
+        """The folder of one plan, with its staged rows."""
         return self.plans / plan_id
 
     @property
     def purges(self) -> Path:
-        """Where the records of purges lie."""
+        """The folder of purge records."""
         return self.root / "purges"
 
 
 def fence_of(half: Path) -> str:
-    """Who Delta takes the writers of a half for (txnAppId): all for one, so that one that is overtaken fails."""
+    """The txnAppId of a half's writers in Delta: one for all of them, so that a writer with an outdated state fails."""
     return f"hybrid-{half.name}"
 
 
@@ -68,27 +68,27 @@ def physical_columns(spec: TableSpec, half: Half) -> list[tuple[str, str]]:
 
 
 def ddl_of(fields: Iterable[tuple[str, str]]) -> str:
-    """(name, Spark type) pairs as Spark reads a schema from text."""
+    """A Spark DDL schema of (name, Spark type) pairs."""
     return ", ".join(f"`{name}` {kind}" for name, kind in fields)
 
 
 def physical_ddl(spec: TableSpec, half: Half) -> str:
-    """The stored columns of a half as Spark reads a schema from text."""
+    """A Spark DDL schema of a half's stored columns."""
     return ddl_of(physical_columns(spec, half))
 
 
 def segment_order(spec: TableSpec) -> list[Column]:
-    """The order of rows in the files of OFFLINE: by segment, and in it by sort columns, time and arrival."""
+    """The order of rows in the files of OFFLINE: by segment, then by sort columns, time and arrival."""
     return [quoted(name) for name in (SEGMENT, *spec.sort_columns, TIME, *ARRIVAL)]
 
 
 def in_files(spec: TableSpec, frame: DataFrame) -> DataFrame:
-    """Rows for Spark's writer, each segment in one sorted file. Ingestion and moves write their own."""
+    """Rows arranged for Spark's writer, each segment as one sorted file. Ingestion and moves write their own files."""
     return frame.repartition(SEGMENT).sortWithinPartitions(*segment_order(spec))
 
 
 def statistics_columns(spec: TableSpec, half: Half) -> list[str]:
-    """The columns whose minimum and maximum the Delta log keeps: what pruning and planning read."""
+    """The columns whose minimum and maximum the Delta log keeps, for pruning and planning."""
     hidden = [name for name, kind in HIDDEN[1:] if kind != "string"]
     keys = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
     scalar = [field.name for field in spec.schema.fields if field.single_value and field.name in keys]
@@ -96,7 +96,7 @@ def statistics_columns(spec: TableSpec, half: Half) -> list[str]:
 
 
 def quoted(name: str) -> Column:
-    """A column by its exact name, dots and all."""
+    """A column by its exact name; a dot in it does not select a field."""
     from pyspark.sql import functions as F
 
     return F.col("`" + name.replace("`", "``") + "`")

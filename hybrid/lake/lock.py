@@ -1,8 +1,8 @@
-"""Locks of files, and the one of a half: acts on a half are serial, across processes of this machine.
+"""File locks, and the lock of a half: operations on a half are serialized across the processes of this machine.
 
-The lock is `flock` on a file beside the half, so it is gone when its holder is. But a killed Python process can leave
-its JVM behind for a moment, in the middle of a commit; two JVMs must never write one local Delta log. So the holder
-writes down its JVM, and whoever takes the lock next waits until that JVM is gone, or ends it.
+The lock is `flock` on a file beside the half, so it is released when its holder dies. But a killed Python process can
+leave its JVM behind for a moment, in the middle of a commit. Two JVMs must never write one local Delta log. So the
+holder records its JVM. Whoever takes the lock next waits until that JVM has exited, or ends it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _ORPHAN_GRACE_S = 5.0
 def half_lock(
     path: Path, *, jvm_pid: int | None, commits: bool = True, timeout_s: float, waiting: Callable[[str], None]
 ) -> Iterator[None]:
-    """Holds the lock of a half. ConflictError after `timeout_s`; `waiting` is told once why it waits.
+    """Hold the lock of a half. ConflictError after `timeout_s`; `waiting` is called once with the reason for waiting.
 
-    `jvm_pid` is this process's JVM, if it has one; without `commits` it has nothing to do with what is done.
+    `jvm_pid` is this process's JVM, if it has one. Without `commits` the JVM takes no part in the work under the lock.
     """
-    durable.make_folder(path.parent)  # whoever writes there next takes the name as stored
+    durable.make_folder(path.parent)  # later writers take the folder's name as synced
     with path.open("a+", encoding="utf-8") as file:
         _acquire(file, path, timeout_s, waiting)
         try:
@@ -50,11 +50,11 @@ def half_lock(
 
 
 def try_lock(file: IO[Any], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> bool:
-    """Takes the lock of an open file, until that is closed; False when others have held it for `timeout_s`.
+    """Take the lock of an open file until the file is closed. False when others have held it for `timeout_s`.
 
-    `waiting` is called once when it is not free at once.
+    `waiting` is called once when the lock is not free at once.
     """
-    deadline, told = time.monotonic() + timeout_s, False
+    deadline, has_notified = time.monotonic() + timeout_s, False
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,14 +62,14 @@ def try_lock(file: IO[Any], timeout_s: float, waiting: Callable[[], None] = lamb
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 return False
-        if not told:
+        if not has_notified:
             waiting()
-            told = True
+            has_notified = True
         time.sleep(_POLL_S)
 
 
 def last_holder(path: Path) -> dict[str, Process]:
-    """Who held the lock of a half last, or holds it: its Python process (`python`) and, during an act, its `jvm`."""
+    """Who last held or holds the lock of a half: its Python process (`python`) and, during an operation, its `jvm`."""
     try:
         with path.open(encoding="utf-8") as file:
             return _read_holder(file)
@@ -78,10 +78,10 @@ def last_holder(path: Path) -> dict[str, Process]:
 
 
 def _lost_sight(error: Exception) -> bool:
-    """Whether the JVM may go on with a commit that we no longer see: the connection to it broke.
+    """Whether the JVM may continue a commit that we no longer see, because the connection to it broke.
 
-    So it is after an interrupt (a BaseException), too. After any other error the call has come back: a holder that
-    lives on with other work must not be taken for an orphan, and its JVM ended.
+    An interrupt (a BaseException) has the same effect. After any other error the call has returned: a holder that goes
+    on with other work must not be mistaken for an orphan, or its JVM would be ended.
     """
     return isinstance(error, OSError) or type(error).__name__ == "Py4JNetworkError"
 
@@ -101,16 +101,16 @@ def _holder_words(file: IO[str]) -> str:
 
 
 def _read_holder(file: IO[str]) -> dict[str, Process]:
-    """The last holder's Python process and JVM; empty when nobody held it, or the holder died while it wrote.
+    """The last holder's Python process and JVM; empty without a holder, or when the holder died while it wrote.
 
-    Empty in a copy of the file as well: that holder works on the home that was copied.
+    Also empty in a copy of the file: that holder works on the home that was copied.
     """
     file.seek(0)
     try:
-        found = json.loads(file.read() or "{}")
-        if found.pop("file", None) != _identity(file):
+        holder = json.loads(file.read() or "{}")
+        if holder.pop("file", None) != _identity(file):
             return {}
-        return {name: Process(**process) for name, process in found.items()}
+        return {name: Process(**process) for name, process in holder.items()}
     except (ValueError, TypeError, AttributeError):
         return {}
 
@@ -125,13 +125,13 @@ def _write_holder(file: IO[str], jvm_pid: int | None) -> None:
 
 
 def _identity(file: IO[str]) -> list[int]:
-    """What tells a file from its copies: device and inode."""
-    found = os.fstat(file.fileno())
-    return [found.st_dev, found.st_ino]
+    """Device and inode, which distinguish a file from its copies."""
+    status = os.fstat(file.fileno())
+    return [status.st_dev, status.st_ino]
 
 
 def _await_orphan(holder: dict[str, Process], own_jvm: int | None) -> None:
-    """Waits until the JVM of a holder that died is gone; ends it after a grace period."""
+    """Wait until the JVM of a dead holder has exited; end it after a grace period."""
     jvm = holder.get("jvm")
     if jvm is None or jvm.pid == own_jvm:
         return

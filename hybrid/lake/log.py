@@ -23,7 +23,7 @@ from hybrid.table.columns import SEGMENT, TIME
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
 
-# The properties that list columns which rows may lack, and columns that files may hold in a narrower type.
+# The properties that list the columns that rows may lack, and the columns that files may hold in a narrower type.
 ADDED, WIDENED = "hybrid.added", "hybrid.widened"
 
 
@@ -41,12 +41,12 @@ class DataFile:
 
     @property
     def times(self) -> tuple[int, int] | None:
-        """The first and last time of a row, epoch ms; None where the statistics do not tell."""
+        """The first and last time of a row, epoch ms; None without such statistics."""
         first, last = self.low.get(TIME), self.high.get(TIME)
         return (first, last) if isinstance(first, int) and isinstance(last, int) else None
 
     def may_reach(self, start: int | None, end: int | None) -> bool:
-        """Whether a row may have a time in [start, end). A time that is not known may be any."""
+        """Whether a row may have a time in [start, end). True when the times are unknown."""
         if self.times is None or start is None or end is None:
             return True
         return self.times[0] < end and start <= self.times[1]
@@ -67,43 +67,43 @@ class HalfSnapshot:
 
     @cached_property
     def table_id(self) -> str:
-        """What tells this Delta table from another one at the same place: a table that was dropped and made again."""
+        """The id of this Delta table. A table that was dropped and created again at the same path has another id."""
         return str(self._table.metadata().id)
 
     @cached_property
     def properties(self) -> Mapping[str, str]:
-        """The properties that the table was given."""
+        """The properties of the Delta table."""
         return {name: str(value) for name, value in self._table.metadata().configuration.items()}
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """The features of Delta that the table's protocol names."""
+        """The Delta features that the table's protocol names."""
         protocol = self._table.protocol()
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
 
     @cached_property
     def added(self) -> frozenset[str]:
-        """The columns that were added: rows from before them hold nulls there, also after a move."""
+        """The columns that were added later. Older rows hold nulls there, also after a move."""
         return frozenset(listed_columns(self.properties, ADDED))
 
     @cached_property
     def widened(self) -> frozenset[str]:
-        """The columns whose type has become a wider one: older files hold them in the type that was."""
+        """The columns whose type was widened. Older files hold the former type."""
         return frozenset(listed_columns(self.properties, WIDENED))
 
     @property
     def grown(self) -> frozenset[str] | None:
-        """The columns that rows may lack; None when no column was added or became wider."""
+        """The columns that rows may lack; None when no column was added or widened."""
         return self.added if self.added or self.widened else None
 
     @cached_property
     def columns(self) -> str:
-        """The stored columns with their types and in their order, as one text that tells schemas apart."""
+        """The stored columns with types and order as one text, for comparing schemas."""
         return self._table.schema().to_json()
 
     @cached_property
     def state(self) -> HalfState:
-        """The state in the newest own commit at or before this version; foreign commits are stepped over."""
+        """The state in the newest own commit at or before this version; foreign commits are skipped."""
         for _, state in own_states(self.path, self.version):
             return state
         raise DataError(f"{self.path}: no commit of hybrid's up to version {self.version}: not one of our tables.")
@@ -111,8 +111,8 @@ class HalfSnapshot:
     @cached_property
     def files(self) -> tuple[DataFile, ...]:
         """The data files of this version, rejected rows' included, by segment and path."""
-        found = [_data_file(self.path, row) for row in _rows_of(self._table)]
-        return tuple(sorted(found, key=lambda file: (file.segment, file.path)))
+        files = [_data_file(self.path, row) for row in _rows_of(self._table)]
+        return tuple(sorted(files, key=lambda file: (file.segment, file.path)))
 
     @property
     def realtime(self) -> RealtimeState:
@@ -132,22 +132,22 @@ class HalfSnapshot:
         return last_time(self.files)
 
     def files_of(self, segment: str) -> tuple[str, ...]:
-        """The data files of a segment, as paths in the half. They never change under one name."""
+        """The data files of a segment, as paths in the half. A file's content never changes under its name."""
         return self._paths.get(segment, ())
 
     @cached_property
     def _paths(self) -> Mapping[str, tuple[str, ...]]:
         """The data files of each segment, as `files_of` gives them."""
-        found: dict[str, list[str]] = {}
+        paths_by_segment: dict[str, list[str]] = {}
         for file in self.files:
-            found.setdefault(file.segment, []).append(file.path.removeprefix(f"{self.path}/"))
-        return {segment: tuple(sorted(paths)) for segment, paths in found.items()}
+            paths_by_segment.setdefault(file.segment, []).append(file.path.removeprefix(f"{self.path}/"))
+        return {segment: tuple(sorted(paths)) for segment, paths in paths_by_segment.items()}
 
     def with_files(self, files: Iterable[DataFile]) -> HalfSnapshot:
         """The half as if it held these files."""
-        found = HalfSnapshot(self.path, self._table)
-        vars(found)["files"] = tuple(sorted(files, key=lambda file: (file.segment, file.path)))
-        return found
+        snapshot = HalfSnapshot(self.path, self._table)
+        vars(snapshot)["files"] = tuple(sorted(files, key=lambda file: (file.segment, file.path)))
+        return snapshot
 
     def effective_boundary(self, lag_ms: int) -> EffectiveBoundary:
         """The boundary in effect at this version of an OFFLINE half; `lag_ms` is mode pinot's lag."""
@@ -155,20 +155,20 @@ class HalfSnapshot:
 
 
 def last_time(files: Iterable[DataFile]) -> int | None:
-    """The latest time of a row in some files, epoch ms, by their statistics; None when none tells."""
+    """The latest time of a row in some files, epoch ms, by their statistics; None without such statistics."""
     times = [file.high.get(TIME) for file in files]
     return max((time for time in times if isinstance(time, int)), default=None)
 
 
-# Halves whose log this process has looked at: a power failure ends the process, so once is enough.
+# Halves whose log this process has checked for torn files. A power failure ends the process, so once is enough.
 _LOOKED_AT: set[Path] = set()
 
 
 def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
-    """The half at `path`, newest version unless one is given.
+    """The half at `path`, at its newest version unless `version` is given.
 
-    NotFoundError when there is no Delta table, DataError when its log cannot be read or holds that version no more.
-    What a power failure left of a commit that was not acknowledged is set aside, at the first look of a process.
+    NotFoundError without a Delta table; DataError when its log cannot be read or no longer holds that version. The
+    first call of a process sets aside what a power failure left of an unacknowledged commit.
     """
     if path not in _LOOKED_AT and path.is_dir():
         set_torn_aside(path)
@@ -187,35 +187,37 @@ def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
 class Commit:
     """One version of a half as a difference. `state` None: a foreign commit, which keeps the half's state.
 
-    Files that only hold rows of others in another form (OPTIMIZE) are left out of both.
+    Files that only rewrite existing rows (OPTIMIZE) are left out of both lists.
     """
 
     version: int
     state: HalfState | None
     added: tuple[DataFile, ...]
     removed: tuple[str, ...]
-    is_plain: bool  # False when it changes the schema or the protocol too, so that a difference does not tell all
+    is_plain: bool  # False when it also changes the schema or the protocol, so that the difference is incomplete
 
 
 def read_commit(path: Path, version: int) -> Commit | None:
-    """The commit that made `version`; None while there is none, or when the log has been cleaned past it."""
-    if not has_entry(path, version):  # nearly always: who follows a log asks again and again
+    """The commit that made `version`; None when it does not exist yet, or when the log was cleaned past it."""
+    if not has_entry(path, version):  # the usual case: whoever follows a log polls
         return None
     try:
         text = _log_entry(path, version).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     actions = [json.loads(line) for line in text.split("\n") if line]
-    infos = [one["commitInfo"] for one in actions if "commitInfo" in one]
+    infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
     state = from_user_metadata(infos[0].get("userMetadata")) if infos else None
-    added = [one["add"] for one in actions if "add" in one and one["add"].get("dataChange", True)]
-    removed = [one["remove"] for one in actions if "remove" in one and one["remove"].get("dataChange", True)]
+    added = [action["add"] for action in actions if "add" in action and action["add"].get("dataChange", True)]
+    removed = [
+        action["remove"] for action in actions if "remove" in action and action["remove"].get("dataChange", True)
+    ]
     return Commit(
         version,
         state,
         tuple(_added_file(path, add) for add in added),
         tuple(_absolute(path, str(remove["path"])) for remove in removed),
-        not any("metaData" in one or "protocol" in one for one in actions),
+        not any("metaData" in action or "protocol" in action for action in actions),
     )
 
 
@@ -234,24 +236,24 @@ def commits_to(path: Path, newest: int, segment: str) -> Iterator[Commit]:
 
 
 def newest_version(path: Path, known: int) -> int:
-    """The newest version of a half of which `known` is a version: looks for the next log entries only."""
+    """The newest version of a half, of which `known` is a version. Checks only the following log entries."""
     while is_followed(path, known):
         known += 1
     return known
 
 
 def is_followed(path: Path, version: int) -> bool:
-    """Whether a commit follows `version` of a half. One look at the file system."""
+    """Whether a commit follows `version` of a half. One file system call."""
     return has_entry(path, version + 1)
 
 
 def has_entry(path: Path, version: int) -> bool:
     """Whether the log holds the commit of `version`."""
-    return os.path.exists(f"{path}/{_entry(version)}")  # each statement asks, and making a path takes longer
+    return os.path.exists(f"{path}/{_entry(version)}")  # each statement calls this, and building a Path takes longer
 
 
 def state_at(path: Path, version: int) -> HalfState | None:
-    """The state that the commit at `version` carries, or None when that commit is foreign or gone."""
+    """The state that the commit at `version` carries; None when that commit is foreign or missing."""
     return from_user_metadata(_user_metadata(path, version))
 
 
@@ -266,7 +268,7 @@ def own_states(path: Path, newest: int) -> Iterator[tuple[int, HalfState]]:
 
 
 def acts_between(path: Path, after: int, last: int) -> list[Act] | None:
-    """The own acts of versions above `after` up to `last`; None when the log does not hold all of these any more."""
+    """The own operations of versions above `after` up to `last`; None when the log no longer holds all of them."""
     acts = []
     for version in range(after + 1, last + 1):
         if not has_entry(path, version):
@@ -278,9 +280,9 @@ def acts_between(path: Path, after: int, last: int) -> list[Act] | None:
 
 
 def foreign_between(path: Path, after: int, last: int) -> bool:
-    """Whether somebody else changed rows or columns in the versions above `after` up to `last`, or may have.
+    """Whether a foreign commit changed rows or columns in the versions above `after` up to `last`, or may have.
 
-    Files that were only written anew (OPTIMIZE) change neither.
+    Commits that only rewrite files (OPTIMIZE) change neither.
     """
     for version in range(after + 1, last + 1):
         commit = read_commit(path, version)
@@ -294,16 +296,16 @@ def foreign_between(path: Path, after: int, last: int) -> bool:
 def lineage_acts(half: HalfSnapshot) -> Iterator[tuple[int, Act]]:
     """(version, act) of every replacement and revert of an OFFLINE half, newest first.
 
-    Each one points to the one before it, so this costs one log entry per replacement, whatever lies between. Those that
-    have left the log come from the acts that are kept beside it.
+    Each one points to the previous one, so this reads one log entry per replacement, however many commits lie between.
+    Entries that have left the log are read from the lineage archive.
     """
     pointer, newest = half.offline.last_lineage, half.version
     while pointer is not None:
-        found = next(_own_from(half.path, pointer.not_before, newest), None)
-        if found is None or found[1].act.id != pointer.act:  # the log has been cleaned up to here
+        entry = next(_own_from(half.path, pointer.not_before, newest), None)
+        if entry is None or entry[1].act.id != pointer.act:  # the log has been cleaned up to here
             yield from _kept_lineage(half, pointer)
             return
-        version, act = found[0], found[1].act
+        version, act = entry[0], entry[1].act
         yield version, act
         previous = act.detail["previous"]
         pointer = LineagePointer(**previous) if isinstance(previous, dict) else None
@@ -311,25 +313,25 @@ def lineage_acts(half: HalfSnapshot) -> Iterator[tuple[int, Act]]:
 
 
 def segments_in_lineage(half: HalfSnapshot) -> set[str]:
-    """Names that replacements of an OFFLINE half took away or put in: a revert may bring any of them back."""
+    """Segments that replacements of an OFFLINE half removed or added. A revert may bring any of them back."""
     return segments_named_by(act for _, act in lineage_acts(half))
 
 
 def segments_named_by(acts: Iterable[Act]) -> set[str]:
-    """Names of segments that acts took away or put in."""
+    """Names of segments that operations removed or added."""
     return {name for act in acts for key in ("segments_from", "segments_to") for name in texts(act.detail.get(key))}
 
 
 def _kept_lineage(half: HalfSnapshot, pointer: LineagePointer) -> Iterator[tuple[int, Act]]:
-    """Lineage entries from the one that a pointer means on, newest first, out of those that have left the log."""
-    kept = [found for found in kept_acts(half.path, half.table_id) if "previous" in found[1].detail]
-    return dropwhile(lambda found: found[1].id != pointer.act, kept)
+    """Archived lineage entries, newest first, from the entry that `pointer` names."""
+    archived = [entry for entry in kept_acts(half.path, half.table_id) if "previous" in entry[1].detail]
+    return dropwhile(lambda entry: entry[1].id != pointer.act, archived)
 
 
 def _own_from(path: Path, first: int, last: int) -> Iterator[tuple[int, HalfState]]:
-    """Own commits from `first` on, oldest first: a pointer means the first, for only foreign ones lie between."""
+    """Own commits from `first` on, oldest first. A pointer means the first one: only foreign commits precede it."""
     versions = range(first, last + 1)
-    # The oldest entries go first: some before the one that is meant, or that one too.
+    # The oldest entries are deleted first: maybe some before the one in question, maybe that one too.
     there = bisect_left(versions, True, key=lambda version: has_entry(path, version))
     for version in versions[there:]:
         state = state_at(path, version)
@@ -338,7 +340,7 @@ def _own_from(path: Path, first: int, last: int) -> Iterator[tuple[int, HalfStat
 
 
 def texts(value: object) -> list[str]:
-    """The names in a list of an act's detail; none where it holds something else."""
+    """The names in a list of an act's detail; empty for any other value."""
     return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 
@@ -355,10 +357,10 @@ def _user_metadata(path: Path, version: int) -> str | None:
         text = _log_entry(path, version).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
-    for line in text.split("\n"):  # not splitlines(): JSON may hold U+2028 and its like as they are
+    for line in text.split("\n"):  # not splitlines(): JSON may hold U+2028 and the like unescaped
         if line.startswith('{"commitInfo"'):
-            found = json.loads(line)["commitInfo"].get("userMetadata")
-            return found if isinstance(found, str) else None
+            metadata = json.loads(line)["commitInfo"].get("userMetadata")
+            return metadata if isinstance(metadata, str) else None
     return None
 
 

@@ -1,7 +1,7 @@
-"""Stores the entries of a Delta log, and sets aside what a power failure left of one that nobody had acknowledged.
+"""Syncs the entries of a Delta log to disk, and sets aside an unacknowledged entry that a power failure damaged.
 
 Delta writes an entry under another name and renames it, without fsync. A commit is acknowledged after `sync_log`. So a
-power failure can only spoil the newest entry or its checkpoint, and only when it was not acknowledged.
+power failure can only damage the newest entry or its checkpoint, and only when it was not acknowledged.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _LAST = "_last_checkpoint"
 TORN = ".torn"
 
 
-# The newest version of each half that this process has stored: what lies below needs no second look.
+# The newest version of each half that this process has synced: older versions need no second check.
 _STORED: dict[Path, int] = {}
 
 
 def sync_log(half: Path, version: int) -> None:
-    """Stores the entry of a version, what Delta wrote with it, and the log's folder. Call it under the lock.
+    """Sync the entry of a version, the files that Delta wrote with it, and the log's folder. Call it under the lock.
 
-    Foreign commits just below, which other tools may not have stored, are stored with their files: the log must not
-    break below an acknowledged commit.
+    Foreign commits just below may not be synced. They are synced with their files, because the log must have no gap
+    below an acknowledged commit.
     """
     if not durable.is_enabled(half):
         return
@@ -51,7 +51,7 @@ def sync_log(half: Path, version: int) -> None:
 
 
 def _files_of_entry(log: Path, version: int) -> list[Path]:
-    """The entry of a version, its checkpoint and the checksums of both, as far as they are there."""
+    """The existing files of a version: entry, checkpoint, and the checksums of both."""
     stem = f"{version:020d}"
     names = [f"{stem}.json", f".{stem}.json.crc", f"{stem}.crc", f".{stem}.crc.crc"]
     if (log / f"{stem}.checkpoint.parquet").exists():
@@ -60,25 +60,25 @@ def _files_of_entry(log: Path, version: int) -> list[Path]:
 
 
 def _data_of_foreign(half: Path, version: int) -> list[Path] | None:
-    """The files that a foreign commit added and that are there; None for an own commit, or for none."""
+    """The existing files that a foreign commit added; None for an own commit, or without a commit."""
     try:
         text = (half / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
-    found = []
+    paths = []
     for line in text.split("\n"):
         if line.startswith('{"commitInfo"') and from_user_metadata(json.loads(line)["commitInfo"].get("userMetadata")):
             return None
         if line.startswith('{"add"'):
-            found.append(half / unquote(json.loads(line)["add"]["path"]))
-    return [path for path in found if path.exists()]
+            paths.append(half / unquote(json.loads(line)["add"]["path"]))
+    return [path for path in paths if path.exists()]
 
 
 def set_torn_aside(half: Path, booted_ms: int | None = None) -> list[Path]:
-    """Renames a newest entry and checkpoints of a half that a power failure cut short; where they are now.
+    """Rename a half's newest entry and checkpoints that a power failure truncated. Returns their new paths.
 
-    Only files from before the machine started: a file that is damaged later is another matter, for `hybrid doctor`.
-    `booted_ms` is that moment, epoch ms; None asks the machine.
+    Only files from before the machine's start: later damage is a different case, for `hybrid doctor`. `booted_ms` is
+    that moment, epoch ms; None reads it from the machine.
     """
     log = half / "_delta_log"
     booted = _booted_ms() if booted_ms is None else booted_ms
@@ -87,9 +87,9 @@ def set_torn_aside(half: Path, booted_ms: int | None = None) -> list[Path]:
     aside = []
     with half.with_name(f"{half.name}.repair.lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        for path in _torn(log, booted):  # again: another process may have done it, and a good entry is there now
+        for path in _torn(log, booted):  # again: another process may have renamed them before we had the lock
             target = path.with_name(f".{path.name}.{time.time_ns()}{TORN}")
-            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's, of the file that goes
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the renamed file
             path.rename(target)
             aside.append(target)
             logging.getLogger(__name__).warning(
@@ -106,16 +106,16 @@ def _torn(log: Path, booted_ms: int) -> list[Path]:
     newest = max((name for name in names if _ENTRY.fullmatch(name)), default=None)
     if newest is None:
         return []
-    found = [log / newest] if newest > f"{0:020d}.json" and _is_torn_entry(log / newest) else []
+    torn_paths = [log / newest] if newest > f"{0:020d}.json" and _is_torn_entry(log / newest) else []
     checkpoints = [name for name in names if (match := _CHECKPOINT.fullmatch(name)) and match[1] >= newest[:20]]
-    found += [log / name for name in checkpoints if _is_torn_checkpoint(log / name)]
+    torn_paths += [log / name for name in checkpoints if _is_torn_checkpoint(log / name)]
     if _LAST in names and _is_torn_entry(log / _LAST):
-        found.append(log / _LAST)
-    return [path for path in found if path.stat().st_mtime_ns // 1_000_000 < booted_ms]
+        torn_paths.append(log / _LAST)
+    return [path for path in torn_paths if path.stat().st_mtime_ns // 1_000_000 < booted_ms]
 
 
 def _is_torn_entry(path: Path) -> bool:
-    """Whether JSON lines are cut off, or zeros stand where bytes were not stored."""
+    """Whether JSON lines are truncated, or zeros replace bytes that were not synced."""
     try:
         lines = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
     except ValueError:
@@ -132,6 +132,6 @@ def _is_torn_checkpoint(path: Path) -> bool:
 
 
 def _booted_ms() -> int:
-    """When this machine started, epoch ms. Where the clock stops while it sleeps (macOS), as much later."""
+    """When this machine started, epoch ms. Where the clock stops during sleep (macOS), later by that time."""
     clock: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return int((time.time() - time.clock_gettime(clock)) * 1000)

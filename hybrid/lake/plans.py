@@ -1,12 +1,12 @@
-"""Where plans of backfills lie: a folder each beside the halves, with the plan, its staged rows, and what is wanted.
+"""Storage of backfill plans: a folder each beside the halves, with the plan, its staged rows, and its desired state.
 
 <table>/plans/<id>/plan.json      the plan; it never changes
 <table>/plans/<id>/rows/          the segments that it would write, laid out as a half is
-<table>/plans/<id>/claims/        the messages of rejected rows that it brings; only of such a plan
-<table>/plans/<id>/wanted.json    what somebody wants of it (run, pause, cancel), how the last run ended
+<table>/plans/<id>/claims/        the messages of its rejected rows; only for a plan that replays some
+<table>/plans/<id>/wanted.json    the desired state (run, pause, cancel), and how the last run ended
 <table>/plans/<id>/running        locked by the process that runs it
 
-What is done of a plan does not stand here: the OFFLINE half's log says it.
+The progress of a plan is not stored here: the OFFLINE half's log holds it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from hybrid.table.columns import TIME
 from hybrid.table.plans import Plan, Span, Unit
 
 ROWS, CLAIMS = "rows", "claims"
-_PATIENCE_S = 0.5  # somebody who only looks has the lock for a moment
+_PATIENCE_S = 0.5  # a reader holds the lock only for a moment
 _PLAN, _WANTED, _RUNNING = "plan.json", "wanted.json", "running"
 
 
 class DesiredState(StrEnum):
-    """What is wanted of a plan. ENDED: nothing more, everything is done."""
+    """The desired state of a plan. ENDED: everything is done, nothing remains to run."""
 
     LOOK = "look"
     RUN = "run"
@@ -47,7 +47,7 @@ class DesiredState(StrEnum):
 
 @dataclass(frozen=True)
 class DesiredStateRecord:
-    """What is wanted, since when (ISO 8601), and the error that the last run ended with."""
+    """The desired state, since when (ISO 8601), and the error that the last run ended with."""
 
     wish: DesiredState = DesiredState.LOOK
     since: str | None = None
@@ -55,7 +55,7 @@ class DesiredStateRecord:
 
 
 def publish(layout: TableLayout, staged: Path, plan: Plan) -> Path:
-    """Makes a plan of the folder that its rows were staged in. It is there by one rename, or it is not."""
+    """Turn the folder with the staged rows into a plan. One rename makes it visible, atomically."""
     staged.mkdir(parents=True, exist_ok=True)
     (staged / ROWS).mkdir(exist_ok=True)
     (staged / _PLAN).write_text(plan.to_text(), encoding="utf-8")
@@ -67,7 +67,7 @@ def publish(layout: TableLayout, staged: Path, plan: Plan) -> Path:
 
 
 def find_plan(layout: TableLayout, plan_id: str) -> Plan | None:
-    """The plan of that id; None when the table has none."""
+    """The plan with that id; None when the table has none."""
     path = layout.plan(plan_id) / _PLAN
     try:
         return Plan.from_text(path.read_text(encoding="utf-8"))
@@ -78,13 +78,13 @@ def find_plan(layout: TableLayout, plan_id: str) -> Plan | None:
 
 
 def plan_ids(layout: TableLayout) -> list[str]:
-    """The plans of a table, newest first."""
-    found = [path.parent for path in layout.plans.glob(f"*/{_PLAN}")]
-    return [path.name for path in sorted(found, key=lambda path: (path / _PLAN).stat().st_mtime_ns, reverse=True)]
+    """The ids of a table's plans, newest first."""
+    folders = [path.parent for path in layout.plans.glob(f"*/{_PLAN}")]
+    return [path.name for path in sorted(folders, key=lambda path: (path / _PLAN).stat().st_mtime_ns, reverse=True)]
 
 
 def desired_state_of(layout: TableLayout, plan_id: str) -> DesiredStateRecord:
-    """What is wanted of a plan."""
+    """The desired state of a plan."""
     try:
         doc = json.loads((layout.plan(plan_id) / _WANTED).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -93,13 +93,13 @@ def desired_state_of(layout: TableLayout, plan_id: str) -> DesiredStateRecord:
 
 
 def want(layout: TableLayout, plan_id: str, wanted: DesiredStateRecord) -> None:
-    """Writes down what is wanted of a plan."""
+    """Store the desired state of a plan."""
     durable.write_text(layout.plan(plan_id) / _WANTED, json.dumps(vars(wanted)))
 
 
 @contextmanager
 def runner(layout: TableLayout, plan_id: str) -> Iterator[None]:
-    """Held by whoever runs or reverts a plan. ConflictError when somebody does already."""
+    """Lock for running or reverting a plan. Raises ConflictError when somebody else holds it."""
     with (layout.plan(plan_id) / _RUNNING).open("a") as file:
         if not try_lock(file, _PATIENCE_S):
             raise ConflictError(
@@ -110,10 +110,10 @@ def runner(layout: TableLayout, plan_id: str) -> Iterator[None]:
 
 
 def is_running(layout: TableLayout, plan_id: str) -> bool:
-    """Whether a process runs the plan at this moment."""
+    """Whether a process is running the plan now."""
     try:
         with (layout.plan(plan_id) / _RUNNING).open("r+") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # those who look do not hinder each other
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # a shared lock: readers do not block each other
     except FileNotFoundError:
         return False
     except BlockingIOError:
@@ -122,17 +122,17 @@ def is_running(layout: TableLayout, plan_id: str) -> bool:
 
 
 def corrected_spans(half: HalfSnapshot, plan_id: str) -> set[Span]:
-    """The buckets that commits of a plan have corrected up to this version of OFFLINE, reverted ones too."""
+    """The buckets that commits of a plan corrected up to this version of OFFLINE, including reverted ones."""
     details = [act.detail for _, act in lineage_acts(half) if act.detail.get("backfill") == plan_id]
-    spans = [one for detail in details if isinstance(one := detail.get("buckets"), (list, tuple))]
-    return {(start, end) for found in spans for start, end in found}
+    spans = [buckets for detail in details if isinstance(buckets := detail.get("buckets"), (list, tuple))]
+    return {(start, end) for buckets_of_commit in spans for start, end in buckets_of_commit}
 
 
 def was_reverted(half: HalfSnapshot, plan_id: str) -> bool:
-    """Whether all that a plan has corrected up to this version of OFFLINE is taken back by reverts that stand."""
+    """Whether effective reverts undid everything that a plan corrected up to this version of OFFLINE."""
     taken: set[object] = set()
     has_corrected = False
-    for _, act in lineage_acts(half):  # newest first: a revert comes before what it takes back
+    for _, act in lineage_acts(half):  # newest first: a revert precedes what it reverts
         stands = act.id not in taken and act.detail.get("backfill") not in taken
         if act.detail.get("backfill") == plan_id:
             has_corrected = True
@@ -144,18 +144,18 @@ def was_reverted(half: HalfSnapshot, plan_id: str) -> bool:
 
 
 def rows_folder(layout: TableLayout, plan_id: str) -> Path:
-    """Where a plan's staged segments lie."""
+    """The folder of a plan's staged segments."""
     return layout.plan(plan_id) / ROWS
 
 
 def claims_folder(layout: TableLayout, plan_id: str) -> Path | None:
-    """Where the messages of rejected rows lie that a plan brings; None when it brings none."""
+    """The folder with the messages of a plan's rejected rows; None when it replays none."""
     folder = layout.plan(plan_id) / CLAIMS
     return folder if folder.is_dir() else None
 
 
 def forget_samples(layout: TableLayout, plan_id: str) -> bool:
-    """Takes the rows out of a plan that it shows as samples; whether it had some."""
+    """Remove the sample rows from a plan. Returns whether it had any."""
     path = layout.plan(plan_id) / _PLAN
     document = json.loads(path.read_text(encoding="utf-8"))
     bare = without_samples(document)
@@ -166,34 +166,34 @@ def forget_samples(layout: TableLayout, plan_id: str) -> bool:
 
 
 def has_rows(layout: TableLayout, plan_id: str) -> bool:
-    """Whether a plan's staged rows are still there."""
+    """Whether a plan's staged rows still exist."""
     return rows_folder(layout, plan_id).is_dir()
 
 
 def staged_bytes(layout: TableLayout, plan_id: str) -> int:
-    """What a plan's staged rows take on disk."""
+    """The size of a plan's staged rows on disk."""
     return bytes_in(rows_folder(layout, plan_id))
 
 
 def staged_files(layout: TableLayout, plan: Plan, units: Sequence[Unit]) -> list[DataFile]:
-    """The staged segments of some units, as files of the half. Only their times can rule them out of a query."""
+    """The staged segments of some units, as files of the half. Queries can prune them by time only."""
     folder = rows_folder(layout, plan.id).absolute()
-    found = []
+    files = []
     for segment in (segment for unit in units for segment in unit.written):
         low = {} if segment.low is None else {TIME: segment.low}
         high = {} if segment.high is None else {TIME: segment.high}
         for path in segment.files:
-            # Rows are counted by segment; the first of its files stands for all.
+            # Rows are counted per segment; the first file carries the count.
             rows = segment.rows if path == segment.files[0] else 0
-            found.append(DataFile(str(folder / path), segment.name, rows, 0, 0, low, high))
-    return found
+            files.append(DataFile(str(folder / path), segment.name, rows, 0, 0, low, high))
+    return files
 
 
 def discard_rows(layout: TableLayout, plan_id: str) -> None:
-    """Removes a plan's staged rows; the plan itself stays, to be looked at."""
+    """Remove a plan's staged rows; the plan itself stays for inspection."""
     folder = rows_folder(layout, plan_id)
     gone = folder.with_name(f"{ROWS}.gone")
     with suppress(FileNotFoundError):
         folder.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
-    durable.sync(folder.parent)  # a purge that looks here next must not see them again after a power failure
+    durable.sync(folder.parent)  # after a power failure the next purge must not see them again

@@ -1,13 +1,13 @@
-"""Replacements in several requests: opened, pushed to by jobs, then ended or reverted. A folder each beside the halves.
+"""Storage of replacements in several requests: opened, pushed to by jobs, then ended or reverted. A folder each.
 
-<table>/plans/<id>/replacement.json     what is to be replaced by what; it never changes
-<table>/plans/<id>/pushes/<n>/push.json what the nth job brought
-<table>/plans/<id>/pushes/<n>/rows/     its rows by segment, converted, not yet arrived
+<table>/plans/<id>/replacement.json     the replaced and the new segments; it never changes
+<table>/plans/<id>/pushes/<n>/push.json the description of the nth job's push
+<table>/plans/<id>/pushes/<n>/rows/     its rows by segment, converted, not yet committed
 <table>/plans/<id>/closed.json          how it ended
 <table>/plans/<id>/lock                 held by whoever changes it
 
-Whether it is done does not stand here alone: the OFFLINE half's log says it, for its one commit bears the id. The mark
-in `closed.json` only saves looking there, and outlives the log.
+The OFFLINE half's log decides whether a replacement is done: its one commit bears the id. The mark in `closed.json`
+only saves a look at the log, and outlives the log.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PATIENCE_S = 10.0
 
 
 class PushState(StrEnum):
-    """How a replacement stands, in Pinot's words. COMPLETED: its commit is made, whether or not it stands."""
+    """The state of a replacement, in Pinot's words. COMPLETED: its commit was made; it may be reverted."""
 
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
@@ -45,9 +45,9 @@ class PushState(StrEnum):
 
 @dataclass(frozen=True)
 class OpenReplacement:
-    """What goes, with its data files (paths in the half) as they were when it was opened, and what comes instead.
+    """The segments to replace, with their data files (paths in the half) at the time of opening, and the new segments.
 
-    `created_at` is UTC ISO 8601; `notes` are whatever its author wrote down with it.
+    `created_at` is UTC ISO 8601. `notes` are its author's free notes.
     """
 
     id: str
@@ -66,7 +66,7 @@ class OpenReplacement:
 
 @dataclass(frozen=True)
 class PushedSegment:
-    """A segment that waits: rows, delete markers, first and last time in epoch ms."""
+    """A segment that is not committed yet: rows, delete markers, first and last time in epoch ms."""
 
     name: str
     rows: int
@@ -82,9 +82,9 @@ class PushedSegment:
 
 @dataclass(frozen=True)
 class Push:
-    """What one job brought: `columns` are the user's with their Spark types, `checks` the results of expectations.
+    """The rows of one job: `columns` are the user's with their Spark types, `checks` the results of expectations.
 
-    `number` counts the pushes to a replacement: of one segment the last one counts.
+    `number` counts the pushes to a replacement. When two pushes write one segment, the later one counts.
     """
 
     number: int
@@ -96,7 +96,7 @@ class Push:
 
 
 def publish(layout: TableLayout, entry: OpenReplacement) -> None:
-    """Opens a replacement. It is there by one rename."""
+    """Open a replacement. One atomic write makes it visible."""
     folder = layout.plan(entry.id)
     durable.make_folder(folder.parent)
     folder.mkdir()
@@ -105,32 +105,34 @@ def publish(layout: TableLayout, entry: OpenReplacement) -> None:
 
 
 def find_replacement(layout: TableLayout, entry_id: str) -> OpenReplacement | None:
-    """The replacement of that id that was opened; None when none was."""
-    known = {path.parent.name: path for path in layout.plans.glob(f"*/{_ENTRY}")}  # an id is no path
-    return _entry(known[entry_id]) if entry_id in known else None
+    """The opened replacement with that id; None when there is none."""
+    paths_by_id = {
+        path.parent.name: path for path in layout.plans.glob(f"*/{_ENTRY}")
+    }  # an id must not be used as a path
+    return _entry(paths_by_id[entry_id]) if entry_id in paths_by_id else None
 
 
 def known_replacement(layout: TableLayout, entry_id: str) -> OpenReplacement:
-    """The replacement of that id that was opened; NotFoundError, with a suggestion, when none was."""
-    found = find_replacement(layout, entry_id)
-    if found is None:
+    """The opened replacement with that id; NotFoundError, with a suggestion, when there is none."""
+    replacement = find_replacement(layout, entry_id)
+    if replacement is None:
         raise NotFoundError.named("Segment lineage entry", entry_id, [entry.id for entry in open_replacements(layout)])
-    return found
+    return replacement
 
 
 def open_replacements(layout: TableLayout) -> list[OpenReplacement]:
-    """Every replacement that was opened, however it ended; oldest first."""
-    found = [_entry(path) for path in layout.plans.glob(f"*/{_ENTRY}")]
-    return sorted(found, key=lambda entry: (entry.created_at, entry.id))
+    """Every replacement that was opened, ended or not; oldest first."""
+    replacements = [_entry(path) for path in layout.plans.glob(f"*/{_ENTRY}")]
+    return sorted(replacements, key=lambda entry: (entry.created_at, entry.id))
 
 
 def in_progress(layout: TableLayout) -> list[OpenReplacement]:
-    """Those that have not ended, oldest first."""
+    """The replacements that have not ended, oldest first."""
     return [entry for entry in open_replacements(layout) if state_of(layout, entry.id) is PushState.IN_PROGRESS]
 
 
 def state_of(layout: TableLayout, entry_id: str) -> PushState:
-    """How a replacement stands."""
+    """The state of a replacement."""
     with suppress(FileNotFoundError):
         return PushState(json.loads((layout.plan(entry_id) / _CLOSED).read_text(encoding="utf-8"))["state"])
     done = is_committed(open_half(layout.half(Half.OFFLINE)), entry_id)
@@ -144,14 +146,14 @@ def is_committed(half: HalfSnapshot, entry_id: str) -> bool:
 
 @contextmanager
 def changing(layout: TableLayout, entry_id: str) -> Iterator[None]:
-    """Held by whoever pushes to a replacement, ends or reverts it. ConflictError when somebody does for long."""
+    """Lock for pushing to, ending or reverting a replacement. ConflictError when another request keeps it too long."""
     with _held(layout.plan(entry_id) / _LOCK, f"Replacement '{entry_id}' is being changed by another request."):
         yield
 
 
 @contextmanager
 def opening(layout: TableLayout) -> Iterator[None]:
-    """Held by whoever opens a replacement of a table, so that no two of the same segments are opened."""
+    """Lock for opening a replacement of a table, so that no two replace the same segments."""
     durable.make_folder(layout.plans)
     with _held(layout.plans / f".{_LOCK}", "Another replacement of the table is being opened."):
         yield
@@ -163,8 +165,8 @@ def next_number(layout: TableLayout, entry_id: str) -> int:
 
 
 def add_push(layout: TableLayout, entry_id: str, staged: Path, push: Push) -> None:
-    """Makes a push of the folder that its rows were staged in. Call it under `changing`."""
-    _write(staged / _PUSH, {**vars(push), "segments": [vars(one) for one in push.segments]})
+    """Turn the folder with the staged rows into a push. Call it under `changing`."""
+    _write(staged / _PUSH, {**vars(push), "segments": [vars(segment) for segment in push.segments]})
     place = _folder(layout, entry_id, push.number)
     durable.make_folder(place.parent)
     durable.sync_tree(staged)
@@ -172,40 +174,40 @@ def add_push(layout: TableLayout, entry_id: str, staged: Path, push: Push) -> No
 
 
 def pushed(layout: TableLayout, entry_id: str) -> dict[str, tuple[Push, PushedSegment]]:
-    """Every segment that waits, by its name, with the push that brought it last."""
-    return {one.name: (push, one) for push in _pushes(layout, entry_id) for one in push.segments}
+    """Every pushed segment by its name, with the last push that wrote it."""
+    return {segment.name: (push, segment) for push in _pushes(layout, entry_id) for segment in push.segments}
 
 
 def segment_folder(layout: TableLayout, entry_id: str, push: Push, segment: str) -> Path:
-    """Where the rows of a pushed segment lie."""
+    """The folder with the rows of a pushed segment."""
     return rows_folder(layout, entry_id, push) / folder_of(segment)
 
 
 def rows_folder(layout: TableLayout, entry_id: str, push: Push) -> Path:
-    """Where the rows of a push lie."""
+    """The folder with the rows of a push."""
     return _folder(layout, entry_id, push.number) / ROWS
 
 
 def staged_bytes(layout: TableLayout, entry_id: str) -> int:
-    """What all that was pushed takes on disk, with pushes that a later one of the same segment stands for."""
+    """The size of all pushes on disk, including pushes that a later one of the same segment overrides."""
     return bytes_in(layout.plan(entry_id) / _PUSHES)
 
 
 def left_behind(layout: TableLayout) -> list[tuple[OpenReplacement, PushState]]:
-    """Those that have ended and still have staged rows: whoever closed them died before these were removed."""
-    kept = [entry for entry in open_replacements(layout) if (layout.plan(entry.id) / _PUSHES).exists()]
-    states = [(entry, state_of(layout, entry.id)) for entry in kept]
+    """Ended replacements that still have staged rows: a crash came between closing and removing them."""
+    with_pushes = [entry for entry in open_replacements(layout) if (layout.plan(entry.id) / _PUSHES).exists()]
+    states = [(entry, state_of(layout, entry.id)) for entry in with_pushes]
     return [(entry, state) for entry, state in states if state is not PushState.IN_PROGRESS]
 
 
 def remove_left(layout: TableLayout, entry_id: str, state: PushState) -> None:
-    """Removes what `left_behind` has found of a replacement that has ended."""
+    """Remove the staged rows of an ended replacement that `left_behind` returned."""
     with changing(layout, entry_id):
         close(layout, entry_id, state)
 
 
 def close(layout: TableLayout, entry_id: str, state: PushState) -> None:
-    """Notes how a replacement ended and removes the rows that waited. Call it under `changing`."""
+    """Record how a replacement ended and remove its pushed rows. Call it under `changing`."""
     _write(layout.plan(entry_id) / _CLOSED, {"state": state})
     shutil.rmtree(layout.plan(entry_id) / _PUSHES, ignore_errors=True)
     durable.sync(layout.plan(entry_id))
@@ -224,14 +226,14 @@ def _folder(layout: TableLayout, entry_id: str, number: int) -> Path:
 
 
 def _pushes(layout: TableLayout, entry_id: str) -> Sequence[Push]:
-    """Oldest first."""
+    """The pushes of a replacement, oldest first."""
     paths = (layout.plan(entry_id) / _PUSHES).glob(f"*/{_PUSH}")
     return sorted((_push(path) for path in paths), key=lambda push: push.number)
 
 
 def _push(path: Path) -> Push:
     doc = json.loads(path.read_text(encoding="utf-8"))
-    segments = tuple(PushedSegment(**one) for one in doc.pop("segments"))
+    segments = tuple(PushedSegment(**segment) for segment in doc.pop("segments"))
     columns = tuple((name, kind) for name, kind in doc.pop("columns"))
     lists = {"inputs": tuple(doc["inputs"]), "checks": tuple(doc["checks"])}
     return Push(**{**doc, **lists}, segments=segments, columns=columns)

@@ -1,4 +1,4 @@
-"""What a stream still holds of the committed offsets, read once more: ingestion reads it, backfills bring it."""
+"""Re-fetched rows: messages at committed offsets that the stream still retains. Backfills use them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class RefetchedRows:
     """The messages of a stream up to its committed offsets, from `held_from` on, by partition.
 
-    `frame` has the stored columns of REALTIME; a message that does not convert is a rejected row, and one that the
-    filter drops is not there.
+    `frame` has the stored columns of REALTIME. A message that does not convert is a rejected row; filtered messages are
+    left out.
     """
 
     frame: DataFrame

@@ -1,7 +1,7 @@
-"""Rejected rows decoded once more, by the table's settings of now: what replays and backfills bring of them.
+"""Decodes rejected rows again by the table's current settings, for replays and backfills.
 
-They lie in a partition of REALTIME, one row for each record that was rejected; the records of one message share its
-coordinates and its raw bytes. A message comes as a whole or not at all, for nothing tells its records apart.
+A partition of REALTIME holds them, one row for each rejected record. The records of one message share its coordinates
+and its raw bytes. A message is replayed as a whole or not at all, because nothing distinguishes its records.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 # The coordinates of a message.
 MESSAGE = (columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION, columns.OFFSET)
-# Beside the stored columns: what the row is, why it stays rejected, and first and last time of its message's rows.
+# Beside the stored columns: the kind of row, why it stays rejected, and first and last time of its message's rows.
 KIND, WHY, LOW, HIGH = "_hy_kind", "_hy_why", "_hy_low", "_hy_high"
-# KIND of a rejected row is its mark, of one that stays rejected `row`; of a row of the table that comes:
+# KIND of a rejected row is its new mark, and `row` when it stays rejected. KIND of a row that enters the table:
 BROUGHT = "brought"
 
 OTHERS_ARE_THERE = "Other records of the message are in the table already."
@@ -38,9 +38,10 @@ _REASONS = "reasons"
 
 @dataclass(frozen=True)
 class RejectedRows:
-    """The rejected rows of a half at one version. `all` have the stored columns.
+    """The rejected rows of a half at one version. `all` has the stored columns.
 
-    `of_streams` are those that are still rejected and whose message came from a stream; the rest stays as it is.
+    `is_of_stream` selects rows that are still rejected and whose message came from a stream. The other rows stay
+    unchanged.
     """
 
     spec: TableSpec
@@ -49,19 +50,19 @@ class RejectedRows:
 
     @property
     def of_streams(self) -> DataFrame:
-        """Those that can be decoded once more."""
+        """The rows that can be decoded again."""
         return self.all.where(self.is_of_stream)
 
     @property
     def others(self) -> DataFrame:
-        """The others: taken already, or of flows, which are read again from their files."""
+        """The other rows: replayed already, or of flows, whose files are read again."""
         return self.all.where(~self.is_of_stream)
 
     def decoded(self) -> DataFrame:
         """The stored rows that `of_streams` become, with KIND, WHY, LOW and HIGH.
 
-        There is each rejected row with its new mark, or with the reason of now; and beside it the rows that come, under
-        a replay's connector, without a segment, with the epoch of their origin.
+        The frame holds each rejected row with its new mark, or with the current reason. It also holds the rows that
+        enter the table, under a replay's connector, without a segment, with the epoch of their origin.
         """
         from pyspark.sql import functions as F
 
@@ -71,18 +72,18 @@ class RejectedRows:
             F.array_sort(F.collect_list(quoted(columns.REASON))).alias(_REASONS),
         )
         own = [(KIND, "string"), (WHY, "string"), (LOW, "bigint"), (HIGH, "bigint")]
-        wanted = [*physical_columns(self.spec, Half.REALTIME), *own]
-        return messages.mapInArrow(_worker(self.spec), ddl_of(wanted))
+        output_columns = [*physical_columns(self.spec, Half.REALTIME), *own]
+        return messages.mapInArrow(_worker(self.spec), ddl_of(output_columns))
 
 
 def rejected_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot) -> RejectedRows:
-    """The rejected rows of a REALTIME half. What has moved on since `realtime` an act sees under the half's lock."""
+    """The rejected rows of a REALTIME half. An operation checks for changes since `realtime` under the half's lock."""
     from pyspark.sql import functions as F
 
     stored = bench.spark.read.format("delta").load(str(realtime.path))
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
-    frame = stored.where(quoted(columns.SEGMENT) == columns.rejected_segment(spec.name)).select(*wanted)
-    # Of a stream the state knows the topic's id.
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
+    frame = stored.where(quoted(columns.SEGMENT) == columns.rejected_segment(spec.name)).select(*stored_columns)
+    # The state holds the topic's id for streams only.
     topic = F.concat(quoted(columns.CONNECTOR), F.lit("/"), quoted(columns.TOPIC))
     is_stream = topic.isin(sorted(realtime.realtime.topic_ids))
     return RejectedRows(spec, frame, (quoted(columns.OP) == columns.OP_ROW) & is_stream)
@@ -98,33 +99,33 @@ def _worker(spec: TableSpec) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
 
 
 def _rows(spec: TableSpec, decoder: Decoder, message: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
-    """All that becomes of a message."""
+    """The stored rows that a message becomes: its rejected rows, then the rows that enter the table."""
     reasons: list[str] = message[_REASONS]
     whole = unpack(message[columns.RAW])._replace(
         partition=message[columns.PARTITION], offset=message[columns.OFFSET], timestamp_ms=message[columns.TIMESTAMP]
     )
-    found = decoder.decode_all(whole.value, whole.timestamp_ms, whole)
-    good = [one for one in found if isinstance(one, Decoded)]
-    refused = [one.reason for one in found if isinstance(one, Rejected)]
+    outcomes = decoder.decode_all(whole.value, whole.timestamp_ms, whole)
+    good = [outcome for outcome in outcomes if isinstance(outcome, Decoded)]
+    refused = [outcome.reason for outcome in outcomes if isinstance(outcome, Rejected)]
     kind, why = columns.OP_REPLAYED, None
     if not nothing_was_brought(reasons):
         kind, why = columns.OP_ROW, OTHERS_ARE_THERE
     elif refused:
         kind, why = columns.OP_ROW, refused[0]
-        # A reason tells how many records there were, and a row stands for each: neither changes without the other.
-        reasons = refused if len(refused) == len(found) == len(reasons) else reasons
-    elif all(isinstance(one, Filtered) for one in found):
+        # A reason names the number of records, with one row for each: both change together or not at all.
+        reasons = refused if len(refused) == len(outcomes) == len(reasons) else reasons
+    elif all(isinstance(outcome, Filtered) for outcome in outcomes):
         kind = columns.OP_FILTERED
-    times = [one.time_ms for one in good if one.time_ms is not None] if kind == columns.OP_REPLAYED else []
+    times = [outcome.time_ms for outcome in good if outcome.time_ms is not None] if kind == columns.OP_REPLAYED else []
     own = (why, min(times, default=None), max(times, default=None))
     connector, *place = (message[name] for name in (*MESSAGE, columns.TIMESTAMP))
     nothing = (None,) * len(spec.schema.fields)
     segment = columns.rejected_segment(spec.name)
     for reason in reasons:
         yield (segment, connector, *place, kind, None, reason, message[columns.RAW], *nothing, kind, *own)
-    for one in good if kind == columns.OP_REPLAYED else ():
-        op = columns.OP_DELETE if one.is_delete else columns.OP_ROW
-        yield ("", replay_connector(connector), *place, op, one.time_ms, None, None, *one.values, BROUGHT, *own)
+    for outcome in good if kind == columns.OP_REPLAYED else ():
+        op = columns.OP_DELETE if outcome.is_delete else columns.OP_ROW
+        yield ("", replay_connector(connector), *place, op, outcome.time_ms, None, None, *outcome.values, BROUGHT, *own)
 
 
 def _as_batch(spec: TableSpec, rows: list[tuple[object, ...]]) -> pa.RecordBatch:

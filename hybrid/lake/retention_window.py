@@ -1,4 +1,4 @@
-"""How long a half keeps what is no longer in it: the revert window, as the Delta table's own properties have it."""
+"""The revert window of a half: how long removed data is kept, by the Delta table's own properties."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 
 @dataclass(frozen=True)
 class RetentionWindow:
-    """Milliseconds: how long data files stay that were removed, and entries of the log, which is never shorter."""
+    """Retention times in milliseconds: of removed data files, and of log entries, which is never shorter."""
 
     files_ms: int
     log_ms: int
 
 
 def retention_window_of(half: HalfSnapshot) -> RetentionWindow:
-    """The window of a half. DataError for a property that is missing or cannot be read: nothing may go by it."""
+    """The retention window of a half. DataError for a missing or unreadable property: nothing may be deleted by it."""
     files_ms = _duration_ms(half, FILES)
     return RetentionWindow(files_ms, max(files_ms, _duration_ms(half, LOG)))
 
 
 def _duration_ms(half: HalfSnapshot, name: str) -> int:
-    """A duration as Delta writes it: `interval 720 hours`, `30 days`."""
+    """A duration property in Delta's format: `interval 720 hours`, `30 days`."""
     text = half.properties.get(name, "")
     words = text.lower().removeprefix("interval").split()
     counts, units = words[::2], [word.removesuffix("s") for word in words[1::2]]
@@ -49,25 +49,25 @@ def _duration_ms(half: HalfSnapshot, name: str) -> int:
 
 @dataclass(frozen=True)
 class Unneeded:
-    """A data file in a half's folder, and its bytes."""
+    """An unneeded data file in a half's folder, and its bytes."""
 
     path: Path
     bytes: int
 
 
 def unneeded_files(half: HalfSnapshot) -> list[Unneeded]:
-    """Data files that are older than the half's window and in no version of it. Needs no JVM, changes nothing.
+    """Data files older than the half's window that no version within it needs. Needs no JVM, changes nothing.
 
-    DataError where the table is not understood.
+    Raises DataError when delta-rs cannot process the table.
     """
     try:
         names = DeltaTable(str(half.path)).vacuum(dry_run=True, full=True)
     except DeltaError as error:
         raise DataError(f"{half.path}: its unneeded files cannot be told: {error}") from error
-    found = []
+    files = []
     for name in names:
         path = half.path / name
         with suppress(FileNotFoundError):
-            if not path.name.startswith("."):  # Hadoop's checksum goes with its file
-                found.append(Unneeded(path, path.stat().st_size))
-    return found
+            if not path.name.startswith("."):  # Hadoop's checksum is deleted with its file
+                files.append(Unneeded(path, path.stat().st_size))
+    return files

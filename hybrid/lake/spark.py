@@ -1,8 +1,8 @@
-"""The Spark session of this process: local by default, started on first use, shared by everything after.
+"""The Spark session of this process: local by default, started on first use, then shared.
 
-The JVM is as nice as the process that starts it. Linux counts niceness within a session only, and gives every session
-the same share (autogroup: man 7 sched, kernel/sched/autogroup.c): so a JVM that is to give way to a broker, a client or
-a server of other sessions needs a session of its own and that session's niceness.
+The JVM has the niceness of the process that starts it. Linux applies niceness within a session only, and gives every
+session the same share (autogroup: man 7 sched, kernel/sched/autogroup.c). So a JVM that must give way to a broker, a
+client or a server of other sessions needs its own session with that niceness.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _AUTOGROUP = "/proc/{}/autogroup"
-# Who is not root may change one autogroup of the machine per tenth of a second.
+# Without root, one autogroup of the machine can be changed per tenth of a second.
 _AUTOGROUP_TRIES, _AUTOGROUP_PAUSE_S = 20, 0.1
 
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """What a session needs: the locked jars, a folder for its log, master, heap, the user's [spark] settings."""
+    """Settings of a session: locked jars, folder for its log, master, heap, and the user's [spark] settings."""
 
     jars: Sequence[Path]
     log_dir: Path
@@ -52,26 +52,26 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must see the same packages as we do
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers need the same packages as this process
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if settings.java_home is not None:
-        os.environ["JAVA_HOME"] = str(settings.java_home)  # Spark's launcher does not look where we look
+        os.environ["JAVA_HOME"] = str(settings.java_home)  # Spark's launcher searches for Java elsewhere
     conf = SparkConf().setAppName("hybrid").setMaster(settings.master).setAll(list(_configuration(settings).items()))
     _silence_contexts()
-    said = settings.log_dir / "spark-stderr.log"
+    stderr_log = settings.log_dir / "spark-stderr.log"
     try:
-        with _output_to(said):
+        with _output_to(stderr_log):
             if not is_running():
                 SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf))
             return SparkSession.builder.config(conf=conf).getOrCreate()
-    except Exception as error:  # py4j and pyspark have no common error; whatever came, no session did
+    except Exception as error:  # py4j and pyspark have no common base class; any error means that there is no session
         raise MachineError(
-            f"Spark did not start: {short_words(error)}", hint=f"What its JVM said is in {said}"
+            f"Spark did not start: {short_words(error)}", hint=f"What its JVM said is in {stderr_log}"
         ) from error
 
 
 def _silence_contexts() -> None:
-    """PySpark prints each error of a plan as JSON of many kilobytes, beside the exception that it raises."""
+    """Silence PySpark's loggers, which print each plan error as many kilobytes of JSON beside the exception."""
     from pyspark.logger import PySparkLogger
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
@@ -79,7 +79,7 @@ def _silence_contexts() -> None:
 
 
 def _gateway(conf: SparkConf) -> JavaGateway:
-    """A JVM of this process's niceness, also beside processes of other sessions."""
+    """A JVM with this process's niceness, effective against processes of other sessions too."""
     from pyspark.java_gateway import launch_gateway
 
     niceness = os.nice(0)
@@ -92,7 +92,7 @@ def _gateway(conf: SparkConf) -> JavaGateway:
 
 
 def _set_autogroup(pid: int, niceness: int) -> None:
-    """Gives the session of a process a niceness; without autogroups, or when it is refused, nothing happens."""
+    """Set the niceness of a process's session. Does nothing without autogroups, or when it is refused."""
     for _ in range(_AUTOGROUP_TRIES):
         try:
             with open(_AUTOGROUP.format(pid), "w", encoding="ascii") as file:
@@ -106,10 +106,10 @@ def _set_autogroup(pid: int, niceness: int) -> None:
 
 @contextmanager
 def _output_to(path: Path) -> Iterator[None]:
-    """A JVM started in here writes what it and its workers print to a log, and not into our results and messages."""
+    """A JVM started in this context writes its and its workers' output to a log, not into our results and messages."""
     path.parent.mkdir(parents=True, exist_ok=True)
     streams = {1: sys.stdout, 2: sys.stderr}
-    kept = {number: os.dup(number) for number in streams}
+    saved_descriptors = {number: os.dup(number) for number in streams}
     with path.open("ab") as log:
         for number, stream in streams.items():
             stream.flush()
@@ -117,7 +117,7 @@ def _output_to(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, copy in kept.items():
+        for number, copy in saved_descriptors.items():
             os.dup2(copy, number)
             os.close(copy)
 
@@ -126,7 +126,7 @@ def is_running() -> bool:
     """Whether this process has a session already."""
     from pyspark import SparkContext
 
-    return SparkContext._active_spark_context is not None  # the active session is a thread's own
+    return SparkContext._active_spark_context is not None  # the active session is thread-local
 
 
 def jvm_pid(spark: SparkSession) -> int:
@@ -148,15 +148,16 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
-        # Acts come again with the same plans, each of several dozen stages: by default only 100 stay compiled.
+        # Operations repeat the same plans, each of several dozen stages; by default Spark caches only 100 compiled
+        # stages.
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # The default of 50 costs seconds for each commit of a small table.
         "spark.databricks.delta.snapshotPartitions": "1",
-        # An act without rows (rejected only, offsets only) must leave its commit.
+        # An operation without rows (rejected only, offsets only) must still make its commit.
         "spark.databricks.delta.skipRecordingEmptyCommits": "false",
-        "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop sets modes itself, by a umask of its own
+        "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop sets file modes by its own umask
         **settings.extra,
     }
 

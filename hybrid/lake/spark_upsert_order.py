@@ -1,4 +1,4 @@
-"""Which row of a key wins, as Spark's columns: the direction of `hybrid.table.upsert_order` in one place."""
+"""The upsert order as Spark columns: which row of a key wins, by `hybrid.table.upsert_order`."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ if TYPE_CHECKING:
 
 
 def key_struct(spec: TableSpec) -> Column:
-    """The primary key as one value."""
+    """The primary key as one struct."""
     from pyspark.sql import functions as F
 
     return F.struct(*(quoted(name) for name in spec.schema.primary_key))
 
 
 def order_struct(spec: TableSpec) -> Column:
-    """What rows of a key are compared by, as one value. Upsert and dedup tables only."""
+    """The values by which rows of a key are compared, as one struct. Upsert and dedup tables only."""
     from pyspark.sql import functions as F
 
-    # Each once: where rows are compared by their arrival it stands twice, and no file holds two columns of one name.
+    # Without duplicates: arrival columns can occur twice, and a file cannot hold two columns of one name.
     return F.struct(*(quoted(name) for name in dict.fromkeys(winning_order(spec))))
 
 
 def winners_first(spec: TableSpec, names: Sequence[str]) -> list[Column]:
-    """Orders rows by these columns so that the winner comes first."""
+    """Sort expressions over these columns that put the winner first."""
     least = first_wins(spec)
     return [quoted(name).asc_nulls_first() if least else quoted(name).desc_nulls_last() for name in names]
 
 
 def best(spec: TableSpec, order: Column) -> Column:
-    """Of several rows the order of the one that wins; an aggregate, or a window's function."""
+    """The order value of the winning row; an aggregate or window function."""
     from pyspark.sql import functions as F
 
     return F.min(order) if first_wins(spec) else F.max(order)
 
 
 def worst(spec: TableSpec, order: Column) -> Column:
-    """Of several rows the order of the one that all others beat."""
+    """The order value of the row that every other row beats."""
     from pyspark.sql import functions as F
 
     return F.max(order) if first_wins(spec) else F.min(order)
 
 
 def best_by(spec: TableSpec, row: Column, order: Column) -> Column:
-    """Of several rows the one that wins."""
+    """The winning row of a group."""
     from pyspark.sql import functions as F
 
     return F.min_by(row, order) if first_wins(spec) else F.max_by(row, order)

@@ -1,7 +1,7 @@
-"""Folders for staged rows: each belongs to one act, and goes with it.
+"""Staging folders: each belongs to one operation, and is removed with it.
 
-A folder's owner holds a file lock beside it for as long as it lives, so whoever stages next can tell the folders of
-acts that go on from what killed ones left behind, and sweeps the latter.
+A folder's owner holds a file lock beside it for as long as it lives. So the next operation that stages can distinguish
+folders of running operations from leftovers of killed ones, and sweeps the leftovers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _OWNED = ".owned"
 
 @contextmanager
 def staging_folder(path: Path) -> Iterator[Path]:
-    """A path to stage rows at, not yet there; what lies there is removed at the end."""
+    """Yield a path for staged rows that does not exist yet; its content is removed at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     owned = path.with_name(path.name + _OWNED)
-    with _gate(path.parent):  # nobody sweeps between the making and the locking of our file
+    with _gate(path.parent):  # no sweep may run between creating and locking our file
         _sweep(path.parent)
         owner = owned.open("w")
         fcntl.flock(owner, fcntl.LOCK_EX)
@@ -33,7 +33,7 @@ def staging_folder(path: Path) -> Iterator[Path]:
 
 
 def abandoned(folder: Path) -> list[Path]:
-    """The folders in `folder` whose acts were killed: what the next act sweeps."""
+    """The folders in `folder` whose operations were killed, which the next operation sweeps."""
     if not folder.is_dir():
         return []
     with _gate(folder):
@@ -41,7 +41,7 @@ def abandoned(folder: Path) -> list[Path]:
 
 
 def sweep(folder: Path) -> list[Path]:
-    """Removes what killed acts left in `folder`; what was removed."""
+    """Remove leftovers of killed operations from `folder`. Returns what was removed."""
     if not folder.is_dir():
         return []
     with _gate(folder):
@@ -49,12 +49,12 @@ def sweep(folder: Path) -> list[Path]:
 
 
 def bytes_in(folder: Path) -> int:
-    """What the files in a folder and below take, by their lengths; 0 when there is none. Files may go meanwhile."""
-    found = 0
+    """The total length of the files below a folder; 0 without any. Files may disappear meanwhile."""
+    size = 0
     for path in folder.rglob("*"):
         with suppress(FileNotFoundError):
-            found += path.stat().st_size if path.is_file() else 0
-    return found
+            size += path.stat().st_size if path.is_file() else 0
+    return size
 
 
 @contextmanager
@@ -65,13 +65,13 @@ def _gate(folder: Path) -> Iterator[None]:
 
 
 def _sweep(folder: Path) -> list[Path]:
-    found = _abandoned(folder)
-    for path in found:
+    folders = _abandoned(folder)
+    for path in folders:
         shutil.rmtree(path, ignore_errors=True)
     for owned in folder.glob(f"*{_OWNED}"):
         if _is_abandoned(owned):
             owned.unlink(missing_ok=True)
-    return found
+    return folders
 
 
 def _abandoned(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Functions that Spark runs in its workers, on batches of Arrow."""
+"""Functions that Spark runs in its workers, on Arrow batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 def map_in_arrow(rows: DataFrame, worker: Worker, ddl: str) -> DataFrame:
     """`rows.mapInArrow`, for columns of any name.
 
-    Spark hands columns to workers by their name, and takes a dot in it for a field's: so they go by place.
+    Spark passes columns to workers by name and takes a dot for field access, so columns are passed by position.
     """
     names = rows.columns
 

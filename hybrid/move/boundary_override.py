@@ -1,8 +1,8 @@
-"""Explicit boundaries: an override set or cleared by hand. Acts without rows; the state alone says it.
+"""Override of the boundary's time limit, set or cleared by a person. A commit without rows: only the state changes.
 
-The sequence, and what a death in between leaves:
-  read the OFFLINE half's state, decide        nothing done; most often there is nothing to do, and no JVM is started
-  take the OFFLINE lock, decide anew           nothing done
+The sequence, and what a crash in between leaves:
+  read the OFFLINE half's state, decide        nothing done; usually there is nothing to do, and no JVM is started
+  take the OFFLINE lock, decide again          nothing done
   one Delta commit: the override               done, or not done
 """
 
@@ -25,7 +25,7 @@ from hybrid.table.state import next_act
 
 @dataclass(frozen=True)
 class BoundaryReport:
-    """What setting or clearing a boundary did; `version` is None when there was nothing to do."""
+    """The result of setting or clearing a boundary; `version` is None when there was nothing to do."""
 
     version: int | None
     sentence: str
@@ -38,7 +38,7 @@ class BoundaryReport:
 
 @dataclass(frozen=True)
 class Decision:
-    """What is to be done: `after` None: nothing, and `sentence` says why."""
+    """The boundary to commit. `after` None: nothing to do, and `sentence` says why."""
 
     after: Boundary | None
     sentence: str
@@ -46,9 +46,9 @@ class Decision:
 
 @dataclass(frozen=True)
 class OverrideRequest:
-    """What was asked for: a limit in epoch ms (half-open), the last offline time, or no override any more.
+    """A request for the override: a limit in epoch ms (half-open), the last offline time, or clearing it.
 
-    `accepted`: a limit before every offline row is meant, which hides all of them.
+    `accepted`: the user confirmed a limit before every offline row, which hides all of them.
     """
 
     time_ms: int | None = None
@@ -59,10 +59,10 @@ class OverrideRequest:
 def change_boundary(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, wish: OverrideRequest, act_id: str | None = None
 ) -> BoundaryReport:
-    """Sets or clears the override. `act_id` names the act, else it gets a fresh one.
+    """Set or clear the override. `act_id` is the operation's id; None generates one.
 
-    ConflictError for a limit beyond what the offline half covers; NotFoundError when the table has one half only, or
-    the last offline time is asked for and there is none; SpecError without a time column. Nothing was changed then.
+    Raises ConflictError for a limit beyond what the offline half covers. Raises NotFoundError when the table has one
+    half only, or no offline row whose time could be used; SpecError without a time column. Nothing was changed then.
     """
     _require_boundary(spec)
     act = act_id or new_act_id("boundary")
@@ -73,7 +73,7 @@ def change_boundary(
 
 
 def _require_boundary(spec: TableSpec) -> None:
-    """An error when the table has no boundary that could be set."""
+    """Raise an error when the table has no boundary that could be set."""
     if len(spec.halves) < len(Half):
         raise NotFoundError(f"Table '{spec.name}' has one half only, so it has no boundary.")
     if spec.time_column is None:
@@ -81,7 +81,7 @@ def _require_boundary(spec: TableSpec) -> None:
 
 
 def decide(spec: TableSpec, offline: HalfSnapshot, wish: OverrideRequest) -> Decision:
-    """What a wish means for the OFFLINE half as it is."""
+    """The decision for a request on an OFFLINE half."""
     boundary = offline.offline.boundary
     if wish.clear:
         return _clear(spec, boundary)
@@ -99,7 +99,7 @@ def decide(spec: TableSpec, offline: HalfSnapshot, wish: OverrideRequest) -> Dec
 
 
 def _refuse_hiding_all(spec: TableSpec, offline: HalfSnapshot, limit_ms: int) -> None:
-    """ConflictError for a limit before every offline row: most often seconds were written for milliseconds."""
+    """ConflictError for a limit before every offline row: usually seconds were entered for milliseconds."""
     firsts = [file.times[0] for file in offline.files if file.times is not None and file.rows]
     if not firsts or limit_ms > min(firsts):
         return
@@ -163,7 +163,7 @@ def _commit(
     with bench.lock(layout, Half.OFFLINE):
         current = open_half(path)
         decision = decide(spec, current, wish)
-        if decision.after is None:  # somebody else has just done the same
+        if decision.after is None:  # another process has just done the same
             return BoundaryReport(None, decision.sentence)
         detail = {
             "override_before_ms": current.offline.boundary.override_ms,

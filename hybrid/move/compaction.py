@@ -1,8 +1,8 @@
-"""Leaves superseded rows out of the segments of OFFLINE: Pinot's UpsertCompactionTask. Decisions: docs/adr/0018.
+"""Removes superseded rows from the segments of OFFLINE: Pinot's UpsertCompactionTask. Decisions: docs/adr/0018.
 
-A row is superseded when a greater one of its key stands: no query shows it again, whatever becomes of that one. What a
-correction put in supersedes nothing while it can be reverted, for its revert must find what it replaced. Each segment
-is one act, as a merge is: the same sequence, and what a death leaves.
+A row is superseded when a greater one of its key exists for good: no query shows it again, whatever happens to the
+other. A row of a correction supersedes nothing while the correction can be reverted, because the revert must find what
+it replaced. Each segment is one commit, as in a merge, with the same sequence and the same states after a crash.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, winning_order
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Segments keep their times: none is cut where a bucket ends.
+# Segments keep their times: none is cut at the end of a bucket.
 _UNCUT = BucketConfig(bucket_ms=1 << 62)
 _CORRECTED = "corrections that can still be reverted"
-# What may come to a half between plan and commit: these take no winner away.
+# Kinds that may commit to a half between plan and commit, because they remove no winner.
 _OFFLINE_ACTS, _REALTIME_ACTS = frozenset({"merge", "move"}), frozenset({"flow", "ingest", "seal"})
 _BEST, _ORDER, _HERE = "_hy_best", "_hy_order", "_hy_here"
 
@@ -56,11 +56,11 @@ def run_compaction(
     keeps_markers: bool = False,
     newest: Callable[[], TableSpec] | None = None,
 ) -> MergeReport:
-    """Writes segments of OFFLINE anew without superseded rows, those that hold enough of them.
+    """Rewrite the segments of OFFLINE that hold enough superseded rows, without these rows.
 
-    `newest` gives the table's definition of the moment; `keeps_markers`: no delete marker expires now. SpecError when
-    the table has no such task; OvertakenError when other acts kept coming first, DataError when segments lacked rows:
-    what was committed stands.
+    `newest` returns the current table definition. `keeps_markers`: no delete marker expires now. Raises SpecError when
+    the table has no such task, OvertakenError when other operations kept committing first, and DataError when segments
+    lacked rows. Commits made before the error stay.
     """
     require_compaction(spec)
     run = _Run(bench, newest or (lambda: spec), layout, bench.now_ms(), dry_run, keeps_markers)
@@ -69,7 +69,7 @@ def run_compaction(
 
 
 def require_compaction(spec: TableSpec) -> CompactionConfig:
-    """The settings; SpecError for a table whose segments are not compacted."""
+    """The compaction settings; SpecError for a table without them."""
     if spec.compaction is None:
         raise SpecError(
             f"Table '{spec.name}' has no {COMPACTION_TASK} in its table configs.",
@@ -81,7 +81,7 @@ def require_compaction(spec: TableSpec) -> CompactionConfig:
 
 @dataclass
 class _Run:
-    """One run. The clock is read once; what was committed before another act came first stays told."""
+    """One run. It reads the clock once, and reports commits that it made before a conflict."""
 
     bench: CommitContext
     definition: Callable[[], TableSpec]
@@ -93,7 +93,10 @@ class _Run:
     nothing: str = ""
 
     def attempt(self) -> None:
-        """Compacts all that is to be. OvertakenError when another act concerned a segment, or a winner."""
+        """Compact every segment that qualifies.
+
+        OvertakenError when another operation affected a segment, or a winner.
+        """
         claims, base = claims_on(self.layout), open_half(self.layout.half(Half.OFFLINE))
         spec = self.definition()
         realtime = open_half(self.layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
@@ -103,9 +106,11 @@ class _Run:
                 "its boundary hides offline rows for now (mode pinot, or set by hand), so which win may change"
             )
             return
-        apart = merge_exclusions(spec, self.layout, base, lineage, self.now_ms, leaves_out=True)
+        all_exclusions = merge_exclusions(spec, self.layout, base, lineage, self.now_ms, leaves_out=True)
         corrected = _corrected(lineage, self.now_ms - spec.revert_window_ms)
-        old = self._old_enough(spec, base, lambda one: _CORRECTED if one.name in corrected else apart.why(one))
+        old = self._old_enough(
+            spec, base, lambda segment: _CORRECTED if segment.name in corrected else all_exclusions.why(segment)
+        )
         if not old:
             self.nothing = "no segment was last written before the buffer"
             return
@@ -114,13 +119,13 @@ class _Run:
         markers: DataFrame | None = None
 
         def holds(current: HalfSnapshot) -> bool:
-            stands = _only(base, current, _OFFLINE_ACTS) and hidden_from(spec, current) is None
+            is_valid = _only(base, current, _OFFLINE_ACTS) and hidden_from(spec, current) is None
             if realtime is not None:
                 newest = open_half(realtime.path)
-                stands = stands and _only(realtime, newest, _REALTIME_ACTS)
-                if stands and markers is not None:
-                    stands = not have_come(self.bench, spec, realtime, newest, markers)
-            return stands and claims_on(self.layout) == claims
+                is_valid = is_valid and _only(realtime, newest, _REALTIME_ACTS)
+                if is_valid and markers is not None:
+                    is_valid = not have_come(self.bench, spec, realtime, newest, markers)
+            return is_valid and claims_on(self.layout) == claims
 
         how = _what(spec)
         rewrite = Rewrite(self.bench, self.layout, spec, _UNCUT, base, lineage, COMPACTION_TASK, how, holds)
@@ -141,38 +146,40 @@ class _Run:
                 self._commit_each(rewrite, groups, superseded, folder)
 
     def report(self, spec: TableSpec) -> MergeReport:
-        """What was done."""
+        """The report of the run."""
         nothing = f"Nothing to compact in '{spec.name}': {self.nothing}"
-        read, written = (sum(getattr(one, key) for one in self.told.merged) for key in ("rows_read", "rows_written"))
+        read, written = (
+            sum(getattr(merged, key) for merged in self.told.merged) for key in ("rows_read", "rows_written")
+        )
         verb = "Would compact" if self.dry_run else "Compacted"
         what = f"{verb} {counted(len(self.told.merged), 'segment')} of '{spec.name}' with {counted(read, 'row')}"
         left_out = f"{counted(read - written, 'superseded row')} left out"
         if _takes_markers(spec):
             left_out = f"{counted(read - written, 'row')} left out ({_what(spec)})"
-        said = f"{what}: {left_out}"
-        return self.told.report(said if self.told.merged else nothing, dry_run=self.dry_run)
+        summary = f"{what}: {left_out}"
+        return self.told.report(summary if self.told.merged else nothing, dry_run=self.dry_run)
 
     def _old_enough(self, spec: TableSpec, base: HalfSnapshot, why: Callable[[Aged], str | None]) -> list[Aged]:
         before_ms = self.now_ms - require_compaction(spec).buffer_ms
         young = {file.segment for file in base.files if file.modified_ms > before_ms}
-        kept: dict[str, list[str]] = {}
-        found = []
-        for one in by_age(base.files, young):
-            reason = NO_TIMES if one.high is None else why(one)
+        excluded: dict[str, list[str]] = {}
+        candidates = []
+        for segment in by_age(base.files, young):
+            reason = NO_TIMES if segment.high is None else why(segment)
             if reason is None:
-                found.append(one)
+                candidates.append(segment)
             else:
-                kept.setdefault(reason, []).append(one.name)
-        self.told.kept["compaction"] = kept
-        return found
+                excluded.setdefault(reason, []).append(segment.name)
+        self.told.kept["compaction"] = excluded
+        return candidates
 
     def _commit_each(self, rewrite: Rewrite, groups: Sequence[Group], superseded: DataFrame, folder: Path) -> None:
         stored = _rows(self.bench, rewrite.base)
         for number, group in enumerate(groups, start=1):
             mine = quoted(columns.SEGMENT) == group.names[0]
-            left = _without(stored.where(mine), superseded.where(mine), rewrite.spec)
+            remaining = _without(stored.where(mine), superseded.where(mine), rewrite.spec)
             place = folder / str(number)
-            merged = rewrite.commit(group, rewrite.stage([group], left, place), place)
+            merged = rewrite.commit(group, rewrite.stage([group], remaining, place), place)
             self.told.merged.append(merged)
             self.bench.progress.step("compacting segments", number, len(groups))
 
@@ -185,25 +192,27 @@ def _staged(
     corrected: Collection[str],
     path: Path,
 ) -> DataFrame:
-    """What tells the superseded rows of OFFLINE, as `_deciding` has it."""
+    """The columns of `_deciding` for each superseded row of OFFLINE, staged."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    here, wanted = _rows(bench, base), _deciding(spec)  # first: columns need a session
+    here, deciding_columns = _rows(bench, base), _deciding(spec)  # first, because Spark columns need a session
     keys = [quoted(name) for name in spec.primary_key]
-    if spec.by_flows:  # a refresh of a flow takes its rows away, and another's have to be there then
+    if spec.by_flows:  # a refresh of a flow deletes its rows, and then those of other flows must be there
         keys.append(quoted(columns.CONNECTOR))
-    rows = here.select(*map(quoted, wanted)).withColumn(_HERE, F.lit(True))
+    rows = here.select(*map(quoted, deciding_columns)).withColumn(_HERE, F.lit(True))
     if realtime is not None:
         beside = _rows(bench, realtime).where(columns.rows_sql(spec.name))
-        beside = beside.where(f"NOT {covered_sql(base.offline.boundary)}").select(*map(quoted, wanted))
+        beside = beside.where(f"NOT {covered_sql(base.offline.boundary)}").select(*map(quoted, deciding_columns))
         rows = rows.unionByName(beside.withColumn(_HERE, F.lit(False)))
     may_go = (quoted(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) | quoted(columns.SEGMENT).isin(list(corrected))
-    stands = F.when(~may_go, F.col(_ORDER))
+    reliable_order = F.when(~may_go, F.col(_ORDER))
     of_key = rows.withColumn(_ORDER, order_struct(spec)).withColumn(
-        _BEST, best(spec, stands).over(Window.partitionBy(*keys))
+        _BEST, best(spec, reliable_order).over(Window.partitionBy(*keys))
     )
-    superseded = of_key.where(F.col(_HERE) & beats(spec, F.col(_BEST), F.col(_ORDER))).select(*map(quoted, wanted))
+    superseded = of_key.where(F.col(_HERE) & beats(spec, F.col(_BEST), F.col(_ORDER))).select(
+        *map(quoted, deciding_columns)
+    )
     superseded.write.parquet(str(path))
     return bench.spark.read.schema(superseded.schema).parquet(str(path))
 
@@ -211,19 +220,22 @@ def _staged(
 def _staged_markers(
     bench: CommitContext, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, path: Path
 ) -> DataFrame | None:
-    """What tells the expired delete markers of OFFLINE, as `_deciding` has it; None when there is none."""
+    """The columns of `_deciding` for each expired delete marker of OFFLINE, staged; None without any."""
     rows = _rows(bench, base)
-    found = expired_markers(bench, spec, base, realtime, rows)
-    if found is None:
+    expired = expired_markers(bench, spec, base, realtime, rows)
+    if expired is None:
         return None
-    markers = found.select(*map(quoted, _deciding(spec)))
+    markers = expired.select(*map(quoted, _deciding(spec)))
     markers.write.parquet(str(path))
     staged = bench.spark.read.schema(markers.schema).parquet(str(path))
     return staged if staged.limit(1).count() else None
 
 
 def _takes_markers(spec: TableSpec) -> bool:
-    """A refresh of a flow takes its rows away, and may bring older ones to light: there, markers stay."""
+    """Whether delete markers expire.
+
+    Not in tables with flows: a refresh deletes rows, and older ones may become visible.
+    """
     return spec.upsert is not None and spec.upsert.deleted_keys_ttl > 0 and not spec.by_flows
 
 
@@ -232,17 +244,17 @@ def _what(spec: TableSpec) -> str:
 
 
 def _corrected(lineage: Sequence[Act], since_ms: int) -> set[str]:
-    """Segments that corrections since then have put in, which can be reverted, and what these were merged into."""
-    found: set[str] = set()
+    """Segments of corrections since then, which can still be reverted, and the segments that these were merged into."""
+    segments: set[str] = set()
     for act in reversed(lineage):
         is_old = epoch_ms(act.at) < since_ms
-        if (act.kind != MERGE and not is_old) or not found.isdisjoint(texts(act.detail["segments_from"])):
-            found.update(texts(act.detail["segments_to"]))
-    return found
+        if (act.kind != MERGE and not is_old) or not segments.isdisjoint(texts(act.detail["segments_from"])):
+            segments.update(texts(act.detail["segments_to"]))
+    return segments
 
 
 def _deciding(spec: TableSpec) -> list[str]:
-    """The columns that tell rows apart as far as winning goes. A message may bring several rows."""
+    """The columns that identify a row as far as the upsert order needs it. A message may yield several rows."""
     return list(dict.fromkeys((columns.SEGMENT, *spec.primary_key, *winning_order(spec))))
 
 
@@ -256,17 +268,17 @@ def _without(rows: DataFrame, superseded: DataFrame, spec: TableSpec) -> DataFra
 
 
 def _rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
-    """The rows of the newest version; that winners stand is looked at under the lock."""
+    """The rows of the newest version. `holds` checks under the lock that the winners are still there."""
     return bench.spark.read.format("delta").load(str(half.path))
 
 
 def _groups(config: CompactionConfig, segments: Sequence[Aged], counts: Mapping[str, int]) -> list[Group]:
-    found = []
-    for one in segments:
-        count = counts.get(one.name, 0)
-        if count >= config.rows_min and count * 100 >= config.percent_min * one.rows and one.low is not None:
-            found.append(Group(bucket_of(one.low, _UNCUT.bucket_ms).start, (one,), one.rows - count))
-    return found
+    groups = []
+    for segment in segments:
+        count = counts.get(segment.name, 0)
+        if count >= config.rows_min and count * 100 >= config.percent_min * segment.rows and segment.low is not None:
+            groups.append(Group(bucket_of(segment.low, _UNCUT.bucket_ms).start, (segment,), segment.rows - count))
+    return groups
 
 
 def _planned(group: Group) -> Merged:
@@ -274,9 +286,9 @@ def _planned(group: Group) -> Merged:
 
 
 def _only(base: HalfSnapshot, current: HalfSnapshot, kinds: frozenset[str]) -> bool:
-    """Whether nothing but acts of these kinds came since, and no commit of somebody else."""
+    """Whether only operations of these kinds, and no foreign commit, followed `base`."""
     if current.table_id != base.table_id:
         return False
     acts = acts_between(base.path, base.version, current.version)
-    known = acts is not None and all(act.kind in kinds for act in acts)
-    return known and not foreign_between(base.path, base.version, current.version)
+    are_allowed = acts is not None and all(act.kind in kinds for act in acts)
+    return are_allowed and not foreign_between(base.path, base.version, current.version)

@@ -1,14 +1,14 @@
 """Delete markers that are older than deletedKeysTTL and hide nothing: compaction leaves them out, too.
 
-A marker's age is how far its comparison value lies behind the highest one of the table, as in Pinot. It goes only when
-no older row of its key is anywhere from where it could come to light:
+A marker's age is the distance of its comparison value from the table's highest one, as in Pinot. A marker is removed
+only when no older row of its key exists in any place from which it could become visible:
 
-    the OFFLINE half                              the rows of all segments, markers too
-    REALTIME                                      rows that some boundary may show, moved or not
-    files that acts of the lineage took away      as long as they are on disk, for a revert puts them back
-    rows that wait for a swap                     while a backfill or an open replacement waits, no marker goes
+    the OFFLINE half                          the rows of all segments, markers too
+    REALTIME                                  rows that some boundary may show, moved or not
+    files that lineage commits removed        as long as they are on disk, because a revert restores them
+    rows that wait for a swap                 while a backfill or an open replacement waits, no marker is removed
 
-An older row that arrives after its marker has gone is seen: that is what the span is for.
+An older row that arrives after its marker was removed becomes visible. The TTL exists to make that unlikely.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _FRACTIONS = {DataType.FLOAT, DataType.DOUBLE}
 def expired_markers(
     bench: CommitContext, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot | None, rows: DataFrame
 ) -> DataFrame | None:
-    """Of `rows`, those of OFFLINE in the version `base`, the delete markers that may go; None when none is that old.
+    """The removable delete markers of `rows`, the rows of OFFLINE at version `base`; None when none is old enough.
 
-    `realtime` is the version of REALTIME whose rows are looked at, None on a table without the half.
+    `realtime` is the version of REALTIME to search for older rows; None on a table without that half.
     """
     from pyspark.sql import functions as F
 
@@ -67,24 +67,24 @@ def expired_markers(
 
 
 def realtime_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:
-    """The rows of the files of a version of REALTIME, those that were moved too."""
+    """The rows in the files of a REALTIME version, including moved ones."""
     return _read(bench, spec, Half.REALTIME, _files(spec, realtime))
 
 
 def have_come(
     bench: CommitContext, spec: TableSpec, base: HalfSnapshot, current: HalfSnapshot, markers: DataFrame
 ) -> bool:
-    """Whether REALTIME has got rows of the markers' keys since `base`: one may be what a marker has to hide."""
+    """Whether REALTIME received rows of the markers' keys since `base`: a marker may have to hide one of them."""
     fresh = sorted({*_files(spec, current)} - {*_files(spec, base)})
     if not fresh:
         return False
     keys = markers.select(_key(spec))
-    come = _read(bench, spec, Half.REALTIME, fresh).select(_key(spec)).join(keys, _KEY, "left_semi")
-    return bool(come.limit(1).count())
+    arrived = _read(bench, spec, Half.REALTIME, fresh).select(_key(spec)).join(keys, _KEY, "left_semi")
+    return bool(arrived.limit(1).count())
 
 
 def _threshold(spec: TableSpec, *halves: DataFrame | None) -> int | float | Decimal | None:
-    """The comparison value below which markers are old; None on a table without rows, or without numbers."""
+    """The comparison value below which markers are old; None on a table without rows, or without finite values."""
     from pyspark.sql import functions as F
 
     assert spec.upsert is not None
@@ -94,17 +94,17 @@ def _threshold(spec: TableSpec, *halves: DataFrame | None) -> int | float | Deci
             age = _age(spec)
             finite = F.when(~F.isnan(age) & (F.abs(age) != float("inf")), age) if _is_fraction(spec) else age
             highest.append(rows.agg(F.max(finite)).collect()[0][0])
-    found = max((one for one in highest if one is not None), default=None)
-    if found is None:
+    highest_value = max((value for value in highest if value is not None), default=None)
+    if highest_value is None:
         return None
     ttl = spec.upsert.deleted_keys_ttl
-    if isinstance(found, int):
-        return ceil(found - Decimal(str(ttl)))
-    return found - Decimal(str(ttl)) if isinstance(found, Decimal) else found - ttl
+    if isinstance(highest_value, int):
+        return ceil(highest_value - Decimal(str(ttl)))
+    return highest_value - Decimal(str(ttl)) if isinstance(highest_value, Decimal) else highest_value - ttl
 
 
 def _age(spec: TableSpec) -> Column:
-    """The comparison value as a number, of a TIMESTAMP its milliseconds."""
+    """The comparison value as a number; for a TIMESTAMP its epoch milliseconds."""
     from pyspark.sql import functions as F
 
     name = winning_order(spec)[0]
@@ -119,13 +119,13 @@ def _is_fraction(spec: TableSpec) -> bool:
 
 
 def _taken_away(base: HalfSnapshot) -> Iterator[str]:
-    """Files that entries of the lineage took away, and that are there yet: a revert reads them."""
-    held = {file.path for file in base.files}
+    """Files that lineage commits removed and that still exist: a revert reads them."""
+    current_paths = {file.path for file in base.files}
     for version, _ in lineage_acts(base):
         commit = read_commit(base.path, version)
-        if commit is None:  # it has left the log, and cannot be reverted
+        if commit is None:  # it has left the log, so it cannot be reverted
             return
-        yield from (path for path in commit.removed if path not in held and Path(path).exists())
+        yield from (path for path in commit.removed if path not in current_paths and Path(path).exists())
 
 
 def _files(spec: TableSpec, realtime: HalfSnapshot) -> list[str]:
@@ -134,11 +134,11 @@ def _files(spec: TableSpec, realtime: HalfSnapshot) -> list[str]:
 
 
 def _read(bench: CommitContext, spec: TableSpec, half: Half, paths: Iterable[str]) -> DataFrame:
-    """What decides of the rows of data files."""
+    """The columns of data files that decide between rows of a key."""
     names = {*spec.primary_key, *winning_order(spec), *columns.ARRIVAL, columns.TIME}
     ddl = ddl_of((name, kind) for name, kind in physical_columns(spec, half) if name in names)
-    found = list(paths)
-    return bench.spark.read.schema(ddl).parquet(*found) if found else bench.spark.createDataFrame([], ddl)
+    files = list(paths)
+    return bench.spark.read.schema(ddl).parquet(*files) if files else bench.spark.createDataFrame([], ddl)
 
 
 def _key(spec: TableSpec) -> Column:

@@ -1,4 +1,4 @@
-"""Merges the rows of a move, bucket by bucket: Spark frames in, Spark frames out."""
+"""Combines the rows of a move bucket by bucket, as its merge type says. From Spark frame to Spark frame."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from hybrid.table.upsert_order import winning_order
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-BUCKET = "_hy_bucket"  # beside the stored columns: the start of a row's bucket
+BUCKET = "_hy_bucket"  # an extra column: the start of a row's bucket
 
 
 def with_bucket(rows: DataFrame, config: BucketConfig) -> DataFrame:
-    """Adds the start of each row's bucket; null on a table without a time column."""
+    """Add the start of each row's bucket as a column; null on a table without a time column."""
     from pyspark.sql import functions as F
 
     time = F.col(columns.TIME)
@@ -30,31 +30,31 @@ def with_bucket(rows: DataFrame, config: BucketConfig) -> DataFrame:
 
 
 def merge(rows: DataFrame, spec: TableSpec, config: BucketConfig, tasks: int, added: Collection[str]) -> DataFrame:
-    """The rows that are kept. So many tasks share the work. `added` are columns that rows of their half may lack.
+    """Apply the merge type to rows, in `tasks` Spark tasks. `added` are columns that rows of their half may lack.
 
-    Their times are rounded first. Rows are merged inside their bucket only. A delete marker is a row like any other:
-    when it is the latest of its key it is kept, because older versions may stand elsewhere.
+    Times are rounded first. Rows are merged only within their bucket. A delete marker is treated like any other row: it
+    is kept when it is the latest of its key, because older versions may exist elsewhere.
     """
     rows = with_rounded_times(rows, spec, config)
     if config.merge_type is MergeType.CONCAT:
         return rows
     if spec.upsert is None:
-        # Rows that queries show as equal are equal, and values are combined as they are shown. Versions of a key, and
-        # delete markers among them, stay as they are stored.
+        # Rows that queries show as equal are equal, and values are combined as queries show them. Versions of a key,
+        # including delete markers, stay as stored.
         rows = with_added(rows, spec, added)
     if config.merge_type is MergeType.ROLLUP:
         return rolled_up(rows, spec, config)
     if config.merge_type is MergeType.DEDUP:
-        # Of equal rows the last that arrived stays, on a dedup table the first: on an upsert table an earlier one may
-        # lose a tie that it wins.
+        # Of equal rows the last arrival stays, on a dedup table the first. On an upsert table an earlier one could lose
+        # a tie that the last one wins.
         keys, deciding = spec.schema.column_names, tuple(columns.ARRIVAL)
     else:
         keys, deciding = spec.primary_key, winning_order(spec)
-    if spec.by_flows:  # a refresh of a flow takes its rows away: they must not stand for another's
+    if spec.by_flows:  # rows of different flows stay apart, because a refresh of a flow deletes its rows
         keys = (columns.CONNECTOR, *keys)
     same = [quoted(name) for name in (BUCKET, *keys)]
     rows = with_bucket(rows, config)
-    # Spark evens out floats before it compares them, so that rows divided by them would be divided once more.
+    # Spark normalizes floats before comparing them, so partitioning by them would cause a second shuffle.
     floats = {field.name for field in spec.schema.fields if field.data_type in (DataType.FLOAT, DataType.DOUBLE)}
     divided = rows.repartition(tasks, BUCKET, *(quoted(name) for name in keys if name not in floats))
     return _first_of_each(divided, same, winners_first(spec, deciding))

@@ -1,9 +1,9 @@
 """The realtime-to-offline move: appends the rows that the next boundary covers, with that boundary, in one commit.
 
-The sequence, and what a death in between leaves (ADR 14):
-  read both halves' states, count what waits, plan        nothing done
+The sequence, and what a crash in between leaves (ADR 14):
+  read both halves' states, count waiting rows, plan      nothing done
   write the files of the segments beside the halves       staged files, swept by the next move
-  take the OFFLINE lock; state overtaken? plan anew       nothing done
+  take the OFFLINE lock; plan again on a conflict         nothing done
   put the files into the half                             files that no reader sees
   one Delta commit: segments and the boundary             done, or not done
 """
@@ -53,7 +53,7 @@ _STEPPED_OVER = frozenset({"backfill", "merge", "replace", "revert"})
 
 @dataclass(frozen=True)
 class MoveReport:
-    """What a move did: rows read and written, segments added, the boundary after it, in one `sentence`."""
+    """The result of a move: rows read and written, segments added, the boundary after it, in one `sentence`."""
 
     rows_read: int
     rows_written: int
@@ -80,12 +80,12 @@ def run_move(
     act_id: str | None = None,
     newest: Callable[[], TableSpec] | None = None,
 ) -> MoveReport:
-    """Moves the next buckets that hold rows, as far as `reach` says (None: one closed bucket), and every late row.
+    """Move the next buckets that hold rows, as far as `reach` says (None: one closed bucket), and every late row.
 
-    `act_id` names the act, else it gets a fresh one. `newest` gives the table's definition of the moment: columns
-    may be added while a move is planned.
+    `act_id` is the operation's id; None generates one. `newest` returns the current table definition: columns may be
+    added while a move is planned.
 
-    ConflictError when other acts kept overtaking it; nothing was changed then.
+    Raises ConflictError when other operations kept committing first; nothing was changed then.
     """
     move_config(spec)
     act, definition = act_id or new_act_id("move"), newest or (lambda: spec)
@@ -119,10 +119,10 @@ def _attempt(
     act_id: str,
 ) -> MoveReport:
     offline, realtime = open_half(layout.half(Half.OFFLINE)), open_half(layout.half(Half.REALTIME))
-    # After the halves: columns of rows that are there are in the definition by then.
+    # After the halves, so that the definition has every column of their rows.
     spec = definition()
     config = move_config(spec)
-    # A merge with settings of before may have come.
+    # A merge with earlier settings may have been committed.
     refuse_rolled_otherwise(spec.name, offline.offline.rolled, [config])
     before, now_ms = offline.offline.boundary, bench.now_ms()
     files = [file for file in realtime.files if file.segment not in columns.bookkeeping(spec.name)]
@@ -131,7 +131,8 @@ def _attempt(
     bench.progress.say(f"Counting what waits in '{spec.name}'.")
     rows = _rows(bench, layout, spec, realtime, before)
     lows = [file.times[0] for file in files if file.times is not None]
-    # The second time all of it: for the reason why nothing moves, and where statistics tell of rows that are not there.
+    # The second round counts everything: for the reason why nothing moves, and when statistics promise rows that do not
+    # exist.
     for end_ms in dict.fromkeys((count_until(config, before, lows, now_ms, reach), None)):
         waiting = _waiting(rows if end_ms is None else rows.where(f"{columns.TIME} < {end_ms}"), config, before)
         plan = plan_move(config, before, realtime.realtime.offsets, waiting, now_ms, reach)
@@ -149,7 +150,7 @@ def _attempt(
         return MoveReport(plan.rows + plan.late_rows, 0, plan.late_rows, (), plan.boundary, None, sentence, True)
     covered = rows.where(covered_sql(plan.boundary))
     if plan.boundary.time_ms not in (None, INFINITE):
-        covered = covered.where(f"{columns.TIME} < {plan.boundary.time_ms}")  # bare, so that files are left out by it
+        covered = covered.where(f"{columns.TIME} < {plan.boundary.time_ms}")  # plain, so that Delta skips files by it
     cuts = _cuts(spec, config, plan, waiting_files(files, before, realtime.realtime.offsets))
     return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, realtime.added, cuts, act_id)
 
@@ -157,40 +158,40 @@ def _attempt(
 def _part_of_bucket(
     rows: DataFrame, config: MoveConfig, plan: MovePlan, before: Boundary, realtime: HalfSnapshot
 ) -> MovePlan:
-    """Of a bucket with more rows than one task may take, the part that begins it."""
+    """The first part of a bucket that has more rows than one task may take."""
     from pyspark.sql import functions as F
 
     time, bucket = F.col(columns.TIME), plan.buckets[0]
-    # Its start may be a boundary of other settings: what lies before it is late.
+    # Its start may be a boundary made with other settings: rows before it are late.
     fresh = rows.where(time >= bucket.start)
-    found: Slots | int = Slots(rounded_down(bucket.start, config.step_ms), bucket.end, config.step_ms)
-    while not isinstance(found, int):
-        mine = fresh.where((time >= found.start) & (time < found.end))
-        slot = F.floor((time - found.start) / found.width)
+    end: Slots | int = Slots(rounded_down(bucket.start, config.step_ms), bucket.end, config.step_ms)
+    while not isinstance(end, int):
+        mine = fresh.where((time >= end.start) & (time < end.end))
+        slot = F.floor((time - end.start) / end.width)
         counts = {row[0]: row[1] for row in mine.groupBy(slot).count().collect()}
-        found = found.divide(counts, config.max_records_per_task - plan.late_rows)
-    part = fresh.where(time < found)
+        end = end.divide(counts, config.max_records_per_task - plan.late_rows)
+    part = fresh.where(time < end)
     waiting = [piece for piece in _waiting(part, config, before) if not piece.late]
-    return until(plan, found, waiting[0], before, realtime.realtime.offsets)
+    return until(plan, end, waiting[0], before, realtime.realtime.offsets)
 
 
 def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnapshot) -> None:
-    """OvertakenError when another act came first, but for those that leave alone what a move looks at.
+    """OvertakenError when another operation committed first, except for kinds that do not affect a move.
 
-    A backfill of hundreds of commits would keep every move from ever committing.
+    Without the exception, a backfill of hundreds of commits would keep every move from committing.
     """
     before, now = planned.offline, current.offline
     same = (before.boundary, before.progress) == (now.boundary, now.progress)
     acts = acts_between(current.path, planned.version, current.version)
-    apart = acts is not None and all(act.kind in _STEPPED_OVER for act in acts)
-    if not (same and apart and planned.table_id == current.table_id):
+    are_harmless = acts is not None and all(act.kind in _STEPPED_OVER for act in acts)
+    if not (same and are_harmless and planned.table_id == current.table_id):
         raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
 
 
 def _rows(
     bench: CommitContext, layout: TableLayout, spec: TableSpec, realtime: HalfSnapshot, before: Boundary
 ) -> DataFrame:
-    """Good rows of the pinned REALTIME version that the boundary does not cover."""
+    """The valid rows of the pinned REALTIME version that the boundary does not cover."""
     frame = (
         bench.spark.read.format("delta").option("versionAsOf", realtime.version).load(str(layout.half(Half.REALTIME)))
     )
@@ -203,10 +204,10 @@ def _waiting(rows: DataFrame, config: MoveConfig, before: Boundary) -> list[Wait
 
     time = F.col(columns.TIME)
     late = F.lit(False) if before.time_ms is None else F.coalesce(time < before.time_ms, F.lit(False))
-    found = with_bucket(rows, config).groupBy(BUCKET, late.alias("late")).agg(F.count("*"), F.min(time), F.max(time))
+    groups = with_bucket(rows, config).groupBy(BUCKET, late.alias("late")).agg(F.count("*"), F.min(time), F.max(time))
     return [
         WaitingBuckets(start, is_late, count, None if low is None else (low, high))
-        for start, is_late, count, low, high in found.collect()
+        for start, is_late, count, low, high in groups.collect()
     ]
 
 
@@ -222,7 +223,7 @@ def _stage_and_commit(
     cuts: Sequence[int],
     act_id: str,
 ) -> MoveReport:
-    # Not the act's id: of an act that was tried before, files may be in the half's log.
+    # Not the operation's id: files of an earlier attempt with that id may be in the half's log.
     half, token = layout.half(Half.OFFLINE), new_act_id("move")
     read = plan.rows + plan.late_rows
     with bench.staging(layout, act_id) as staging:
@@ -236,7 +237,7 @@ def _stage_and_commit(
         with bench.lock(layout, Half.OFFLINE):
             current = open_half(half)
             _refuse_overtaken(spec, offline, current)
-            # Not a name that a replacement took away either: its revert would meet our rows there.
+            # Also avoid names that a replacement removed: its revert would collide with our rows.
             taken = {file.segment for file in current.files} | segments_in_lineage(current)
             names = names_of(spec, config, parts, plan.times_of_buckets, taken)
             detail = {
@@ -257,7 +258,7 @@ def _stage_and_commit(
 
 
 def _check_count(spec: TableSpec, config: MoveConfig, read: int, written: int) -> None:
-    """DataError when rows that were counted are not there: the boundary would cover them."""
+    """DataError when rows that were counted are missing: the boundary would cover them."""
     whole = written == read if config.merge_type is MergeType.CONCAT else 0 < written <= read
     if not whole:
         raise DataError(
@@ -267,7 +268,7 @@ def _check_count(spec: TableSpec, config: MoveConfig, read: int, written: int) -
 
 
 def _cuts(spec: TableSpec, config: MoveConfig, plan: MovePlan, files: Sequence[DataFile]) -> list[int]:
-    """Where one task ends and the next begins."""
+    """The times at which one task ends and the next begins."""
     if spec.time_column is None:
         return borders_of_all(plan.rows, stretches(files, columns.TIMESTAMP))
     assert plan.boundary.time_ms is not None
@@ -296,7 +297,7 @@ def _boundary_words(after: Boundary, before: Boundary) -> str:
 
 
 def _limit_noun(boundary: Boundary) -> str:
-    """What T is called: in mode pinot, and under an override, another limit is in effect."""
+    """The name of T: in mode pinot, and under an override, another limit is in effect."""
     plain = boundary.mode is BoundaryMode.EXACT and boundary.override_ms is None
     return "the boundary" if plain else "the end of what has moved"
 

@@ -1,12 +1,12 @@
 """Optimize: many small files of a sealed realtime segment become few. Reasons: docs/adr/0017.
 
-Each ingestion commit adds a file to its segment. Delta's own OPTIMIZE writes the rows of a segment anew, in a commit
-that says that no row changed and that carries no state of the half: readers step over it as over another tool's.
+Each ingestion commit adds a file to its segment. As in Delta's OPTIMIZE, one commit rewrites the rows of a segment. It
+is marked as changing no data, and carries no state of the half. Readers skip it as they skip another tool's.
 
-The sequence, and what a death in between leaves (the next run does the rest):
-  look at the newest version, no JVM               nothing done; most often there is nothing, and Spark is not started
+The sequence, and what a crash in between leaves (the next run does the rest):
+  look at the newest version, no JVM               nothing done; usually there is nothing, and Spark is not started
   take the REALTIME lock; OPTIMIZE some segments   files that no version holds, which vacuum removes; or done
-  give the lock back, take it for the next ones    those before are done
+  release the lock, take it for the next ones      the earlier ones are done
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from hybrid.lake.log import DataFile, HalfSnapshot, open_half
 from hybrid.progress import counted
 from hybrid.table import columns
 
-# A file below this is small; so many of one segment are worth writing anew.
+# A file below this size is small; a segment is rewritten from this number of small files on.
 SMALL_BYTES, FILES_MIN = 32 << 20, 4
-# What one hold of the lock writes anew, seconds of work: ingestion waits for it, and the tail shows its rows meanwhile.
+# What is rewritten while the lock is held once: seconds of work. Ingestion waits, and the tail shows its rows
+# meanwhile.
 HOLD_BYTES, _HOLD_SEGMENTS = 128 << 20, 50
-# Between two holds: who waits for the lock looks for it more often than this.
+# The pause between two holds of the lock; processes that wait for it poll more often than this.
 _PAUSE_S = 0.3
-# What one run writes anew; what is left is the next one's.
+# What one run rewrites; the rest is left to the next run.
 RUN_BYTES = 4 << 30
 
 
 @dataclass(frozen=True)
 class Heap:
-    """Small files of a segment that become `files_after`, most often one; `below` is the size that they are below."""
+    """Small files of a segment that become `files_after`, usually one; all are smaller than `below` bytes."""
 
     segment: str
     files: tuple[str, ...]
@@ -50,9 +51,9 @@ class Heap:
 
 @dataclass(frozen=True)
 class OptimizeReport:
-    """Segments of REALTIME whose small `files` of so many `bytes` were written anew, as `files_after`.
+    """Segments of REALTIME whose small `files` of so many `bytes` were rewritten as `files_after`.
 
-    So many are `left` to the next run. `versions` are those of the commits; none in a dry run.
+    `left` segments remain for the next run. `versions` are those of the commits; none in a dry run.
     """
 
     segments: tuple[str, ...]
@@ -68,17 +69,17 @@ class OptimizeReport:
 def run_optimize(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, run_id: str = ""
 ) -> OptimizeReport:
-    """Writes small files of sealed segments anew, in one commit for each hold of the lock; `run_id` stands in these.
+    """Rewrite small files of sealed segments, in one commit per hold of the lock; `run_id` is recorded in the commits.
 
-    SpecError when the table has no REALTIME half. ConflictError when it is busy for longer than the lock's timeout:
-    what was committed before stands.
+    Raises SpecError when the table has no REALTIME half. Raises ConflictError when it is busy for longer than the
+    lock's timeout; earlier commits stay.
     """
     if Half.REALTIME not in spec.halves:
         raise SpecError(f"Table '{spec.name}' has no REALTIME half: moves and replacements write few files themselves.")
-    found = heaps(spec, open_half(layout.half(Half.REALTIME)))
-    now, left = _within(found, RUN_BYTES)
+    all_heaps = heaps(spec, open_half(layout.half(Half.REALTIME)))
+    now, remaining = _within(all_heaps, RUN_BYTES)
     if dry_run or not now:
-        return _report(spec, now, sum(one.files_after for one in now), len(left), (), dry_run)
+        return _report(spec, now, sum(heap.files_after for heap in now), len(remaining), (), dry_run)
     done: list[Heap] = []
     after, versions = 0, list[int]()
     for number, group in enumerate(_holds(now)):
@@ -88,44 +89,44 @@ def run_optimize(
         with bench.lock(layout, Half.REALTIME):
             before = open_half(layout.half(Half.REALTIME))
             there = heaps(spec, before)
-            same = [one for one in group if one in there]  # the others were dropped, moved on, or written anew
+            same = [heap for heap in group if heap in there]  # the others were dropped, moved or rewritten meanwhile
             if not same:
                 continue
-            names = [one.segment for one in same]
+            names = [heap.segment for heap in same]
             note = json.dumps({"task": OPTIMIZE_TASK, "run": run_id})  # no state: see `hybrid.table.state`
             rewrite_files(bench.spark, before.path, names, below=same[0].below, up_to=HOLD_BYTES, note=note)
             now_there = open_half(before.path)
-        known = {file.path for file in before.files}
-        after += sum(file.segment in names and file.path not in known for file in now_there.files)
+        earlier_paths = {file.path for file in before.files}
+        after += sum(file.segment in names and file.path not in earlier_paths for file in now_there.files)
         versions += range(before.version + 1, now_there.version + 1)
         done += same
-    return _report(spec, done, after, len(left), tuple(versions), dry_run)
+    return _report(spec, done, after, len(remaining), tuple(versions), dry_run)
 
 
 def heaps(spec: TableSpec, realtime: HalfSnapshot) -> list[Heap]:
-    """The sealed segments with several small files, by name; of these as many as one hold of the lock can write."""
-    apart = {*realtime.realtime.consuming_names(), *columns.bookkeeping(spec.name)}
+    """The sealed segments with several small files, by name; of each as much as one hold of the lock can rewrite."""
+    excluded = {*realtime.realtime.consuming_names(), *columns.bookkeeping(spec.name)}
     small: dict[str, list[DataFile]] = defaultdict(list)
     for file in realtime.files:
-        if file.segment not in apart and file.bytes < SMALL_BYTES:
+        if file.segment not in excluded and file.bytes < SMALL_BYTES:
             small[file.segment].append(file)
-    found = [_heap(name, files) for name, files in sorted(small.items())]
-    return [one for one in found if len(one.files) >= FILES_MIN]
+    all_heaps = [_heap(name, files) for name, files in sorted(small.items())]
+    return [heap for heap in all_heaps if len(heap.files) >= FILES_MIN]
 
 
 def _heap(segment: str, files: Iterable[DataFile]) -> Heap:
-    """The smallest files of a segment, up to what one hold can write; more of them where many have one size."""
+    """The smallest files of a segment, as much as one hold can rewrite; more when many files have the same size."""
     ordered = sorted(files, key=lambda file: file.bytes)
     below = next((file.bytes for file, size in _summed(ordered) if size > HOLD_BYTES), SMALL_BYTES)
     if sum(file.bytes < below for file in ordered) < FILES_MIN:
         below += below < SMALL_BYTES
-    packed = [one for one in _packed([file for file in ordered if file.bytes < below]) if len(one) > 1]
-    taken = [file for one in packed for file in one]
+    packed = [group for group in _packed([file for file in ordered if file.bytes < below]) if len(group) > 1]
+    taken = [file for group in packed for file in group]
     return Heap(segment, tuple(file.path for file in taken), sum(file.bytes for file in taken), len(packed), below)
 
 
 def _summed(files: Iterable[DataFile]) -> Iterator[tuple[DataFile, int]]:
-    """Each file with the bytes of all up to it."""
+    """Each file with the total bytes up to and including it."""
     size = 0
     for file in files:
         size += file.bytes
@@ -133,10 +134,10 @@ def _summed(files: Iterable[DataFile]) -> Iterator[tuple[DataFile, int]]:
 
 
 def _packed(files: Iterable[DataFile]) -> list[list[DataFile]]:
-    """Which files become one, as Delta puts them together; one that is alone is not written anew."""
+    """The files grouped as Delta would combine them; a file alone in its group is not rewritten."""
     packed: list[list[DataFile]] = []
     for file in files:
-        if packed and sum(one.bytes for one in packed[-1]) + file.bytes <= HOLD_BYTES:
+        if packed and sum(packed_file.bytes for packed_file in packed[-1]) + file.bytes <= HOLD_BYTES:
             packed[-1].append(file)
         else:
             packed.append([file])
@@ -144,7 +145,7 @@ def _packed(files: Iterable[DataFile]) -> list[list[DataFile]]:
 
 
 def _within(found: Sequence[Heap], bytes_max: int) -> tuple[list[Heap], list[Heap]]:
-    """What one run takes, and what it leaves."""
+    """The part that one run takes, and the rest."""
     size = 0
     for place, heap in enumerate(found):
         size += heap.bytes
@@ -154,12 +155,12 @@ def _within(found: Sequence[Heap], bytes_max: int) -> tuple[list[Heap], list[Hea
 
 
 def _holds(found: Sequence[Heap]) -> list[list[Heap]]:
-    """What is written under one hold of the lock: few bytes, and one size of small files for all."""
+    """The segments to rewrite under each hold of the lock: few bytes, and one `below` for all."""
     groups: list[list[Heap]] = []
     for heap in found:
         last = groups[-1] if groups else []
         fits = last and last[0].below == heap.below and len(last) < _HOLD_SEGMENTS
-        if fits and sum(one.bytes for one in last) + heap.bytes <= HOLD_BYTES:
+        if fits and sum(other.bytes for other in last) + heap.bytes <= HOLD_BYTES:
             last.append(heap)
         else:
             groups.append([heap])
@@ -169,7 +170,7 @@ def _holds(found: Sequence[Heap]) -> list[list[Heap]]:
 def _report(
     spec: TableSpec, done: Sequence[Heap], after: int, left: int, versions: tuple[int, ...], dry_run: bool
 ) -> OptimizeReport:
-    files, size = sum(len(one.files) for one in done), sum(one.bytes for one in done)
+    files, size = sum(len(heap.files) for heap in done), sum(heap.bytes for heap in done)
     more = f" {counted(left, 'segment')} more {'waits' if left == 1 else 'wait'} for the next run." if left else ""
     if done:
         what = f"{counted(files, 'small file')} ({counted(size, 'byte')}) of {counted(len(done), 'segment')}"
@@ -178,4 +179,4 @@ def _report(
     else:
         least = f"{FILES_MIN} files below {SMALL_BYTES >> 20} MB"
         sentence = f"Nothing to optimize in '{spec.name}': no sealed segment of REALTIME has {least}.{more}"
-    return OptimizeReport(tuple(one.segment for one in done), files, after, size, left, versions, sentence, dry_run)
+    return OptimizeReport(tuple(heap.segment for heap in done), files, after, size, left, versions, sentence, dry_run)

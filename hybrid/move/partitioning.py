@@ -1,4 +1,4 @@
-"""Divides rows by the partitions that their values belong to."""
+"""Divides rows by the partitions of their column values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def divided_by(batch: pa.RecordBatch, parts: Sequence[PartitionedColumn]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each partition, in their order. Of several columns each combination of partitions has a number."""
+    """The rows of each partition, in their order. With several columns each combination of partitions has a number."""
     import numpy as np
     import pyarrow as pa
 
@@ -26,10 +26,10 @@ def divided_by(batch: pa.RecordBatch, parts: Sequence[PartitionedColumn]) -> Ite
 
 
 def _partitions(values: pa.Array, part: PartitionedColumn) -> np.ndarray:
-    """The partition of each value; each text is looked at once."""
+    """The partition of each value; the function is evaluated once per distinct text."""
     import numpy as np
 
     encoded = values.dictionary_encode(null_encoding="encode")
     texts = (part.null if value is None else str(value) for value in encoded.dictionary.to_pylist())
-    found = np.array([partition_of(part.function, text, part.count) for text in texts], dtype=np.int64)
-    return np.asarray(found[encoded.indices.to_numpy()])
+    partitions = np.array([partition_of(part.function, text, part.count) for text in texts], dtype=np.int64)
+    return np.asarray(partitions[encoded.indices.to_numpy()])

@@ -1,4 +1,4 @@
-"""Plans a move: which closed buckets hold rows, which rows are late, and the boundary that follows. Pure."""
+"""Plans a move: which closed buckets hold rows, which rows are late, and the next boundary. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hybrid.table.buckets import Bucket, bucket_of, buckets_to_move, closed_unti
 
 @dataclass(frozen=True)
 class MovePlan:
-    """What a move takes: `buckets` newly covered, rows in them, late rows besides, and the boundary after it.
+    """The plan of a move: `buckets` newly covered, rows in them, late rows besides, and the boundary after it.
 
-    `taken` is what was counted of it. When it `is_bounded`, maxNumRecordsPerTask left closed buckets for the next run.
+    `taken` are the counts of the moved rows. `is_bounded`: maxNumRecordsPerTask left closed buckets for the next run.
     """
 
     buckets: tuple[Bucket, ...]
@@ -27,22 +27,22 @@ class MovePlan:
 
     @property
     def rows_of_buckets(self) -> dict[int, int]:
-        """The rows of each bucket, late ones too, by its start; empty without a time column."""
-        found: dict[int, int] = {}
+        """The rows of each bucket, including late ones, by its start; empty without a time column."""
+        rows_by_start: dict[int, int] = {}
         for piece in self.taken:
             if piece.start is not None:
-                found[piece.start] = found.get(piece.start, 0) + piece.count
-        return found
+                rows_by_start[piece.start] = rows_by_start.get(piece.start, 0) + piece.count
+        return rows_by_start
 
     @property
     def times_of_buckets(self) -> dict[int, tuple[int, int]]:
         """The first and last time of a row of each bucket, epoch ms, by its start."""
-        found: dict[int, tuple[int, int]] = {}
+        times_by_start: dict[int, tuple[int, int]] = {}
         for piece in self.taken:
             if piece.start is not None and piece.times is not None:
-                low, high = found.get(piece.start, piece.times)
-                found[piece.start] = (min(low, piece.times[0]), max(high, piece.times[1]))
-        return found
+                low, high = times_by_start.get(piece.start, piece.times)
+                times_by_start[piece.start] = (min(low, piece.times[0]), max(high, piece.times[1]))
+        return times_by_start
 
     @property
     def moves_something(self) -> bool:
@@ -54,7 +54,7 @@ class MovePlan:
 class WaitingBuckets:
     """Rows that the boundary does not cover: `count` in the bucket that starts at `start` (None: no time column).
 
-    `late` rows lie before T: their bucket has moved already, in whole or in part. `times` are their first and last.
+    `late` rows lie before T: their bucket, or a part of it, has moved already. `times` are their first and last time.
     """
 
     start: int | None
@@ -67,7 +67,8 @@ class WaitingBuckets:
 class Reach:
     """How far a move goes: over at most `max_buckets` closed buckets that hold rows (None: all).
 
-    With `until_ms` over every bucket that begins before it instead, closed or not: what comes later is late.
+    With `until_ms` instead: over every bucket that begins before it, closed or not. Rows that arrive later are late
+    then.
     """
 
     max_buckets: int | None = 1
@@ -90,7 +91,7 @@ def plan_move(
 ) -> MovePlan:
     """The next move: the next buckets that hold rows, as far as it reaches, and every late row.
 
-    A bucket that holds more than a task may take, alone, is planned whole: `until` then ends the plan inside it.
+    A single bucket with more rows than a task may take is planned whole; `until` then ends the plan inside it.
     """
     if before.time_ms == INFINITE:
         rows = sum(piece.count for piece in waiting)
@@ -110,14 +111,14 @@ def plan_move(
 
 
 def _within(buckets: Sequence[Bucket], fresh: Mapping[int, int], config: MoveConfig, late_rows: int) -> list[Bucket]:
-    """The first buckets, as many as a task may take beside the late rows; at least one if it may take any row."""
-    rows, found = late_rows, list[Bucket]()
+    """The first buckets that fit into a task beside the late rows; at least one if the task has room for any row."""
+    rows, chosen = late_rows, list[Bucket]()
     for bucket in buckets:
         rows += fresh[_start(bucket, config)]
-        if rows > config.max_records_per_task and (found or late_rows >= config.max_records_per_task):
+        if rows > config.max_records_per_task and (chosen or late_rows >= config.max_records_per_task):
             break
-        found.append(bucket)
-    return found
+        chosen.append(bucket)
+    return chosen
 
 
 def _start(bucket: Bucket, config: MoveConfig) -> int:
@@ -126,18 +127,19 @@ def _start(bucket: Bucket, config: MoveConfig) -> int:
 
 
 def until(plan: MovePlan, end_ms: int, piece: WaitingBuckets, before: Boundary, committed: Offsets) -> MovePlan:
-    """A plan of one bucket that ends inside it, with `piece` as the rows that it then takes of it."""
+    """A plan of one bucket that ends inside it; `piece` describes the rows that it then takes."""
     (bucket,) = plan.buckets
-    late = tuple(one for one in plan.taken if one.late)
+    late = tuple(piece_before for piece_before in plan.taken if piece_before.late)
     part = (Bucket(bucket.start, end_ms),)
     return MovePlan(part, piece.count, plan.late_rows, before.advance(end_ms, committed), (*late, piece), True)
 
 
 @dataclass(frozen=True)
 class Slots:
-    """A stretch of time [`start`, `end`) in at most 1,024 slots of equal length.
+    """A range of time [`start`, `end`) in at most 1,024 slots of equal length.
 
-    They begin at multiples of `step`, as `start` does: what lies between two is rounded to one time, and not divided.
+    Slots begin at multiples of `step`, as `start` does. Times within one step are rounded to one time and never
+    divided.
     """
 
     start: int
@@ -146,13 +148,13 @@ class Slots:
 
     @property
     def width(self) -> int:
-        """The length of one, ms."""
+        """The length of a slot, ms."""
         return -(-(self.end - self.start) // (1024 * self.step)) * self.step
 
     def divide(self, counts: Mapping[int, int], rows_max: int) -> Slots | int:
-        """Where at most `rows_max` rows lie before, given those of each slot; or a slot that must be looked into.
+        """The time before which at most `rows_max` rows lie, given the rows of each slot; or a slot to examine further.
 
-        When one step alone holds more than `rows_max`, it is its end: a step cannot be divided.
+        When a single step holds more than `rows_max` rows, the result is its end, because a step cannot be divided.
         """
         rows = 0
         for slot, count in sorted(counts.items()):
@@ -171,8 +173,8 @@ class Slots:
 def count_until(config: MoveConfig, before: Boundary, lows: Sequence[int], now_ms: int, reach: Reach) -> int | None:
     """The time up to which rows are counted before a move; None: all of them.
 
-    `lows` are the first times of files: a time at or past T is one of a row that waits. So the next buckets that hold
-    rows are known to end there, and a long backlog behind them need not be read.
+    `lows` are the first times of files: one at or past T belongs to a waiting row. So the next buckets with rows are
+    known, and a long backlog behind them need not be read.
     """
     if before.time_ms == INFINITE:
         return None

@@ -1,7 +1,7 @@
-"""Rolls rows up: those that are equal but for their metrics become one, with their metrics combined.
+"""Rollup: rows that are equal except for their metrics become one, with their metrics combined.
 
-Nulls are left out, as in SQL: a metric is null when all of its values are. A sum that its column cannot hold is an
-error, never another number. Sums of FLOAT and DOUBLE may differ in their last digits by the order of rows.
+Nulls are ignored, as in SQL: a metric is null when all of its values are. A sum that its column cannot hold is an
+error, never a wrong number. Sums of FLOAT and DOUBLE may differ in their last digits by the order of rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hybrid.table import columns
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_LAST = "_hy_last"  # of the row that arrived last: its hidden columns
+_LAST = "_hy_last"  # the hidden columns of the row that arrived last
 _TOO_MUCH, _NOT_COUNTED = "is more than its column holds", "has values that nobody counted"
 _RAISED = re.compile(rf"the (?:sum|average) of .*? (?:{_TOO_MUCH}|{_NOT_COUNTED})", re.DOTALL)
 _HINTS = {
@@ -33,9 +33,9 @@ _FLOAT_MAX = 3.4028234663852886e38
 
 
 def rolled_up(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFrame:
-    """One row of each group, with the hidden columns of its last arrival, so that it stays known where it is from.
+    """One row per group, with the hidden columns of its last arrival, which keep its origin known.
 
-    Rows of different flows, and refreshes of them, stay apart: a refresh takes those of one away.
+    Rows of different flows, and of different refreshes, are not combined: a refresh deletes the rows of one.
     """
     from pyspark.sql import functions as F
 
@@ -56,18 +56,18 @@ def rolled_up(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFra
 
 @contextmanager
 def sums_that_fit(spec: TableSpec) -> Iterator[None]:
-    """DataError where Spark, inside, came upon a sum that its column cannot hold, or values that no average counts."""
+    """Turn Spark's errors about sums that do not fit, or values without a count for an average, into DataError."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        found = _RAISED.search(str(error))
-        if found is None:
+        match = _RAISED.search(str(error))
+        if match is None:
             raise
         raise DataError(
-            f"Rows of '{spec.name}' cannot be rolled up: {found[0]}. Nothing was changed.",
-            hint=next(hint for words, hint in _HINTS.items() if found[0].endswith(words)),
+            f"Rows of '{spec.name}' cannot be rolled up: {match[0]}. Nothing was changed.",
+            hint=next(hint for words, hint in _HINTS.items() if match[0].endswith(words)),
         ) from error
 
 
@@ -78,7 +78,7 @@ def _combined(field: FieldSpec, aggregation: Aggregation) -> Column:
     match aggregation:
         case Aggregation.MIN:
             return F.min(value)
-        case Aggregation.MAX | Aggregation.AVG:  # an average is worked out afterwards; it is this where nothing counts
+        case Aggregation.MAX | Aggregation.AVG:  # an average is computed later; without counts it is this
             return F.max(value)
         case Aggregation.COUNT:
             return F.count(value).cast(field.spark_type)
@@ -102,8 +102,8 @@ def _sum(field: FieldSpec, value: Column) -> Column:
         total, bits = F.sum(value.cast("decimal(19,0)")), _WHOLE[kind]
         fits = total.between(F.lit(-(2**bits)).cast("decimal(29,0)"), F.lit(2**bits - 1).cast("decimal(29,0)"))
     shown = F.coalesce(F.concat(F.lit(", "), total.cast("string"), F.lit(",")), F.lit(""))
-    told = F.concat(F.lit(f"the sum of '{field.name}' ({kind})"), shown, F.lit(f" {_TOO_MUCH}"))
-    raised = F.raise_error(told).cast(field.spark_type)
+    message = F.concat(F.lit(f"the sum of '{field.name}' ({kind})"), shown, F.lit(f" {_TOO_MUCH}"))
+    raised = F.raise_error(message).cast(field.spark_type)
     return F.when(F.coalesce(fits, F.lit(True)), total.cast(field.spark_type)).otherwise(raised)
 
 
@@ -112,7 +112,7 @@ def _lost(field: FieldSpec) -> str:
 
 
 def _not_counted(field: FieldSpec) -> Column:
-    """Whether a group has a value that its own row does not count: it would be in no average."""
+    """Whether a group has a value that its own row does not count, so that no average would include it."""
     from pyspark.sql import functions as F
 
     value, counted = quoted(field.name), F.coalesce(quoted(kept_for_average(field.name)[1]), F.lit(0)) > 0
@@ -120,11 +120,13 @@ def _not_counted(field: FieldSpec) -> Column:
 
 
 def _average(field: FieldSpec) -> Column:
-    """Of the sum and the count that stand beside it."""
+    """The average, from the sum and count columns beside it."""
     from pyspark.sql import functions as F
 
     total, count = (quoted(name) for name in kept_for_average(field.name))
     kind = field.spark_type if field.data_type is DataType.BIG_DECIMAL else "double"
-    told = F.raise_error(F.lit(f"the average of '{field.name}' {_NOT_COUNTED}")).cast(kind)
-    found = F.when(quoted(_lost(field)), told).when(count > 0, total.cast(kind) / count).otherwise(quoted(field.name))
-    return found.cast(field.spark_type)
+    error = F.raise_error(F.lit(f"the average of '{field.name}' {_NOT_COUNTED}")).cast(kind)
+    average = (
+        F.when(quoted(_lost(field)), error).when(count > 0, total.cast(kind) / count).otherwise(quoted(field.name))
+    )
+    return average.cast(field.spark_type)

@@ -1,4 +1,4 @@
-"""Rounds the times of rows on their way into OFFLINE: the time column, as it is stored, and the hidden time."""
+"""Rounds the times of rows on their way into OFFLINE: the stored time column and the hidden time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MS_NS = 1_000_000
 
 
 def with_rounded_times(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFrame:
-    """The rows with times rounded down; as they are where a task does not round."""
+    """The rows with times rounded down; unchanged when the task does not round."""
     from pyspark.sql import functions as F
 
     field = spec.time_field
@@ -32,7 +32,7 @@ def with_rounded_times(rows: DataFrame, spec: TableSpec, config: BucketConfig) -
 
 
 def _stored(time_ms: Column, field: FieldSpec, form: TimeFormat) -> Column:
-    """What `form.from_millis` gives."""
+    """The result of `form.from_millis`, as a Spark column."""
     from pyspark.sql import functions as F
 
     if form.data_type is DataType.TIMESTAMP:

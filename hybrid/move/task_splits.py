@@ -1,7 +1,7 @@
-"""Divides the rows of a move among tasks, and its files among segments. Pure.
+"""Divides the rows of a move among tasks, and its files among segments. Pure functions.
 
-Tasks take stretches of time, one after the other, each with about as many rows. How the rows lie inside a large bucket
-is guessed from the statistics of the files that are read: a bad guess costs time and nothing else.
+Tasks take consecutive ranges of time with about equal numbers of rows. The distribution of rows inside a large bucket
+is estimated from the statistics of the files to read. A bad estimate only costs time.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
 from hybrid.table.coverage_sql import lowest_waiting
 from hybrid.table.names import exact_time, offline_segment
 
-# What a task sorts in memory.
+# The rows that a task sorts in memory.
 TASK_ROWS = 500_000
 
 
 @dataclass(frozen=True)
 class SplitRange:
-    """`rows` rows between `low` and `high`, both included, evenly as far as anybody knows."""
+    """`rows` rows between `low` and `high`, both included, assumed to be evenly distributed."""
 
     low: int
     high: int
     rows: int
 
     def before(self, until: int) -> float:
-        """How many of them lie before `until`."""
+        """The estimated number of rows before `until`."""
         return self.rows * min(max(until - self.low, 0) / (self.high + 1 - self.low), 1.0)
 
 
 def stretches(files: Sequence[DataFile], column: str) -> list[SplitRange]:
-    """How the values of a column lie in files whose statistics tell it."""
-    found = ((file.low.get(column), file.high.get(column), file.rows) for file in files)
-    return [SplitRange(low, high, rows) for low, high, rows in found if isinstance(low, int) and isinstance(high, int)]
+    """The distribution of a column's values in files with statistics for it."""
+    ranges = ((file.low.get(column), file.high.get(column), file.rows) for file in files)
+    return [SplitRange(low, high, rows) for low, high, rows in ranges if isinstance(low, int) and isinstance(high, int)]
 
 
 def waiting_files(files: Sequence[DataFile], boundary: Boundary, committed: Offsets) -> list[DataFile]:
@@ -72,39 +72,40 @@ def borders(
 ) -> list[int]:
     """The times at which a task ends and the next one begins, ascending.
 
-    `counts` are the rows of each bucket by its start, none at or past `end_ms`; a task that ends inside a bucket ends
-    where `lying` says that a part of its rows is done.
+    `counts` are the rows of each bucket by its start, none at or past `end_ms`. A task that ends inside a bucket ends
+    at the time by which `lying` estimates its share of the rows.
     """
-    found: list[int] = []
+    times: list[int] = []
     filled = 0
     for start, rows in sorted(counts.items()):
         if filled and filled + rows > rows_per_task:
-            found.append(start)
+            times.append(start)
             filled = 0
         parts = ceil(rows / rows_per_task)
-        found += _inside(Bucket(start, min(start + period_ms, end_ms)), parts, lying)
+        times += _inside(Bucket(start, min(start + period_ms, end_ms)), parts, lying)
         filled += rows if parts == 1 else rows_per_task
-    return found
+    return times
 
 
 def borders_of_all(rows: int, lying: Sequence[SplitRange], rows_per_task: int = TASK_ROWS) -> list[int]:
-    """As `borders`, where there are no buckets: the whole stretch is one."""
+    """Like `borders`, for a table without buckets: the whole range is one bucket."""
     if not lying:
         return []
-    everything = Bucket(min(one.low for one in lying), max(one.high for one in lying) + 1)
+    everything = Bucket(min(split.low for split in lying), max(split.high for split in lying) + 1)
     return _inside(everything, ceil(rows / rows_per_task), lying)
 
 
 def _inside(bucket: Bucket, parts: int, lying: Sequence[SplitRange]) -> list[int]:
-    """Where `bucket` is cut into so many parts."""
+    """The times that cut `bucket` into `parts` parts."""
     if parts <= 1:
         return []
-    mine = [one for one in lying if one.low < bucket.end and bucket.start <= one.high]
-    first, last = (sum(one.before(at) for one in mine) for at in (bucket.start, bucket.end))
+    mine = [split for split in lying if split.low < bucket.end and bucket.start <= split.high]
+    first, last = (sum(split.before(at) for split in mine) for at in (bucket.start, bucket.end))
     times = range(bucket.start, bucket.end)
-    wanted = (first + (last - first) * part / parts for part in range(1, parts))
+    row_targets = (first + (last - first) * part / parts for part in range(1, parts))
     cuts = {
-        bucket.start + bisect_left(times, rows, key=lambda at: sum(one.before(at) for one in mine)) for rows in wanted
+        bucket.start + bisect_left(times, rows, key=lambda at: sum(split.before(at) for split in mine))
+        for rows in row_targets
     }
     return sorted(cuts - {bucket.start, bucket.end})
 
@@ -113,7 +114,7 @@ def _inside(bucket: Bucket, parts: int, lying: Sequence[SplitRange]) -> list[int
 class TaskSplit:
     """Files of one bucket (its start; None without a time column) that become one segment, in the order of time.
 
-    Where rows are divided by their values, of one partition.
+    If rows are divided by their values, all belong to one partition.
     """
 
     bucket: int | None
@@ -126,7 +127,7 @@ class TaskSplit:
 
     @property
     def rows(self) -> int:
-        """How many rows they hold."""
+        """The number of rows in the files."""
         return sum(file.rows for file in self.files)
 
     @property
@@ -136,14 +137,14 @@ class TaskSplit:
         return None if low is None else (low, high)
 
     def range_of(self, column: str) -> tuple[Any, Any]:
-        """The least and the greatest value of a column, by the files' statistics; None twice where none tells."""
-        ranges = [found for file in self.files if (found := file.range_of(column)) is not None]
+        """The least and the greatest value of a column, by the files' statistics; (None, None) without any."""
+        ranges = [value_range for file in self.files if (value_range := file.range_of(column)) is not None]
         return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else (None, None)
 
 
 def task_splits_of(files: Sequence[LaidFile], period_ms: int, rows_max: int) -> list[TaskSplit]:
-    """The segments that files make, bucket by bucket in the order of time: none has more than `rows_max` rows."""
-    found: list[TaskSplit] = []
+    """The segments that the files form, bucket by bucket in the order of time, each with at most `rows_max` rows."""
+    splits: list[TaskSplit] = []
 
     def of_segment(file: LaidFile) -> tuple[int, int]:
         return _bucket(file, period_ms) or 0, file.partition or 0
@@ -154,16 +155,16 @@ def task_splits_of(files: Sequence[LaidFile], period_ms: int, rows_max: int) -> 
         bucket = _bucket(mine[0], period_ms)
         open_part: list[LaidFile] = []
         for file in mine:
-            if open_part and sum(one.rows for one in open_part) + file.rows > rows_max:
-                found.append(TaskSplit(bucket, tuple(open_part)))
+            if open_part and sum(part_file.rows for part_file in open_part) + file.rows > rows_max:
+                splits.append(TaskSplit(bucket, tuple(open_part)))
                 open_part = []
             open_part.append(file)
-        found.append(TaskSplit(bucket, tuple(open_part)))
-    return found
+        splits.append(TaskSplit(bucket, tuple(open_part)))
+    return splits
 
 
 def _place(file: LaidFile) -> tuple[tuple[int, int], str]:
-    """Where a file stands: by time, else by arrival."""
+    """The sort key of a file: by time, else by arrival."""
     return file.range_of(TIME) or file.range_of(TIMESTAMP) or (0, 0), file.name
 
 
@@ -173,9 +174,9 @@ def _bucket(file: LaidFile, period_ms: int) -> int | None:
 
 
 def rows_per_task(rows_max: int) -> int:
-    """How many rows a task takes, so that a bucket of some segments makes no more of them than it must.
+    """The rows of a task, chosen so that a bucket of several segments yields no more segments than necessary.
 
-    Where a segment may only have a few, they share a task.
+    Segments limited to few rows share a task.
     """
     return min(TASK_ROWS, rows_max) if rows_max * 8 >= TASK_ROWS else TASK_ROWS
 
@@ -187,12 +188,12 @@ def names_of(
     times: Mapping[int, tuple[int, int]],
     taken: Collection[str],
 ) -> list[str]:
-    """A name for every segment, none of `taken`: the first and last time of the rows read into it, rounded.
+    """A name for every segment, none of `taken`, from the first and last time of the rows read into it, rounded.
 
-    `times` are those of each bucket by its start: of one that makes several segments, rows that were merged away count
-    with the first and the last one. Of a partition only its own count.
+    `times` are those of each bucket by its start. If a bucket yields several segments, rows that were merged away count
+    for the first and the last one. For a partition only its own times count.
     """
-    names, held = [], set(taken)
+    names, reserved = [], set(taken)
     for place, part in enumerate(parts):
         low, high = part.times or (None, None)
         read = times.get(part.bucket) if part.bucket is not None and part.partition is None else None
@@ -203,6 +204,6 @@ def names_of(
             last = high
         low_stored, high_stored = part.range_of(spec.time_column) if spec.time_column else (None, None)
         shown = exact_time(spec, first, low_stored), exact_time(spec, last, high_stored)
-        names.append(offline_segment(config.name_prefix or spec.name, *shown, held, config.name_postfix))
-        held.add(names[-1])
+        names.append(offline_segment(config.name_prefix or spec.name, *shown, reserved, config.name_postfix))
+        reserved.add(names[-1])
     return names

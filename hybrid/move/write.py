@@ -1,7 +1,7 @@
-"""Writes the rows of a move into the files of its segments: a Spark frame in, Parquet files in a folder out.
+"""Writes the rows of a move to the files of its segments: from a Spark frame to Parquet files in a folder.
 
-Spark's workers write, as they do for ingestion (ADR 13). Each has a stretch of time, in order, so that it has one file
-open; where a bucket ends, or a file is full, it begins the next one.
+Spark's workers write them, as for ingestion (ADR 13). Each worker has a range of time, in order, so it has one file
+open at a time. It begins the next file where a bucket ends or a file is full.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-# Where a file ends: rows, and bytes of them in memory. What is sorted again is in memory whole.
+# Limits of a file: rows, and their bytes in memory. Rows to be sorted again are in memory as a whole.
 _FILE_ROWS, _FILE_BYTES = 1_000_000, 128 << 20
 
 
 def written_columns(spec: TableSpec) -> list[tuple[str, str]]:
-    """(name, Spark type) of the columns in the files; the segment is their folder's."""
-    return [one for one in physical_columns(spec, Half.OFFLINE) if one[0] != columns.SEGMENT]
+    """(name, Spark type) of the columns in the files; the segment is in their folder's name."""
+    return [column for column in physical_columns(spec, Half.OFFLINE) if column[0] != columns.SEGMENT]
 
 
 def write_files(
     rows: DataFrame, spec: TableSpec, config: BucketConfig, folder: Path, cuts: Sequence[int]
 ) -> list[LaidFile]:
-    """Writes `rows` into `folder`, in files of one bucket and at most `max_records_per_segment` rows each.
+    """Write `rows` to `folder`, in files of one bucket and at most `max_records_per_segment` rows each.
 
-    Where the table divides rows by their values, a file is of one partition, too.
+    If the table divides rows by their values, a file also belongs to one partition.
 
     `cuts` are the times at which a task ends; without a time column, Kafka's timestamps.
     """
@@ -55,12 +55,12 @@ def write_files(
         .sortWithinPartitions(*(quoted(name) for name in order))
         .select(*(quoted(name) for name, _ in written_columns(spec)))
     )
-    found = map_in_arrow(sorted_rows, _writer(spec, config, folder), "file string").collect()
-    return [LaidFile(**json.loads(row["file"])) for row in found]
+    results = map_in_arrow(sorted_rows, _writer(spec, config, folder), "file string").collect()
+    return [LaidFile(**json.loads(row["file"])) for row in results]
 
 
 def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
-    """SQL for how many cuts a value has passed, by halving, for every row is asked."""
+    """SQL for the number of cuts that a value has passed; a binary search, because it is evaluated for every row."""
     if low == high:
         return str(low)
     middle = (low + high) // 2
@@ -70,7 +70,7 @@ def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
 
 def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
     """The function that Spark runs in its workers, on the rows of one task in the order of time."""
-    is_durable = durable.is_enabled(folder)  # here, in the driver: workers know no settings
+    is_durable = durable.is_enabled(folder)  # in the driver, because workers have no settings
     by_time = not spec.sort_columns or (spec.sort_columns == (spec.time_column,) and _is_time_alone(spec))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,14 +87,14 @@ def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
             for piece in typed if by_time else _sorted_by(typed, spec.sort_columns):
                 file.write(piece)
             files.append(replace(file.close(), partition=partition))
-        told = [json.dumps(asdict(file)) for file in files]
-        yield pa.RecordBatch.from_arrays([pa.array(told, pa.string())], names=["file"])
+        descriptions = [json.dumps(asdict(file)) for file in files]
+        yield pa.RecordBatch.from_arrays([pa.array(descriptions, pa.string())], names=["file"])
 
     return write
 
 
 def _is_time_alone(spec: TableSpec) -> bool:
-    """Whether the time column orders rows exactly as their time does: texts may not, and others are finer."""
+    """Whether the time column orders rows exactly like their time: texts may not, and other formats are finer."""
     return (
         spec.time_field is not None
         and spec.time_field.time_format is not None
@@ -105,7 +105,7 @@ def _is_time_alone(spec: TableSpec) -> bool:
 def _files_of(
     batches: Iterable[pa.RecordBatch], spec: TableSpec, config: BucketConfig
 ) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
-    """The partition and the pieces of each file. Take all of one before you ask for the next."""
+    """The partition and the pieces of each file. Consume the pieces of one file before requesting the next."""
     rows_max = min(_FILE_ROWS, config.max_records_per_segment)
     waiting = _by_partition(_by_bucket(batches, config.bucket_ms), spec)
     following = next(waiting, None)
@@ -129,11 +129,11 @@ _Placed = tuple[tuple[int | None, int | None], "pa.RecordBatch"]
 
 
 def _by_partition(buckets: Iterable[tuple[int | None, pa.RecordBatch]], spec: TableSpec) -> Iterator[_Placed]:
-    """Rows by bucket and partition, in their order; those that a task has of a bucket are in memory meanwhile."""
+    """Rows by bucket and partition, in their order. A task holds its rows of one bucket in memory."""
     if not spec.partitions:
         yield from (((bucket, None), batch) for bucket, batch in buckets)
         return
-    for bucket, batches in groupby(buckets, key=lambda one: one[0]):
+    for bucket, batches in groupby(buckets, key=lambda item: item[0]):
         divided: dict[int, list[pa.RecordBatch]] = defaultdict(list)
         for _, batch in batches:
             for partition, rows in divided_by(batch, spec.partitions):
@@ -143,7 +143,7 @@ def _by_partition(buckets: Iterable[tuple[int | None, pa.RecordBatch]], spec: Ta
 
 
 def _by_bucket(batches: Iterable[pa.RecordBatch], period_ms: int) -> Iterator[tuple[int | None, pa.RecordBatch]]:
-    """The rows of each bucket, by its start, in their order; all in one without a time column."""
+    """The rows of each bucket, by its start, in their order; undivided without a time column."""
     import numpy as np
 
     for batch in batches:
@@ -159,7 +159,7 @@ def _by_bucket(batches: Iterable[pa.RecordBatch], period_ms: int) -> Iterator[tu
 
 
 def _as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """As ingestion writes it: the columns of a half have one type in all of its files."""
+    """The batch with the types that ingestion writes: a column has one type in all files of a half."""
     import pyarrow as pa
 
     arrays = [
@@ -170,7 +170,7 @@ def _as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _sorted_by(pieces: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """All of them by `names`, nulls first and NaN last as Spark sorts; of equal ones, in the order they came."""
+    """All rows sorted by `names`, nulls first and NaN last like Spark; equal rows keep their order."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -187,13 +187,16 @@ def _sorted_by(pieces: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterat
 
 
 def put_files(staging: Path, half: Path, parts: Mapping[str, TaskSplit], act_id: str) -> list[dict[str, object]]:
-    """Puts the files of each segment, by its name, into the half as files of an act; their log entries."""
+    """Move the staged files of each segment, by its name, into the half as files of an operation.
+
+    Returns their log entries.
+    """
     entries = []
     for name, part in parts.items():
         (half / path_in_half(name, "")).mkdir(exist_ok=True)
         for staged in part.files:
             file = replace(staged, name=file_name(act_id))
-            os.utime(staging / staged.name)  # VACUUM leaves young files that no commit names: they are in flight
+            os.utime(staging / staged.name)  # VACUUM spares young files that no commit names, as in flight
             (staging / staged.name).rename(half / path_in_half(name, file.name))
             entries.append(file.entry(name))
     return entries

@@ -1,4 +1,4 @@
-"""Errors of the machine below us: a full disk, a folder that cannot be written. Which disk, how much, what would do."""
+"""Errors of the machine: a full disk, a folder that cannot be written. They name the disk, the space and the remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from hybrid.errors import MachineError
 from hybrid.runtime.folder_setting import FolderSetting
 
-FREE_MIN = 1024**3  # what acts and their staged rows should find free, and no statement takes; see `reserve_bytes`
+FREE_MIN = 1024**3  # free space for operations and their staged rows, which no statement may use; see `reserve_bytes`
 _MIB = 1024**2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SAID = ("No space left on device", "Disk quota exceeded", "database or disk is full")
@@ -21,46 +21,46 @@ _RESERVED = FolderSetting(FREE_MIN)
 
 
 def keep_free(home: Path, count: int) -> None:
-    """Sets how many bytes of the disk the work of a home leaves free: its setting `disk_reserve_bytes`."""
+    """Set how many bytes of the disk a home's work leaves free: its setting `disk_reserve_bytes`."""
     _RESERVED.set(home, count)
 
 
 def reserve_bytes(path: Path) -> int:
-    """The bytes that statements, uploads and jobs which write at a path leave free of its disk."""
+    """The bytes that statements, uploads and jobs leave free of the disk they write to."""
     return _RESERVED.at(path)
 
 
 def existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists."""
+    """The path, or the nearest existing folder above it."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def free_bytes(path: Path) -> int:
-    """Free bytes of the disk on which `path` lies, or will lie once it exists."""
+    """Free bytes of the disk of `path`, which need not exist."""
     return shutil.disk_usage(existing(path.absolute())).free
 
 
 def full_disk(path: Path) -> MachineError:
     """The error for a disk that has no room for what is written below `path`."""
-    folder, wanted = existing(path.absolute()), reserve_bytes(path) // _MIB
+    folder, reserve_mib = existing(path.absolute()), reserve_bytes(path) // _MIB
     return MachineError(
         f"The disk of {folder} is full: {free_bytes(folder) // _MIB} MiB are left. What was committed before stays.",
-        hint=f"Make room (at least {wanted} MiB), or move the home to another disk; then run again.",
+        hint=f"Make room (at least {reserve_mib} MiB), or move the home to another disk; then run again.",
     )
 
 
 def machine_error(error: BaseException, home: Path) -> MachineError | None:
-    """The error of the machine that an exception stands for, also where Spark or SQLite words it; None for another."""
+    """The machine error behind an exception, including Spark's and SQLite's wordings; None for any other exception."""
     if isinstance(error, sqlite3.Error):
         return sqlite_error(error, home / "catalog.db")
     if isinstance(error, OSError) and error.errno in _FULL:
         named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else home
         return full_disk(named)
-    return full_disk(home) if any(said in str(error) for said in _SAID) else None
+    return full_disk(home) if any(phrase in str(error) for phrase in _SAID) else None
 
 
 def sqlite_error(error: sqlite3.Error, path: Path) -> MachineError | None:
-    """The error of the machine that SQLite met at the file `path`; None for one of the statement."""
+    """The machine error behind an SQLite error of the file `path`; None for an error of the statement."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return full_disk(path)

@@ -1,7 +1,7 @@
-"""Files that outlast a power failure: write, sync, rename, sync the folder. See docs/adr/0024-durability.md.
+"""Files that survive a power failure: write, sync, rename, sync the folder. See docs/adr/0024-durability.md.
 
-A file's bytes and its name are stored apart. `fsync` on the file stores the bytes; `fsync` on its folder stores the
-name. Without either, a power failure may leave an empty file, or none.
+A file's bytes and its name are stored separately. `fsync` on the file stores the bytes; `fsync` on its folder stores
+the name. Without either, a power failure may leave an empty file, or none.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ _ENABLED = FolderSetting(True)
 
 
 def configure(home: Path, enabled: bool) -> None:
-    """Sets whether a home's files are synced, as its setting `durable` says. Else only deaths of processes are safe."""
+    """Set whether a home's files are synced, by its setting `durable`.
+
+    Without it, files survive process crashes only.
+    """
     _ENABLED.set(home, enabled)
 
 
 def is_enabled(path: Path) -> bool:
-    """Whether what is written at a path is synced."""
+    """Whether files written at a path are synced."""
     return _ENABLED.at(path)
 
 
 def sync(path: Path) -> None:
-    """Stores the bytes of a file, or the names in a folder. It returns when the device has them.
+    """Sync the bytes of a file, or the names in a folder. Returns when the device has them.
 
-    A folder that its user may not read, or whose file system cannot sync folders, is skipped, as PostgreSQL does.
+    A folder that the user may not read, or whose file system cannot sync folders, is skipped, as in PostgreSQL.
     """
     if not is_enabled(path):
         return
@@ -54,16 +57,16 @@ def sync(path: Path) -> None:
 
 
 def sync_files(paths: Iterable[Path], root: Path) -> None:
-    """Stores files and their names, and the names of their folders up to `root`. Each folder is synced once.
+    """Sync files and their names, and the names of their folders up to `root`. Each folder is synced once.
 
-    All side by side: which of them is stored first does not matter, because nothing names them yet.
+    They are synced in parallel: the order does not matter, because nothing refers to them yet.
     """
     files = list(paths)
     _sync_all([*files, *_folders(files, root)])
 
 
 def sync_folders(paths: Iterable[Path], root: Path) -> None:
-    """Stores the names of files whose bytes are stored, and the names of their folders up to `root`."""
+    """Sync the names of files whose bytes are synced already, and the names of their folders up to `root`."""
     _sync_all(_folders(paths, root))
 
 
@@ -72,19 +75,19 @@ def _folders(paths: Iterable[Path], root: Path) -> list[Path]:
 
 
 def sync_tree(root: Path) -> None:
-    """Stores every file and folder below `root`, and `root`. Its own name is stored with its parent."""
+    """Sync every file and folder below `root`, and `root`. Syncing its own name is left to the caller."""
     _sync_all([root, *(path for path in root.rglob("*") if not path.is_symlink())])
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file in place of what is there. Readers see the old or the new one whole, also after a power failure."""
+    """Replace a file atomically. Readers see the old or the new text as a whole, even after a power failure."""
     fresh = write_beside(path, text)
     fresh.rename(path)
     sync(path.parent)
 
 
 def write_beside(path: Path, text: str) -> Path:
-    """Writes a file with its bytes stored, under a name of its own in the folder of `path`; that name."""
+    """Write a file and sync its bytes, under a new name in the folder of `path`. Returns that name."""
     fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     with fresh.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -93,7 +96,7 @@ def write_beside(path: Path, text: str) -> Path:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Renames a file or folder, and stores both folders' names."""
+    """Rename a file or folder, and sync the names in both folders."""
     source.rename(target)
     sync(target.parent)
     if source.parent != target.parent:
@@ -101,7 +104,7 @@ def rename(source: Path, target: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and its parents, and stores the names of those that were not there."""
+    """Make a folder and its parents, and sync the names of new ones."""
     absent = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for folder in reversed(absent):
@@ -109,7 +112,7 @@ def make_folder(path: Path) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Makes a folder that only its user may enter, with its parents. One that is there keeps its mode."""
+    """Make a folder that only its user may enter, with its parents. An existing folder keeps its mode."""
     if not path.exists():
         make_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
@@ -117,7 +120,7 @@ def make_private(path: Path) -> None:
 
 
 def _sync_all(paths: list[Path]) -> None:
-    """Side by side: the file system stores several with one write of its journal."""
+    """Sync in parallel: the file system then stores several with one write of its journal."""
     paths = [path for path in paths if is_enabled(path)]
     if len(paths) < 2:
         for path in paths:
@@ -134,6 +137,6 @@ def _sync_descriptor(descriptor: int) -> None:
         try:
             fcntl.fcntl(descriptor, full)
             return
-        except OSError:  # a file system that has no such call
+        except OSError:  # a file system without this call
             pass
     os.fsync(descriptor)

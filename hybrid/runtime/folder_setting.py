@@ -1,4 +1,4 @@
-"""A setting that holds below a folder: one process may open several homes, each with settings of its own."""
+"""A setting per folder: one process may open several homes, each with its own settings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class FolderSetting(Generic[T]):
         self._values: dict[str, T] = {}
 
     def set(self, folder: Path, value: T) -> None:
-        """Sets the value for the folder and what is below it, by the name given and without symbolic links."""
+        """Set the value for the folder and everything below it, for its given name and its resolved path."""
         self._values = {**self._values, os.path.abspath(folder): value, os.path.realpath(folder): value}
 
     def at(self, path: Path) -> T:
-        """The value that holds for a path."""
+        """The value for a path."""
         values, folder, above = self._values, os.path.abspath(path), ""
         while folder != above:
             if folder in values:

@@ -1,4 +1,4 @@
-"""How often Python looks for garbage, in processes that hold many rows as Python values for a moment."""
+"""Tuning of Python's garbage collector, for processes that briefly hold many rows as Python values."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _THRESHOLDS = (100_000, 50, 50)
 
 
 def collect_rarely() -> None:
-    """From now on this process looks for cycles each 100,000 objects instead of each 700.
+    """From now on run the cycle collector every 100,000 objects instead of every 700, in this process.
 
-    Rows die by themselves; while 20,000 of them are alive, looking through them again and again takes as long as
-    decoding them does.
+    Reference counting frees the rows. While 20,000 of them are alive, scanning them repeatedly takes as long as
+    decoding.
     """
     gc.set_threshold(*_THRESHOLDS)

@@ -1,4 +1,4 @@
-"""Values as JSON can hold them, and words as sentences begin: one form for `--json`, HTTP and kept reports."""
+"""JSON forms of values, and formatting of times and words: one form for `--json`, HTTP and stored reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# How the documents of ours name times that were kept as text.
+# The fields of our documents that hold times as text.
 _STAMPS = frozenset(
     ("created_at", "started_at", "finished_at", "last_run", "at", "startTime", "executionStartTime", "finishTime")
 )
@@ -17,7 +17,7 @@ _SAMPLES = frozenset({"sample", "samples"})
 
 
 def json_value(value: object) -> Any:
-    """A value as JSON can hold it: bytes as hex, BIG_DECIMAL and not-a-number as strings, times as `utc` has them."""
+    """A value in JSON: bytes as hex, BIG_DECIMAL and non-finite numbers as strings, times as `utc` formats them."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -32,22 +32,24 @@ def json_value(value: object) -> Any:
         case date():
             return value.isoformat()
         case Mapping():
-            return {str(name): json_value(one) for name, one in value.items()}
+            return {str(name): json_value(item) for name, item in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [json_value(one) for one in value]
+            return [json_value(item) for item in value]
     return str(value)
 
 
 def without_samples(value: Any) -> Any:
-    """A JSON value without the rows that plans, reports and results of expectations show as samples."""
+    """A JSON value without the sample rows in plans, reports and results of expectations."""
     if isinstance(value, dict):
-        empty = {name: type(one)() for name, one in value.items() if name in _SAMPLES and isinstance(one, list | dict)}
-        return {name: without_samples(one) for name, one in value.items()} | empty
-    return [without_samples(one) for one in value] if isinstance(value, list) else value
+        empty = {
+            name: type(item)() for name, item in value.items() if name in _SAMPLES and isinstance(item, list | dict)
+        }
+        return {name: without_samples(item) for name, item in value.items()} | empty
+    return [without_samples(item) for item in value] if isinstance(value, list) else value
 
 
 def utc(time_ms: int) -> str:
-    """A time as UTC ISO 8601 with a Z; a fraction only where there is one."""
+    """A time as UTC ISO 8601 with a Z, with a fraction only if it has one."""
     try:
         return _instant(_EPOCH + timedelta(milliseconds=time_ms))
     except (OverflowError, ValueError):
@@ -55,28 +57,28 @@ def utc(time_ms: int) -> str:
 
 
 def stamp(now_ms: int) -> str:
-    """A time to be kept, always with milliseconds, so that texts sort as their times do."""
+    """A time for storage, always with milliseconds, so that texts sort like their times."""
     return f"{(_EPOCH + timedelta(milliseconds=now_ms)).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def json_document(document: Mapping[str, object]) -> dict[str, Any]:
-    """A document of ours as JSON, its times as `shown_stamps` has them."""
+    """One of our documents as JSON, with times as in `shown_stamps`."""
     return shown_stamps(json_value(document))
 
 
 def shown_stamps(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of ours with the times that were kept as all times are shown; older ones end in +00:00."""
-    found = {name: value for name, value in document.items() if name in _STAMPS and isinstance(value, str)}
-    return {**document, **{name: _instant(datetime.fromisoformat(value)) for name, value in found.items()}}
+    """One of our documents with its stored times in the form for output; older ones end in +00:00."""
+    stored_times = {name: value for name, value in document.items() if name in _STAMPS and isinstance(value, str)}
+    return {**document, **{name: _instant(datetime.fromisoformat(value)) for name, value in stored_times.items()}}
 
 
 def epoch_ms(iso: str) -> int:
-    """ISO 8601 with zone as epoch milliseconds."""
+    """ISO 8601 with a zone, as epoch milliseconds."""
     return (datetime.fromisoformat(iso) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def capitalized(words: str) -> str:
-    """Words as a sentence begins with them; what follows the first letter stays."""
+    """Words with a capital first letter, for the start of a sentence; the rest is unchanged."""
     return f"{words[:1].upper()}{words[1:]}"
 
 

@@ -1,4 +1,4 @@
-"""Segments that stay as they are for now: somebody is to replace them, goes by them, or they hold hidden rows."""
+"""Segments excluded from merging, with the reason: a replacement or backfill needs them, or they hold hidden rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hybrid.table.lineage import MERGE
 from hybrid.table.plans import Span, span
 from hybrid.table.state import Act
 
-# How long a plan of a backfill that nobody has run keeps the segments of its buckets as they are.
+# How long a backfill plan that nobody has run excludes the segments of its buckets.
 _LOOKED_AT_MS = 86_400_000
 _BEFORE_ALL = -(1 << 63)
 CORRECTED = "corrections of what flows have brought, which a refresh has to tell apart"
@@ -26,11 +26,11 @@ DIVIDED = "the boundary lies among times that are rounded to one of theirs"
 
 @dataclass(frozen=True)
 class MergeExclusion:
-    """`names` and `spans` of time with the reason why their segments stay.
+    """Excluded segments, by `names` and by `spans` of time, with the reason.
 
-    Rows at `hidden_ms` or past it are hidden, or may be: a row there must not take the place of one that is seen. None:
-    no row is hidden. Of times at `whole_ms` or past it rows have not moved, or are hidden: what is rounded to one time
-    is there as a whole first.
+    Rows at or past `hidden_ms` are hidden, or may be: such a row must not replace a visible one. None: no row is
+    hidden. Rows at or past `whole_ms` have not moved or are hidden: times that are rounded to one must all be there
+    first.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class MergeExclusion:
     whole_ms: int | None = None
 
     def why(self, one: Aged) -> str | None:
-        """Why a segment stays; None when it may be merged."""
+        """The reason why a segment is excluded; None when it may be merged."""
         if one.name in self.names:
             return self.names[one.name]
         if self.hidden_ms is not None and (one.high is None or one.high >= self.hidden_ms):
@@ -59,7 +59,7 @@ def merge_exclusions(
     leaves_out: bool,
     step_ms: int = 1,
 ) -> MergeExclusion:
-    """What stays of a half. `lineage` are the acts with an entry; `leaves_out`: rows are not only put together.
+    """The exclusions of a half. `lineage` are operations with an entry; `leaves_out`: the merge drops or combines rows.
 
     Times are rounded to `step_ms`.
     """
@@ -70,7 +70,7 @@ def merge_exclusions(
     spans: list[tuple[Span, str]] = []
     for plan_id in plans.plan_ids(layout):
         why = f"backfill '{plan_id}' is to correct their times"
-        spans += [(one, why) for one in _to_correct(layout, plan_id, half, now_ms)]
+        spans += [(bucket_span, why) for bucket_span in _to_correct(layout, plan_id, half, now_ms)]
     for entry in pushes.in_progress(layout):
         names |= dict.fromkeys(entry.segments_from, f"replacement '{entry.id}' is to replace them")
     hidden_ms = hidden_from(spec, half) if leaves_out else None
@@ -80,12 +80,14 @@ def merge_exclusions(
 
 
 def is_awaited(layout: TableLayout, half: HalfSnapshot) -> bool:
-    """Whether rows wait to come to the half: of a backfill, however long ago it was planned, or a replacement."""
-    return bool(pushes.in_progress(layout)) or any(_to_correct(layout, one, half, 0) for one in plans.plan_ids(layout))
+    """Whether rows wait to be swapped into the half, by a backfill, however old its plan, or by a replacement."""
+    return bool(pushes.in_progress(layout)) or any(
+        _to_correct(layout, plan_id, half, 0) for plan_id in plans.plan_ids(layout)
+    )
 
 
 def hidden_from(spec: TableSpec, half: HalfSnapshot) -> int | None:
-    """The time from which on rows of OFFLINE are hidden, by mode pinot or a boundary set by hand; None: none is."""
+    """The time from which rows of OFFLINE are hidden, by mode pinot or an override; None: no row is hidden."""
     effective = half.effective_boundary(spec.boundary_lag_ms)
     if not effective.restricts_offline:
         return None
@@ -93,24 +95,28 @@ def hidden_from(spec: TableSpec, half: HalfSnapshot) -> int | None:
 
 
 def _whole_until(time_ms: int | None, hidden_ms: int | None, step_ms: int) -> int | None:
-    """The start of the first stretch of `step_ms` that T or what hides rows divides; None where they divide none."""
-    divided = (one for one in (time_ms, hidden_ms) if one is not None and one % step_ms)
-    return min((rounded_down(one, step_ms) for one in divided), default=None)
+    """The start of the first step of `step_ms` that T or `hidden_ms` divides; None when neither divides one."""
+    divided = (limit for limit in (time_ms, hidden_ms) if limit is not None and limit % step_ms)
+    return min((rounded_down(limit, step_ms) for limit in divided), default=None)
 
 
 def claims_on(layout: TableLayout) -> frozenset[tuple[str, str]]:
-    """The plans and replacements that may be waiting for segments, with what is wanted of them: quick to look at."""
-    found = {(plan_id, str(plans.desired_state_of(layout, plan_id).wish)) for plan_id in plans.plan_ids(layout)}
-    return frozenset(found | {(entry.id, "open") for entry in pushes.in_progress(layout)})
+    """The plans and replacements that may wait for segments, with the desired state of each. Cheap to read."""
+    claims = {(plan_id, str(plans.desired_state_of(layout, plan_id).wish)) for plan_id in plans.plan_ids(layout)}
+    return frozenset(claims | {(entry.id, "open") for entry in pushes.in_progress(layout)})
 
 
 def _to_correct(layout: TableLayout, plan_id: str, half: HalfSnapshot, now_ms: int) -> list[Span]:
-    """The buckets that a plan is to correct yet."""
-    wanted = plans.desired_state_of(layout, plan_id).wish
-    plan = None if wanted in (plans.DesiredState.CANCEL, plans.DesiredState.ENDED) else plans.find_plan(layout, plan_id)
-    if plan is None or (wanted is plans.DesiredState.LOOK and now_ms - epoch_ms(plan.created_at) > _LOOKED_AT_MS):
+    """The buckets that a plan has yet to correct."""
+    desired = plans.desired_state_of(layout, plan_id).wish
+    plan = (
+        None if desired in (plans.DesiredState.CANCEL, plans.DesiredState.ENDED) else plans.find_plan(layout, plan_id)
+    )
+    if plan is None or (desired is plans.DesiredState.LOOK and now_ms - epoch_ms(plan.created_at) > _LOOKED_AT_MS):
         return []
-    return [span(one) for unit in plan.left(plans.corrected_spans(half, plan_id)) for one in plan.buckets_of(unit)]
+    return [
+        span(bucket) for unit in plan.left(plans.corrected_spans(half, plan_id)) for bucket in plan.buckets_of(unit)
+    ]
 
 
 def _reaches(one: Aged, start: int | None, end: int | None) -> bool:

@@ -1,6 +1,6 @@
-"""Which segments are merged: those of a closed bucket that would make fewer segments together. Pure.
+"""Plans merges: segments of a closed bucket that would make fewer segments together. Pure functions.
 
-Of a level that rolls up or rounds more than moves did, also those that would not: their rows are to become others.
+A level that rolls up or rounds more than moves did also takes other segments, because it changes their rows.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from hybrid.config.table_config import MergeLevel, MergeType
 from hybrid.move.segments import Aged
 from hybrid.table.buckets import bucket_of, closed_until
 
-# What a merge has made is not written anew for every few late rows: from so many rows on it waits for a part of them.
+# A large merge result is not rewritten for every few late rows, but when they are at least a tenth of its rows.
 _LARGE_ROWS, _PART = 100_000, 10
-# Why segments of closed buckets stay as they are.
+# Reasons why segments of closed buckets are excluded.
 NO_TIMES = "their files do not tell their times"
 LONGER = "they are longer than a bucket"
 
 
 @dataclass(frozen=True)
 class Group:
-    """Segments of the bucket that starts at `start` (epoch ms) that are merged, in the order of time.
+    """Segments of the bucket that starts at `start` (epoch ms) to merge, in the order of time.
 
-    As many rows come out as `rows_out`; None: at least one, at most all.
+    `rows_out` is the expected number of result rows; None: at least one, at most all.
     """
 
     start: int
@@ -34,28 +34,28 @@ class Group:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the segments."""
-        return tuple(one.name for one in self.segments)
+        """The names of the segments."""
+        return tuple(segment.name for segment in self.segments)
 
     @property
     def rows(self) -> int:
-        """How many they hold."""
-        return sum(one.rows for one in self.segments)
+        """The total number of rows."""
+        return sum(segment.rows for segment in self.segments)
 
     def allows(self, written: int) -> bool:
-        """Whether that many rows may have come out."""
+        """Whether `written` is a valid number of result rows."""
         return 0 < written <= self.rows if self.rows_out is None else written == self.rows_out
 
     @property
     def times(self) -> tuple[int, int]:
         """The first and last time of a row."""
-        lows, highs = zip(*((one.low, one.high) for one in self.segments), strict=True)
+        lows, highs = zip(*((segment.low, segment.high) for segment in self.segments), strict=True)
         return min(lows), max(highs)
 
 
 @dataclass(frozen=True)
 class MergePlan:
-    """The groups of a level, in the order of time; `kept` names segments that stay, by the reason why."""
+    """The groups of a level, in the order of time; `kept` names excluded segments, by the reason."""
 
     groups: tuple[Group, ...]
     kept: Mapping[str, tuple[str, ...]]
@@ -70,70 +70,74 @@ def plan_merges(
     *,
     anew: Collection[str] = (),
 ) -> MergePlan:
-    """What of some segments is to be merged at `now_ms`.
+    """The merges of some segments at `now_ms`.
 
-    `made` are names that merges of this level gave: what it made of a bucket is not merged again before more has come.
-    `anew` are other names, whose rows are to become others: they are merged though they are not fewer segments then.
-    `why_apart` tells why nobody may touch a segment now.
+    `made` are names of segments that merges of this level wrote: such a result is not merged again before more segments
+    arrive. `anew` are other names whose rows have to be changed: they are merged even if that does not reduce the
+    number of segments. `why_apart` returns the reason why a segment is excluded now.
     """
-    kept: defaultdict[str, list[str]] = defaultdict(list)
+    excluded: defaultdict[str, list[str]] = defaultdict(list)
     buckets: defaultdict[int, list[Aged]] = defaultdict(list)
     closed_ms = closed_until(now_ms, level.buffer_ms, level.bucket_ms)
-    for one in segments:
-        if one.low is None or one.high is None:
-            kept[NO_TIMES].append(one.name)
+    for segment in segments:
+        if segment.low is None or segment.high is None:
+            excluded[NO_TIMES].append(segment.name)
             continue
-        bucket = bucket_of(one.low, level.bucket_ms)
-        is_full = one.rows >= level.max_records_per_segment and one.name not in anew
-        if max(bucket.end, one.high + 1) > closed_ms or is_full:
+        bucket = bucket_of(segment.low, level.bucket_ms)
+        is_full = segment.rows >= level.max_records_per_segment and segment.name not in anew
+        if max(bucket.end, segment.high + 1) > closed_ms or is_full:
             continue
-        why = LONGER if one.high >= bucket.end else why_apart(one)
+        why = LONGER if segment.high >= bucket.end else why_apart(segment)
         if why is not None:
-            kept[why].append(one.name)
+            excluded[why].append(segment.name)
         else:
-            buckets[bucket.start].append(one)
+            buckets[bucket.start].append(segment)
     groups = [
-        Group(start, tuple(found), sum(one.rows for one in found) if level.merge_type is MergeType.CONCAT else None)
-        for start, mine in sorted(buckets.items())
-        for found in _within(_joining(mine, made), level.max_records_per_task)
-        if (
-            any(one.name in anew for one in found)
-            or len(found) > ceil(sum(one.rows for one in found) / level.max_records_per_segment)
+        Group(
+            start,
+            tuple(joined),
+            sum(segment.rows for segment in joined) if level.merge_type is MergeType.CONCAT else None,
         )
-        and not all(one.name in made for one in found)
+        for start, mine in sorted(buckets.items())
+        for joined in _within(_joining(mine, made), level.max_records_per_task)
+        if (
+            any(segment.name in anew for segment in joined)
+            or len(joined) > ceil(sum(segment.rows for segment in joined) / level.max_records_per_segment)
+        )
+        and not all(segment.name in made for segment in joined)
     ]
-    return MergePlan(tuple(groups), {why: tuple(sorted(names)) for why, names in kept.items()})
+    return MergePlan(tuple(groups), {why: tuple(sorted(names)) for why, names in excluded.items()})
 
 
 def first_batch(groups: Sequence[Group], rows_max: int) -> tuple[Group, ...]:
-    """As many groups, one of a bucket, as one task may take; at least one."""
-    found: list[Group] = []
+    """The first groups that fit into one task, one per bucket; at least one."""
+    batch: list[Group] = []
     rows = 0
     for group in groups:
         rows += group.rows
-        if found and (group.start == found[-1].start or rows > rows_max):
+        if batch and (group.start == batch[-1].start or rows > rows_max):
             break
-        found.append(group)
-    return tuple(found)
+        batch.append(group)
+    return tuple(batch)
 
 
 def _joining(segments: Sequence[Aged], made: Collection[str]) -> list[Aged]:
-    """Those of a bucket that are merged, in the order of time: without large ones for which too few rows have come."""
-    settled = {one.name for one in segments if one.name in made and one.rows >= _LARGE_ROWS}
-    come = sum(one.rows for one in segments if one.name not in settled)
-    joining = [one for one in segments if one.name not in settled or come * _PART >= one.rows]
-    return sorted(joining, key=lambda one: (one.low or 0, one.name))
+    """The segments of a bucket to merge, in the order of time, without large ones with too few new rows beside them."""
+    settled = {segment.name for segment in segments if segment.name in made and segment.rows >= _LARGE_ROWS}
+    new_rows = sum(segment.rows for segment in segments if segment.name not in settled)
+    joining = [segment for segment in segments if segment.name not in settled or new_rows * _PART >= segment.rows]
+    return sorted(joining, key=lambda segment: (segment.low or 0, segment.name))
 
 
 def _within(segments: Sequence[Aged], rows_max: int) -> Iterator[list[Aged]]:
-    """Neighbours in time that have at most `rows_max` rows together."""
-    found: list[Aged] = []
+    """Runs of segments that are neighbours in time and have at most `rows_max` rows together."""
+    run: list[Aged] = []
     rows = 0
-    for one in segments:
-        if found and rows + one.rows > rows_max:
-            yield found
-            found, rows = [], 0
-        found.append(one)
-        rows += one.rows
-    if found:
-        yield found
+    for segment in segments:
+        if run and rows + segment.rows > rows_max:
+            yield run
+            run, rows = [], 0
+        run.append(segment)
+        rows += segment.rows
+    if run:
+        yield run

@@ -1,4 +1,4 @@
-"""What a run of merges did, or why it did nothing."""
+"""The result of a run of merges, or why it did nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hybrid.progress import counted
 
 
 def left_out(read: int, written: int, *, rolled_up: bool = False) -> str:
-    """What became of the rows that did not come out; nothing where all did."""
+    """Words for the rows that were rolled up or left out; empty when all remain."""
     if read == written:
         return ""
     return (
@@ -21,7 +21,10 @@ def left_out(read: int, written: int, *, rolled_up: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Merged:
-    """One act of a `task`: `segments` of the bucket from `start` (epoch ms) became `into`. No `version`: a dry run."""
+    """One commit of a `task`: `segments` of the bucket from `start` (epoch ms) became `into`.
+
+    No `version`: a dry run.
+    """
 
     task: str
     start: int
@@ -35,7 +38,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class MergeReport:
-    """Every act in its order, and the segments that stay, by the reason why; `rows_read` and `rows_written` of all."""
+    """Every commit in order, and the excluded segments by reason; `rows_read` and `rows_written` are totals."""
 
     merged: tuple[Merged, ...]
     kept: Mapping[str, Sequence[str]]
@@ -52,20 +55,23 @@ class MergeReport:
 
 @dataclass
 class MergeFindings:
-    """What a run has done so far; `kept` names, by level or the like, the segments that stay, by the reason why."""
+    """The results of a run so far; `kept` names the excluded segments by level (or similar) and reason."""
 
     merged: list[Merged] = field(default_factory=list)
     kept: dict[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def report(self, said: str, *, dry_run: bool) -> MergeReport:
-        """The report of a run that has ended; `said` is the first part of its sentence."""
-        read, written = (sum(getattr(one, key) for one in self.merged) for key in ("rows_read", "rows_written"))
-        reasons = sorted({why for found in self.kept.values() for why in found})
-        kept = {
-            why: tuple(sorted({name for found in self.kept.values() for name in found.get(why, ())})) for why in reasons
+        """The report of a finished run; `said` is the first part of its sentence."""
+        read, written = (sum(getattr(merged, key) for merged in self.merged) for key in ("rows_read", "rows_written"))
+        reasons = sorted({why for segments_by_reason in self.kept.values() for why in segments_by_reason})
+        excluded = {
+            why: tuple(
+                sorted({name for segments_by_reason in self.kept.values() for name in segments_by_reason.get(why, ())})
+            )
+            for why in reasons
         }
         stay = [
             f"{counted(len(names), 'segment')} {'stays as it is' if len(names) == 1 else 'stay as they are'}: {why}"
-            for why, names in kept.items()
+            for why, names in excluded.items()
         ]
-        return MergeReport(tuple(self.merged), kept, read, written, f"{'; '.join([said, *stay])}.", dry_run)
+        return MergeReport(tuple(self.merged), excluded, read, written, f"{'; '.join([said, *stay])}.", dry_run)

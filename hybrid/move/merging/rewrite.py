@@ -1,6 +1,6 @@
-"""Puts segments of OFFLINE in the place of others with the same rows, or fewer: each group is one act.
+"""Replaces segments of OFFLINE by others with the same rows, or fewer. Each group is one commit.
 
-The files of several groups are written at once, beside the half; then each group is put into the half by itself.
+The files of several groups are written at once, beside the half. Then each group is committed separately.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What is the same for all groups of a batch, planned on `base` with its acts of `lineage`, any order.
+    """The common parameters of a batch's groups, planned on `base` with its `lineage` operations, in any order.
 
-    `source` names the task, `how` says in the entry's sentence what was done. `holds` says of a later version whether
-    the plan is good for it, too; it is asked under the lock. `change` is what the entry says was asked for.
+    `source` names the task, `how` describes the change in the entry's sentence. `holds` returns whether the plan is
+    still valid for a later version; it is called under the lock. `change` is the requested change in the lineage entry.
     """
 
     bench: CommitContext
@@ -51,9 +51,9 @@ class Rewrite:
     change: str | None = None
 
     def stage(self, groups: Sequence[Group], rows: DataFrame, folder: Path) -> list[TaskSplit]:
-        """Writes the rows of some groups, as they are to be, into files in a folder.
+        """Write the final rows of some groups to files in a folder.
 
-        DataError when a sum of theirs does not fit its column.
+        Raises DataError when a sum does not fit its column.
         """
         names, config = {name for group in groups for name in group.names}, self.config
         lying = stretches([file for file in self.base.files if file.segment in names], columns.TIME)
@@ -65,9 +65,9 @@ class Rewrite:
         return task_splits_of(files, config.bucket_ms, config.max_records_per_segment)
 
     def commit(self, group: Group, parts: Sequence[TaskSplit], folder: Path) -> Merged:
-        """The staged parts of a group in the place of its segments.
+        """Commit the staged parts of a group in place of its segments.
 
-        OvertakenError when these are not as they were, DataError when rows are missing: they stay as they are then.
+        Raises OvertakenError when these have changed, and DataError when rows are missing; they stay unchanged then.
         """
         written, half = sum(part.rows for part in parts), self.layout.half(Half.OFFLINE)
         with self.bench.lock(self.layout, Half.OFFLINE):
@@ -125,5 +125,5 @@ class Rewrite:
 
     @cached_property
     def _names(self) -> set[str]:
-        """Names that entries took away or put in: a revert may bring any of them back."""
+        """Names that lineage entries removed or added: a revert may bring any of them back."""
         return segments_named_by(self.lineage)

@@ -1,13 +1,13 @@
 """Merges segments of OFFLINE, bucket by bucket, each in one commit with a lineage entry. Decisions: docs/adr/0018.
 
-The sequence, and what a death in between leaves (the next run does the rest):
+The sequence, and what a crash in between leaves (the next run does the rest):
   read the log: which closed buckets hold segments that    nothing done; without any, no JVM is started
     would make fewer together
-  write the files of several buckets beside the half       staged files, swept by the next act
-  for each bucket, under the OFFLINE lock: its segments
-    are not as they were? left to the next round           nothing done
+  write the files of several buckets beside the half       staged files, swept by the next operation
+  for each bucket, under the OFFLINE lock: if its
+    segments have changed, leave it to the next round      nothing done
     put its files into the half                            files that no reader sees
-    one commit: old files go, new ones come, the entry     done, or not done
+    one commit: old files out, new ones in, the entry      done, or not done
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def run_merges(
     dry_run: bool = False,
     newest: Callable[[], TableSpec] | None = None,
 ) -> MergeReport:
-    """Merges what is to be merged of every level, shortest buckets first.
+    """Merge the segments of every level that qualify, shortest buckets first.
 
-    `newest` gives the table's definition of the moment: columns may be added meanwhile. SpecError when the table has
-    no such task; OvertakenError when other acts kept coming first, DataError when segments lacked rows: what was
-    committed stands.
+    `newest` returns the current table definition: columns may be added meanwhile. Raises SpecError when the table has
+    no such task, OvertakenError when other operations kept committing first, and DataError when segments lacked rows.
+    Commits made before the error stay.
     """
     require_merges(spec)
     run = _Run(bench, newest or (lambda: spec), layout)
@@ -71,38 +71,43 @@ def require_merges(spec: TableSpec) -> None:
 
 
 class _Run:
-    """One run. The clock is read once. `failed` says which segments lacked rows; they are left to a person."""
+    """One run. It reads the clock once. `failed` are the errors of segments that lacked rows, which need a person."""
 
     def __init__(self, bench: CommitContext, definition: Callable[[], TableSpec], layout: TableLayout) -> None:
         self._bench, self._definition, self._layout = bench, definition, layout
         self._half, self._now_ms = layout.half(Half.OFFLINE), bench.now_ms()
-        # Names that this run does not look at any more: what it has made of a bucket is not merged with the rest of
-        # it, for a task has a bound.
+        # Names that this run skips from now on. A merge result is not merged with the rest of its bucket in the same
+        # run, because a task has a limit.
         self._done: set[str] = set()
         self.told = MergeFindings()
         self.failed: list[DataError] = []
         self._groups_max: int | None = None
 
     def merge_level(self, level: MergeLevel, dry_run: bool, *, is_longest: bool) -> None:
-        """Merges all that is to be merged of one level, as many rows at a time as a task may take."""
-        self._done -= {name for one in self.told.merged for name in one.into}
+        """Merge the segments of one level that qualify, as many rows at a time as a task may take."""
+        self._done -= {name for merged in self.told.merged for name in merged.into}
         self._groups_max = None
         if dry_run:
             base = open_half(self._half)
-            found = self._plan(self._definition(), level, base, _lineage(base))
-            self.told.merged += [Merged(_source(level), one.start, one.names, (), one.rows, 0) for one in found.groups]
+            plan = self._plan(self._definition(), level, base, _lineage(base))
+            self.told.merged += [
+                Merged(_source(level), group.start, group.names, (), group.rows, 0) for group in plan.groups
+            ]
         else:
             table, goes_on = self._layout.root.name, True
             while goes_on:
-                found, goes_on = self._bench.until_not_overtaken(table, lambda: self._merge_batch(level))
-        # What is longer than a short bucket is for the longer ones.
-        kept = {why: names for why, names in found.kept.items() if is_longest or why != LONGER}
-        self.told.kept[level.name] = kept
+                plan, goes_on = self._bench.until_not_overtaken(table, lambda: self._merge_batch(level))
+        # Segments longer than a short bucket belong to longer levels.
+        excluded = {why: names for why, names in plan.kept.items() if is_longest or why != LONGER}
+        self.told.kept[level.name] = excluded
 
     def _merge_batch(self, level: MergeLevel) -> tuple[MergePlan, bool]:
-        """One batch of groups, and whether there was one. OvertakenError when nothing of it could be committed."""
+        """Merge one batch of groups.
+
+        Returns whether there was one. OvertakenError when nothing of it could be committed.
+        """
         claims, base = claims_on(self._layout), open_half(self._half)
-        spec, lineage = self._definition(), _lineage(base)  # after the half: columns of its rows are in it by then
+        spec, lineage = self._definition(), _lineage(base)  # last: it has all columns of the rows
         plan = self._plan(spec, level, base, lineage)
         batch = first_batch(plan.groups, level.max_records_per_task)[: self._groups_max]
         if not batch:
@@ -146,17 +151,17 @@ class _Run:
         return plan, True
 
     def _cannot_be_staged(self, batch: Sequence[Group], error: DataError) -> None:
-        """From now on each bucket goes by itself, so that one with a sum that is too large holds up no other."""
+        """From now on merge each bucket by itself, so that one with a sum that is too large delays no other."""
         if len(batch) == 1:
             self.failed.append(error)
             self._done.update(batch[0].names)
         self._groups_max = 1
 
     def _plan(self, spec: TableSpec, level: MergeLevel, base: HalfSnapshot, lineage: Sequence[Act]) -> MergePlan:
-        # What was under way with settings of before may have come since they changed.
+        # Operations with earlier settings may have committed after the change.
         refuse_rolled_otherwise(spec.name, base.offline.rolled, [level])
         leaves_out, step_ms = not level.keeps_rows, level.step_ms
-        apart = merge_exclusions(
+        exclusions = merge_exclusions(
             spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms
         )
         mine = [act for act in lineage if act.kind == MERGE and act.detail["source"] == _source(level)]
@@ -167,16 +172,16 @@ class _Run:
             for name in texts(act.detail["segments_to"])
         }
         segments = by_age(base.files, self._done)
-        anew = set[str]()
+        segments_to_change = set[str]()
         if _makes_others(level, spec.move):
-            anew = {one.name for one in segments}
-        elif not level.keeps_rows:  # what it made of rows when it was another
-            anew = {name for act in mine for name in texts(act.detail["segments_to"])}
-        return plan_merges(level, segments, self._now_ms, made, apart.why, anew=anew - made)
+            segments_to_change = {segment.name for segment in segments}
+        elif not level.keeps_rows:  # names of earlier results, made with other settings
+            segments_to_change = {name for act in mine for name in texts(act.detail["segments_to"])}
+        return plan_merges(level, segments, self._now_ms, made, exclusions.why, anew=segments_to_change - made)
 
 
 def _makes_others(level: MergeLevel, move: MoveConfig | None) -> bool:
-    """Whether rows as moves leave them become others, were they in one segment."""
+    """Whether the level would change rows as moves write them, even in a single segment."""
     rolls_up = level.merge_type is MergeType.ROLLUP
     rolled = rolls_up and (move is None or move.merge_type is not MergeType.ROLLUP)
     return rolled or level.step_ms > (move.step_ms if move is not None else 1)
@@ -186,23 +191,23 @@ def _said(spec: TableSpec, merged: Sequence[Merged], dry_run: bool) -> str:
     if not merged:
         levels = " or ".join(f"'{level.name}'" for level in spec.merge_levels)
         return f"Nothing to merge in '{spec.name}': no closed bucket of {levels} holds segments to merge"
-    before, buckets = sum(len(one.segments) for one in merged), len({(one.task, one.start) for one in merged})
+    before, buckets = sum(len(group.segments) for group in merged), len({(group.task, group.start) for group in merged})
     what = f"{counted(before, 'segment')} of {counted(buckets, 'bucket')} with {counted(_read(merged), 'row')}"
     rolling = {_source(level) for level in spec.merge_levels if level.merge_type is MergeType.ROLLUP}
-    rolled, others = ([one for one in merged if (one.task in rolling) is rolls] for rolls in (True, False))
+    rolled, others = ([group for group in merged if (group.task in rolling) is rolls] for rolls in (True, False))
     if dry_run:
         to_roll = f", {counted(_read(rolled), 'row')} to be rolled up" if rolled else ""
         return f"Would merge {what} of '{spec.name}'{to_roll}"
     gone = left_out(_read(others), _written(others)) + left_out(_read(rolled), _written(rolled), rolled_up=True)
-    return f"Merged {what} of '{spec.name}' into {sum(len(one.into) for one in merged)}{gone}"
+    return f"Merged {what} of '{spec.name}' into {sum(len(group.into) for group in merged)}{gone}"
 
 
 def _read(merged: Sequence[Merged]) -> int:
-    return sum(one.rows_read for one in merged)
+    return sum(group.rows_read for group in merged)
 
 
 def _written(merged: Sequence[Merged]) -> int:
-    return sum(one.rows_written for one in merged)
+    return sum(group.rows_written for group in merged)
 
 
 def _lineage(half: HalfSnapshot) -> list[Act]:
@@ -210,7 +215,7 @@ def _lineage(half: HalfSnapshot) -> list[Act]:
 
 
 def _form(level: MergeLevel) -> str:
-    """What a level makes of rows, as its config says it."""
+    """How a level changes rows, in the words of its config."""
     rounding = () if level.round_ms is None else (f"{ROUNDING}={level.round_ms}ms",)
     metrics = (f"{name}{AGGREGATION_SUFFIX}={how}" for name, how in level.aggregations)
     return " ".join((f"mergeType={level.merge_type}", *rounding, *metrics))

@@ -1,1 +1,1 @@
-"""Retention: segments whose rows are all older than their half keeps them are dropped whole."""
+"""Retention: drops whole segments whose rows are all older than the retention time of their half."""

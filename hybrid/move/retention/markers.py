@@ -1,11 +1,11 @@
-"""Delete markers for winners that expire (R5): they stay for keys of which an older row stays anywhere.
+"""Delete markers for winners that expire (R5): kept for keys of which an older row remains anywhere.
 
-Where rows are folded no row is a winner, and rows that stay count by themselves. A delete marker that expires stays
-there while any row of its key does: what it took away must not come back.
+In a partial upsert no row is a winner, and remaining rows count by themselves. There, an expired delete marker is kept
+while any row of its key remains: deleted rows must not become visible again.
 
-A marker stands in the place of a row that goes: in its segment, at its time, with what makes it win. So it is seen
-where the row was, and hides what the row hid. Of a key, each row gets one that is the greatest of those up to its time:
-under any limit in time the greatest that goes below it is among them. A marker that expires is such a row.
+A marker replaces an expired row, in its segment, at its time, with its upsert order. So it is visible where the row
+was, and hides what the row hid. Of a key, each row gets a marker that is the greatest of the rows up to its time. So
+under any time limit the greatest expired row below it is among them. A delete marker that expires is such a row.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HIGHEST = "_hy_highest"
 
 @dataclass(frozen=True)
 class Markers:
-    """Staged markers: how many by segment. `whole`: segments of nothing but markers, all of which have to stay."""
+    """Staged markers, counted by segment. `whole`: segments of nothing but markers, all of which have to be kept."""
 
     frame: DataFrame
     counts: Mapping[str, int]
@@ -38,14 +38,14 @@ class Markers:
 
 
 def deciding(spec: TableSpec) -> list[Column]:
-    """What is read of rows that stay: their key, what they are compared by, and whether they are markers."""
+    """The columns read of remaining rows: their key, what they are compared by, and whether they are markers."""
     order = winning_order(spec) if spec.picks_winners else ()
     names = (*spec.primary_key, *order, columns.OP)
     return [quoted(name) for name in dict.fromkeys(names)]
 
 
 def stage_markers(spark: SparkSession, spec: TableSpec, going: DataFrame, staying: DataFrame, folder: Path) -> Markers:
-    """The markers that rows `going` leave behind, staged in `folder`; of all others `staying` has what is deciding."""
+    """Stage in `folder` the markers that rows of `going` leave; `staying` has the deciding columns of all others."""
     from pyspark.sql import functions as F
 
     chosen = _greatest_with_older if spec.picks_winners else _with_others
@@ -61,7 +61,7 @@ def stage_markers(spark: SparkSession, spec: TableSpec, going: DataFrame, stayin
 def _greatest_with_older(spec: TableSpec, going: DataFrame, staying: DataFrame) -> DataFrame:
     """The markers for keys of `going` of which an older row is in `staying`.
 
-    A marker there counts, too: a revert may take it away, and what it hides comes to light.
+    Markers in `staying` count too: a revert may remove them, and what they hide becomes visible.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -77,21 +77,21 @@ def _greatest_with_older(spec: TableSpec, going: DataFrame, staying: DataFrame) 
 
 
 def _with_others(spec: TableSpec, going: DataFrame, staying: DataFrame) -> DataFrame:
-    """The markers of `going` of whose keys there is a row in `staying`."""
+    """The markers in `going` whose key has a row in `staying`."""
     key = key_struct(spec).alias(_KEY)
     markers = going.where(quoted(columns.OP) == columns.OP_DELETE).select(key, _marker(spec, going))
     return markers.join(staying.select(key).distinct(), _KEY, "left_semi").select(f"{_ROW}.*")
 
 
 def _marker(spec: TableSpec, going: DataFrame) -> Column:
-    """What a row leaves in its place."""
+    """The marker that replaces a row."""
     from pyspark.sql import functions as F
 
     return F.struct(*(_kept(spec, name, kind) for name, kind in going.dtypes)).alias(_ROW)
 
 
 def _kept(spec: TableSpec, name: str, kind: str) -> Column:
-    """A column of a marker: what it is found, compared and placed by. Other values have expired."""
+    """A column of a marker. It keeps key, order and place; other values have expired."""
     from pyspark.sql import functions as F
 
     if name == columns.OP:

@@ -12,26 +12,27 @@ from hybrid.table.effective import EffectiveBoundary, effective_boundary
 
 
 def below_all_others(going: Iterable[Aged], staying: Iterable[Aged], beside_ms: int | None) -> list[Aged]:
-    """Those of `going` that end before everything that stays begins, oldest end first.
+    """The segments of `going` that end before everything that stays begins, oldest end first.
 
-    `beside_ms` is the first time of what stays elsewhere, None: nothing does. A segment that cannot go stays, too.
+    `beside_ms` is the first time of rows that stay elsewhere; None without any. A segment that cannot be dropped also
+    stays.
     """
-    lows = [one.low for one in staying]
+    lows = [segment.low for segment in staying]
     if None in lows:
         return []
     first = min([low for low in lows if low is not None] + ([] if beside_ms is None else [beside_ms]), default=None)
-    left = sorted(going, key=lambda one: one.high or 0)
-    while left and first is not None and not left[-1].ends_before(first):
-        low = left.pop().low
+    droppable = sorted(going, key=lambda segment: segment.high or 0)
+    while droppable and first is not None and not droppable[-1].ends_before(first):
+        low = droppable.pop().low
         first = first if low is None else min(first, low)
-    return left
+    return droppable
 
 
 def covered_by_itself(boundary: Boundary, last_ms: int | None, lag_ms: int, *, by_pushes: bool) -> EffectiveBoundary:
-    """What a boundary covers whatever was set by hand: (T, F); time alone in mode pinot where nothing names a frontier.
+    """What a boundary covers without an override: (T, F), or time alone in mode pinot when nothing names a frontier.
 
-    `last_ms` is the last offline time (None: no row), `lag_ms` mode pinot's lag. `by_pushes`: outside jobs alone bring
-    offline rows. Where a move is to bring them, what it has not brought yet is covered by nothing.
+    `last_ms` is the last offline time (None: no row), `lag_ms` mode pinot's lag. `by_pushes`: only outside jobs write
+    offline rows. If moves write them, rows that have not moved yet are not covered.
     """
     if boundary.mode is BoundaryMode.PINOT and by_pushes and not boundary.frontier:
         return effective_boundary(replace(boundary, override_ms=None), last_ms, lag_ms)
@@ -39,16 +40,17 @@ def covered_by_itself(boundary: Boundary, last_ms: int | None, lag_ms: int, *, b
 
 
 def floor_of_offline(boundary: Boundary, last_ms: int | None, lag_ms: int, dropped_ms: int) -> int | None:
-    """The floor when offline rows up to `dropped_ms` go: no limit may bring their realtime copies back.
+    """The floor after dropping offline rows up to `dropped_ms`: no limit may make their realtime copies visible again.
 
-    Not above the limit that the boundary has by itself: realtime rows from there on are seen. None: it covers nothing.
+    It is not above the limit without an override, because realtime rows from there on are visible. None: nothing is
+    covered.
     """
     limit_ms = effective_boundary(replace(boundary, override_ms=None), last_ms, lag_ms).limit_ms
     return None if limit_ms is None else min(dropped_ms + 1, limit_ms)
 
 
 def never_shown(boundary: Boundary) -> EffectiveBoundary:
-    """The realtime rows that no boundary shows again, however limits move: below the floor, and taken over."""
+    """The realtime rows that no boundary shows again, however limits move: below the floor, and moved."""
     if boundary.floor_ms is None or boundary.time_ms is None:
         return EffectiveBoundary(None, boundary.frontier)
     return EffectiveBoundary(min(boundary.floor_ms, boundary.time_ms), boundary.frontier)

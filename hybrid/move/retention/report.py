@@ -1,4 +1,4 @@
-"""What a run of retention did, or why it did nothing."""
+"""The result of a run of retention, or why it did nothing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hybrid.runtime.json_values import utc
 
 @dataclass(frozen=True)
 class Dropped:
-    """Segments of a half that went, with the rows that went with them; `markers` delete markers stay in their place.
+    """Dropped segments of a half, with the number of dropped rows; `markers` delete markers stay in their place.
 
-    `before_ms` is the time that all their rows lie before; `version` is None in a dry run.
+    All rows are older than `before_ms`; `version` is None in a dry run.
     """
 
     half: Half
@@ -26,30 +26,30 @@ class Dropped:
     version: int | None
 
     def words(self) -> str:
-        """For the sentence."""
+        """Words for the sentence."""
         what = f"{counted(len(self.segments), 'segment')} of {self.half} with {counted(self.rows, 'row')}"
         return f"{what} from before {utc(self.before_ms)}"
 
 
 @dataclass(frozen=True)
 class KeptSegments:
-    """Expired segments of a half that stay, and why."""
+    """Expired segments of a half that are kept, and why."""
 
     half: Half
     segments: tuple[str, ...]
     why: str
 
     def words(self) -> str:
-        """For the sentence."""
+        """Words for the sentence."""
         verb = "is" if len(self.segments) == 1 else "are"
         return f"{counted(len(self.segments), 'segment')} of {self.half} {verb} kept: {self.why}"
 
 
 @dataclass(frozen=True)
 class RetentionReport:
-    """What went (`segments` and `rows` by half), what stays of it, and the floor (epoch ms) that the boundary has.
+    """What was dropped (`segments` and `rows` by half), what was kept, and the boundary's floor (epoch ms).
 
-    `floor_ms` is None where no boundary needs one; `versions` are those of the commits, by half.
+    `floor_ms` is None when no boundary needs one; `versions` are those of the commits, by half.
     """
 
     segments: Mapping[str, Sequence[str]]
@@ -70,7 +70,7 @@ class RetentionReport:
 
 @dataclass
 class RetentionFindings:
-    """What a run has done so far. `nothing` says of each half why nothing of it is expired."""
+    """The results of a run so far. `nothing` says for each half why nothing is expired."""
 
     dropped: list[Dropped] = field(default_factory=list)
     kept: list[KeptSegments] = field(default_factory=list)
@@ -79,22 +79,22 @@ class RetentionFindings:
     floor_version: int | None = None
 
     def report(self, table: str, *, dry_run: bool) -> RetentionReport:
-        """The report of a run that has ended."""
-        versions = {one.half.value: one.version for one in self.dropped if one.version is not None}
+        """The report of a finished run."""
+        versions = {entry.half.value: entry.version for entry in self.dropped if entry.version is not None}
         if self.floor_version is not None:
             versions.setdefault(Half.OFFLINE.value, self.floor_version)
-        for found in (self.dropped, self.kept):
-            found.sort(key=lambda one: one.half is Half.REALTIME)  # OFFLINE first, as everywhere
+        for entries in (self.dropped, self.kept):
+            entries.sort(key=lambda entry: entry.half is Half.REALTIME)  # OFFLINE first, as everywhere
         segments: dict[str, tuple[str, ...]] = {}
         rows: dict[str, int] = {}
-        for one in self.dropped:
-            segments[one.half.value] = (*segments.get(one.half.value, ()), *one.segments)
-            rows[one.half.value] = rows.get(one.half.value, 0) + one.rows
+        for entry in self.dropped:
+            segments[entry.half.value] = (*segments.get(entry.half.value, ()), *entry.segments)
+            rows[entry.half.value] = rows.get(entry.half.value, 0) + entry.rows
         return RetentionReport(
             segments,
             rows,
-            sum(one.bytes for one in self.dropped),
-            sum(one.markers for one in self.dropped),
+            sum(entry.bytes for entry in self.dropped),
+            sum(entry.markers for entry in self.dropped),
             tuple(self.kept),
             self.floor_ms,
             versions,
@@ -103,13 +103,15 @@ class RetentionFindings:
         )
 
     def _sentence(self, table: str, dry_run: bool) -> str:
-        kept = "; ".join(one.words() for one in self.kept)
+        kept_words = "; ".join(entry.words() for entry in self.kept)
         if not self.dropped:
-            why = "; ".join([*([kept] if kept else []), *(self.nothing[half] for half in sorted(self.nothing))])
+            why = "; ".join(
+                [*([kept_words] if kept_words else []), *(self.nothing[half] for half in sorted(self.nothing))]
+            )
             return f"Nothing to drop in '{table}': {why}."
         verb = "Would drop" if dry_run else "Dropped"
-        parts = [f"{verb} {' and '.join(one.words() for one in self.dropped)} of '{table}'"]
-        markers = sum(one.markers for one in self.dropped)
+        parts = [f"{verb} {' and '.join(entry.words() for entry in self.dropped)} of '{table}'"]
+        markers = sum(entry.markers for entry in self.dropped)
         if markers:
             parts.append(f"{counted(markers, 'delete marker')} of keys with older versions stay in their place")
-        return f"{'; '.join([*parts, *([kept] if kept else [])])}."
+        return f"{'; '.join([*parts, *([kept_words] if kept_words else [])])}."

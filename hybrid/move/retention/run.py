@@ -1,12 +1,12 @@
-"""Retention: drops the segments that are older than their half keeps rows. Decisions and reasons: docs/adr/0015.
+"""Retention: drops the segments that are older than the retention time of their half. Decisions: docs/adr/0015.
 
-The sequence, and what a death in between leaves (the next run does the rest):
-  read the logs: which segments are expired          nothing done; most often nothing is, and no JVM is started
-  count what has not moved, stage delete markers     staged files, swept by the next act
-  take the OFFLINE lock; changed? plan anew          nothing done
-  one commit to OFFLINE: its segments go, the        done, or not done
-  floor rises above all that goes in either half
-  one commit to REALTIME, under its lock             done, or not done: what is left is hidden by the boundary
+The sequence, and what a crash in between leaves (the next run does the rest):
+  read the logs: which segments are expired          nothing done; usually none is, and no JVM is started
+  count rows that have not moved, stage markers      staged files, swept by the next operation
+  take the OFFLINE lock; plan again on a conflict    nothing done
+  one commit to OFFLINE: drop its segments, raise    done, or not done
+  the floor above all dropped rows of both halves
+  one commit to REALTIME, under its lock             done, or not done: the boundary hides the rest
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 KIND = "retention"
-# What may come to REALTIME between the plan and the act: it only adds rows.
+# Kinds that may commit to REALTIME between the plan and the commit: they only add rows.
 _ADDING = frozenset({"flow", "ingest", "seal"})
 Halves = Mapping[Half, HalfSnapshot]
 
@@ -46,12 +46,13 @@ Halves = Mapping[Half, HalfSnapshot]
 def run_retention(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, share_max: float | None = None
 ) -> RetentionReport:
-    """Drops what is expired of each half that has a retention.
+    """Drop the expired segments of each half that has a retention time.
 
-    With `share_max`, the oldest segments that hold at most this share of a half's rows, and at least one: the rest is
-    left to the next run.
+    With `share_max`, drop only the oldest segments with at most this share of a half's rows, and at least one. The rest
+    is left to the next run.
 
-    SpecError when the table has none; ConflictError when other acts kept overtaking it: what was committed stands.
+    Raises SpecError when the table has no retention, ConflictError when other operations kept committing first. Commits
+    made before the error stay.
     """
     require_retention(spec)
     run = _Run(bench, spec, layout, bench.now_ms(), dry_run, share_max)
@@ -59,7 +60,7 @@ def run_retention(
 
 
 def require_retention(spec: TableSpec) -> None:
-    """SpecError for a table that keeps its rows for ever."""
+    """SpecError for a table that keeps its rows forever."""
     if spec.retention:
         return
     if spec.time_column is None:
@@ -75,9 +76,10 @@ def require_retention(spec: TableSpec) -> None:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What goes of a half. `expired` are all segments of which no row is left, `going` those that are written anew.
+    """What is dropped from a half. `expired` are the segments whose rows all expire, `going` those that are replaced.
 
-    They differ by segments that consist of delete markers that have to stay. `strict`: other rows were looked at too.
+    They differ by segments of nothing but delete markers that have to stay. `strict`: the plan depends on other rows
+    too.
     """
 
     half: Half
@@ -90,20 +92,20 @@ class _Plan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The segments that are written anew."""
-        return tuple(one.name for one in self.going)
+        """The segments that the commit replaces."""
+        return tuple(segment.name for segment in self.going)
 
     def dropped(self, version: int | None) -> Dropped:
-        """What the commit did, or would do."""
-        left = self.markers.counts if self.markers is not None else {}
-        markers = sum(left.get(name, 0) for name in self.names)
-        rows = sum(one.rows for one in self.going) - markers
-        size = sum(one.bytes for one in self.going)
+        """What the commit dropped, or would drop."""
+        marker_counts = self.markers.counts if self.markers is not None else {}
+        markers = sum(marker_counts.get(name, 0) for name in self.names)
+        rows = sum(segment.rows for segment in self.going) - markers
+        size = sum(segment.bytes for segment in self.going)
         return Dropped(self.half, self.names, rows, size, markers, self.before_ms, version)
 
 
 class _Run:
-    """One run. The clock is read once, and what was committed before another act came first stays told."""
+    """One run. It reads the clock once, and reports commits that it made before a conflict."""
 
     def __init__(
         self,
@@ -119,22 +121,22 @@ class _Run:
         self._told = RetentionFindings()
 
     def attempt(self) -> RetentionReport:
-        told = self._told
-        told.kept.clear()
-        told.nothing.clear()
+        findings = self._told
+        findings.kept.clear()
+        findings.nothing.clear()
         halves = {half: open_half(self._layout.half(half)) for half in Half if half in self._spec.halves}
         with self._bench.staging(self._layout, new_act_id(KIND)) as folder:
             plans = self._plans(halves, folder)
             if self._dry_run:
-                told.dropped += [plan.dropped(None) for plan in plans.values() if plan.going]
+                findings.dropped += [plan.dropped(None) for plan in plans.values() if plan.going]
             else:
                 if Half.OFFLINE in halves:
                     self._commit_offline(halves[Half.OFFLINE], plans)
                 if Half.REALTIME in plans and plans[Half.REALTIME].going:
                     self._realtime(plans[Half.REALTIME])
         if self._has_boundary:
-            told.floor_ms = open_half(self._layout.half(Half.OFFLINE)).offline.boundary.floor_ms
-        return told.report(self._spec.name, dry_run=self._dry_run)
+            findings.floor_ms = open_half(self._layout.half(Half.OFFLINE)).offline.boundary.floor_ms
+        return findings.report(self._spec.name, dry_run=self._dry_run)
 
     @property
     def _has_boundary(self) -> bool:
@@ -143,18 +145,18 @@ class _Run:
     # Plans
 
     def _plans(self, halves: Halves, folder: Path) -> dict[Half, _Plan]:
-        """By half. REALTIME of two halves first: what goes there needs no marker."""
-        found: dict[Half, _Plan] = {}
+        """The plans by half. REALTIME of two halves first, because rows dropped there need no marker."""
+        plans: dict[Half, _Plan] = {}
         retention = self._spec.retention
         if Half.REALTIME in retention and self._has_boundary:
-            found[Half.REALTIME] = self._covered_plan(halves)
+            plans[Half.REALTIME] = self._covered_plan(halves)
         shown = Half.OFFLINE if self._has_boundary else next(iter(self._spec.halves))
         if shown in retention:
-            found[shown] = self._shown_plan(shown, halves, found.get(Half.REALTIME), folder / shown)
-        return found
+            plans[shown] = self._shown_plan(shown, halves, plans.get(Half.REALTIME), folder / shown)
+        return plans
 
     def _covered_plan(self, halves: Halves) -> _Plan:
-        """REALTIME beside OFFLINE: what is expired and covered as a whole."""
+        """The plan for REALTIME beside OFFLINE: expired segments that are covered completely."""
         base, offline = halves[Half.REALTIME], halves[Half.OFFLINE]
         plan, _ = self._expired(Half.REALTIME, base)
         if not plan.expired:
@@ -164,13 +166,15 @@ class _Run:
         self._say(f"Counting what has not moved of {counted(len(plan.expired), 'expired segment')}")
         rows = self._rows(Half.REALTIME).where(_among(plan.expired)).where(visible_realtime_sql(covered))
         unmoved = {row[0]: int(row[1]) for row in rows.groupBy(columns.SEGMENT).count().collect()}
-        kept = [one.name for one in plan.expired if one.name in unmoved]
-        self._keep(Half.REALTIME, kept, f"{counted(sum(unmoved.values()), 'row')} of theirs have not moved yet")
-        left = [one for one in plan.expired if one.name not in unmoved]
-        return replace(plan, expired=left, going=left, strict=self._is_pinots(offline))
+        unmoved_names = [segment.name for segment in plan.expired if segment.name in unmoved]
+        self._keep(
+            Half.REALTIME, unmoved_names, f"{counted(sum(unmoved.values()), 'row')} of theirs have not moved yet"
+        )
+        droppable = [segment for segment in plan.expired if segment.name not in unmoved]
+        return replace(plan, expired=droppable, going=droppable, strict=self._is_pinots(offline))
 
     def _shown_plan(self, half: Half, halves: Halves, covered: _Plan | None, folder: Path) -> _Plan:
-        """A half whose rows are seen: what is expired, and what has to stay in its place."""
+        """The plan for a half whose rows are visible: what is expired, and the markers that stay in its place."""
         plan, staying = self._expired(half, halves[half])
         deletes = halves[Half.REALTIME].realtime.deletes if self._spec.nets_deletes else 0
         if self._spec.nets_deletes and Half.OFFLINE in halves:
@@ -180,50 +184,54 @@ class _Run:
         plan = replace(plan, going=plan.expired, strict=plan.strict or self._is_pinots(halves.get(Half.OFFLINE)))
         if not plan.expired or self._spec.upsert is None:
             return plan
-        self._say(f"Looking for older versions of {counted(sum(one.rows for one in plan.expired), 'expired row')}")
+        self._say(
+            f"Looking for older versions of {counted(sum(segment.rows for segment in plan.expired), 'expired row')}"
+        )
         rows = self._rows(half)
         others = rows.where(~_among(plan.expired)).select(*deciding(self._spec))
         if half is Half.OFFLINE and self._has_boundary:
             others = self._beside(halves[half], plan, covered, others)
         spark = self._bench.spark
         markers = stage_markers(spark, self._spec, rows.where(_among(plan.expired)), others, folder)
-        whole = [one.name for one in plan.expired if one.name in markers.whole]
+        whole = [segment.name for segment in plan.expired if segment.name in markers.whole]
         count = sum(markers.counts[name] for name in whole)
         self._keep(half, whole, f"{counted(count, 'delete marker')} that older versions of their keys need")
-        going = [one for one in plan.expired if one.name not in markers.whole]
+        going = [segment for segment in plan.expired if segment.name not in markers.whole]
         return replace(plan, going=going, markers=markers, strict=True)
 
     def _expired(self, half: Half, base: HalfSnapshot) -> tuple[_Plan, list[Aged]]:
-        """What is expired by its age and may go by what it is; and all other segments of the half."""
-        # Of times that were rounded to one the last is expired when the end of all of them is.
+        """The segments that are expired by age and may be dropped, and all other segments of the half."""
+        # Times rounded to one step expire together, when the end of the step does.
         step_ms = base.offline.boundary.step_ms if half is Half.OFFLINE else 1
         before_ms = rounded_down(self._now_ms - self._spec.retention[half], step_ms)
         segments = by_age(base.files, columns.bookkeeping(self._spec.name) if half is Half.REALTIME else ())
         consuming = base.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()
-        old = [one for one in segments if one.ends_before(before_ms)]
-        self._keep(half, [one.name for one in old if one.name in consuming], "not sealed yet")
-        expired = self._within_share(half, [one for one in old if one.name not in consuming], segments)
-        self._keep(half, [one.name for one in segments if one.high is None], "their files do not tell their times")
+        old = [segment for segment in segments if segment.ends_before(before_ms)]
+        self._keep(half, [segment.name for segment in old if segment.name in consuming], "not sealed yet")
+        expired = self._within_share(half, [segment for segment in old if segment.name not in consuming], segments)
+        self._keep(
+            half, [segment.name for segment in segments if segment.high is None], "their files do not tell their times"
+        )
         if not old:
-            first = next((one.high for one in segments if one.high is not None), None)
+            first = next((segment.high for segment in segments if segment.high is not None), None)
             oldest = f"the oldest ends at {utc(first)}" if first is not None else "it holds no rows"
             self._told.nothing[half] = f"no segment of {half} ends before {utc(before_ms)}, {oldest}"
-        gone = {one.name for one in expired}
-        return _Plan(half, base, before_ms, expired), [one for one in segments if one.name not in gone]
+        gone = {segment.name for segment in expired}
+        return _Plan(half, base, before_ms, expired), [segment for segment in segments if segment.name not in gone]
 
     def _within_share(self, half: Half, expired: list[Aged], segments: Sequence[Aged]) -> list[Aged]:
-        """The oldest of the expired segments that one run may drop."""
+        """The oldest of the expired segments, as many as one run may drop."""
         if self._share_max is None:
             return expired
-        rows_max, rows, count = self._share_max * sum(one.rows for one in segments), 0, 0
+        rows_max, rows, count = self._share_max * sum(segment.rows for segment in segments), 0, 0
         while count < len(expired) and (count == 0 or rows + expired[count].rows <= rows_max):
             rows, count = rows + expired[count].rows, count + 1
         why = f"left to the next run, which drops at most {self._share_max:.0%} of a half's rows (retention_share_max)"
-        self._keep(half, [one.name for one in expired[count:]], why)
+        self._keep(half, [segment.name for segment in expired[count:]], why)
         return expired[:count]
 
     def _netted(self, plan: _Plan, staying: Sequence[Aged], halves: Halves) -> _Plan:
-        """A delete takes away an equal row of any segment, and equal rows have equal times."""
+        """The plan without segments whose times reach rows that stay: a delete removes an equal row of any segment."""
         from pyspark.sql import functions as F
 
         beside: int | None = None
@@ -231,14 +239,14 @@ class _Run:
             boundary = halves[Half.OFFLINE].offline.boundary
             unmoved = self._rows(Half.REALTIME).where(f"NOT {covered_sql(boundary)}")
             beside = unmoved.agg(F.min(columns.TIME)).collect()[0][0]
-        left = below_all_others(plan.expired, staying, beside)
-        names = {one.name for one in left}
-        kept = [one.name for one in plan.expired if one.name not in names]
-        self._keep(plan.half, kept, "rows of their times stay elsewhere, and deletes take equal ones away")
-        return replace(plan, expired=left, strict=True)
+        droppable = below_all_others(plan.expired, staying, beside)
+        names = {segment.name for segment in droppable}
+        excluded = [segment.name for segment in plan.expired if segment.name not in names]
+        self._keep(plan.half, excluded, "rows of their times stay elsewhere, and deletes take equal ones away")
+        return replace(plan, expired=droppable, strict=True)
 
     def _beside(self, offline: HalfSnapshot, plan: _Plan, covered: _Plan | None, others: DataFrame) -> DataFrame:
-        """Other rows of both halves, without the realtime ones that nothing shows again."""
+        """The remaining rows of both halves, without realtime rows that no boundary shows again."""
         after = never_shown(self._floored(offline, plan, covered))
         rows = self._rows(Half.REALTIME).where(visible_realtime_sql(after))
         if covered is not None and covered.going:
@@ -255,13 +263,13 @@ class _Run:
         floor_ms = _floor_of(covered) if covered is not None else None
         return boundary if floor_ms is None else boundary.with_floor(floor_ms)
 
-    # Acts
+    # Commits
 
     def _commit_offline(self, base: HalfSnapshot, plans: Mapping[Half, _Plan]) -> None:
-        """The segments of OFFLINE that go, and the floor; nothing where it has it already."""
+        """Commit the dropped segments of OFFLINE and the floor; nothing when neither changes."""
         plan = plans.get(Half.OFFLINE)
         names = plan.names if plan is not None else ()
-        strict = any(one.strict for one in plans.values())
+        strict = any(segment_plan.strict for segment_plan in plans.values())
         if not names and self._is_floored(base, plans):
             return
         with self._bench.lock(self._layout, Half.OFFLINE):
@@ -288,7 +296,7 @@ class _Run:
         return self._with_floor(offline, plans) == offline.offline.boundary
 
     def _realtime(self, plan: _Plan) -> None:
-        """REALTIME's commit. Where it is busy for long, what OFFLINE has dropped stays dropped, and is told."""
+        """Commit to REALTIME. When it stays busy, what OFFLINE dropped stays dropped and is reported."""
         try:
             self._commit_realtime(plan)
         except OvertakenError:
@@ -302,7 +310,7 @@ class _Run:
         with self._bench.lock(self._layout, Half.REALTIME):
             current = open_half(plan.base.path)
             self._refuse_changed(plan.base, current, plan.going, strict=plan.strict and not self._has_boundary)
-            # So that nobody puts this version beside an OFFLINE version that does not answer for what goes.
+            # So that nobody combines this version with an OFFLINE version that does not answer for the dropped rows.
             offline = self._layout.half(Half.OFFLINE)
             beside = {"offline_version": open_half(offline).version} if self._has_boundary else {}
             state = replace(current.realtime, act=self._act(current.state, {**_detail(plan), **beside}))
@@ -323,9 +331,9 @@ class _Run:
     def _refuse_changed(
         self, base: HalfSnapshot, current: HalfSnapshot, going: Iterable[Aged], *, strict: bool
     ) -> None:
-        """OvertakenError when the half is not as it was looked at, as far as the plan goes by it."""
-        files = {one.name: one.files for one in by_age(current.files)}
-        same = current.table_id == base.table_id and all(files.get(one.name) == one.files for one in going)
+        """OvertakenError when the half has changed since planning in a way that affects the plan."""
+        files = {segment.name: segment.files for segment in by_age(current.files)}
+        same = current.table_id == base.table_id and all(files.get(segment.name) == segment.files for segment in going)
         if same and strict:
             acts = acts_between(base.path, base.version, current.version)
             foreign = acts is None or foreign_between(base.path, base.version, current.version)
@@ -334,17 +342,17 @@ class _Run:
         if not same:
             raise OvertakenError(f"Another act committed to {base.path.name} of '{self._spec.name}' first.")
 
-    # Small things
+    # Helpers
 
     def _is_pinots(self, offline: HalfSnapshot | None) -> bool:
-        """Whether the limit goes by rows that other acts may take away."""
+        """Whether the limit depends on rows that other operations may remove."""
         return offline is not None and offline.offline.boundary.mode is BoundaryMode.PINOT
 
     def _load(self, half: Half) -> DataFrame:
         return self._bench.spark.read.format("delta").load(str(self._layout.half(half)))
 
     def _rows(self, half: Half) -> DataFrame:
-        """The table's rows in the newest version of a half; that it holds what the plan saw is checked by the acts."""
+        """The table's rows in the newest version of a half. The commits check that it holds what the plan saw."""
         rows = self._load(half)
         return rows.where(columns.rows_sql(self._spec.name)) if half is Half.REALTIME else rows
 
@@ -357,17 +365,17 @@ class _Run:
 
 
 def _among(segments: Iterable[Aged]) -> Column:
-    return quoted(columns.SEGMENT).isin([one.name for one in segments])
+    return quoted(columns.SEGMENT).isin([segment.name for segment in segments])
 
 
 def _floor_of(covered: _Plan) -> int | None:
-    """The floor that REALTIME's drop needs: right behind the last time that goes."""
+    """The floor that REALTIME's drop needs: right behind the last dropped time."""
     last_ms = last_of(covered.going)
     return None if last_ms is None else last_ms + 1
 
 
 def _detail(plan: _Plan | None) -> dict[str, object]:
-    """What an act says of the segments that went."""
+    """The commit's detail about the dropped segments."""
     if plan is None:
         return {"segments": (), "rows": 0, "markers": 0}
     dropped = plan.dropped(None)

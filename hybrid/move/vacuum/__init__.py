@@ -1,1 +1,1 @@
-"""Vacuum: takes away what no version within the revert window needs, of data files and of the log."""
+"""Vacuum: removes data files and log entries that no version within the revert window needs."""

@@ -1,4 +1,4 @@
-"""What a run of vacuum did, or why it did nothing."""
+"""The result of a run of vacuum, or why it did nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from hybrid.progress import counted
 
 @dataclass(frozen=True)
 class Removed:
-    """What went of a half: data files and commits of its log, with their bytes. `kept` says why the rest stays."""
+    """What was removed from a half: data files and commits of its log, with their bytes.
+
+    `kept` says why the rest stays.
+    """
 
     half: Half
     files: int = 0
@@ -22,11 +25,11 @@ class Removed:
 
     @property
     def anything(self) -> bool:
-        """Whether something went."""
+        """Whether something was removed."""
         return bool(self.files or self.commits)
 
     def words(self) -> str:
-        """For the sentence."""
+        """Words for the sentence."""
         parts = []
         if self.files:
             parts.append(f"{counted(self.files, 'data file')} ({counted(self.file_bytes, 'byte')})")
@@ -37,9 +40,9 @@ class Removed:
 
 @dataclass(frozen=True)
 class VacuumReport:
-    """What went by half: data `files` and their `bytes`, `commits` of the log and `log_bytes`.
+    """What was removed by half: data `files` and their `bytes`, `commits` of the log and `log_bytes`.
 
-    `kept` says by half why nothing more went.
+    `kept` says by half why no more was removed.
     """
 
     files: Mapping[str, int]
@@ -52,7 +55,7 @@ class VacuumReport:
 
     @property
     def removed(self) -> bool:
-        """Whether something went."""
+        """Whether something was removed."""
         return not self.dry_run and any((*self.files.values(), *self.commits.values()))
 
 
@@ -60,17 +63,23 @@ def report_of(table: str, halves: list[Removed], *, dry_run: bool) -> VacuumRepo
     """The report of a run over some halves of a table."""
 
     def by_half(name: str) -> dict[str, int]:
-        return {one.half.value: getattr(one, name) for one in halves}
+        return {removed.half.value: getattr(removed, name) for removed in halves}
 
-    kept = {one.half.value: "; ".join(one.kept) for one in halves if one.kept}
-    gone = [one for one in halves if one.anything]
-    reasons = "; ".join(f"of {half} {why}" for half, why in kept.items())
+    reasons_by_half = {removed.half.value: "; ".join(removed.kept) for removed in halves if removed.kept}
+    gone = [removed for removed in halves if removed.anything]
+    reasons = "; ".join(f"of {half} {why}" for half, why in reasons_by_half.items())
     if gone:
         verb = "Would remove" if dry_run else "Removed"
-        sentence = f"{verb} {', and '.join(one.words() for one in gone)} from '{table}'"
+        sentence = f"{verb} {', and '.join(removed.words() for removed in gone)} from '{table}'"
         sentence += f"; {reasons}." if reasons else "."
     else:
         sentence = f"Nothing to remove from '{table}': {reasons}."
     return VacuumReport(
-        by_half("files"), by_half("file_bytes"), by_half("commits"), by_half("log_bytes"), kept, sentence, dry_run
+        by_half("files"),
+        by_half("file_bytes"),
+        by_half("commits"),
+        by_half("log_bytes"),
+        reasons_by_half,
+        sentence,
+        dry_run,
     )

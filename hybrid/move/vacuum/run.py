@@ -1,8 +1,8 @@
-"""Vacuum: the data files and commits that no version within a half's revert window needs. Reasons: docs/adr/0017.
+"""Vacuum: removes data files and commits that no version within a half's revert window needs. Reasons: docs/adr/0017.
 
-The sequence for each half, and what a death in between leaves (the next run does the rest):
-  look at the folder and the log, no JVM     nothing done; most often there is nothing, and Spark is not started
-  take the half's lock, and give it back     nothing done: no act is under way any more that began long ago
+The sequence for each half, and what a crash in between leaves (the next run does the rest):
+  look at the folder and the log, no JVM     nothing done; usually there is nothing, and Spark is not started
+  take the half's lock, and release it       nothing done: no operation that began long ago is still running
   Delta's VACUUM                             some files are gone that nothing reads
   take the lock, clean the log               see `hybrid.lake.cleanup`
 """
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
-# What other tools write into a half without our locks is a part of it sooner than this.
+# Other tools commit files that they write into a half without our locks sooner than this.
 FLOOR_MS = _HOUR_MS
 
 
 def run_vacuum(bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False) -> VacuumReport:
-    """Removes what is past the revert window of each half: files, then commits of the log.
+    """Remove what is past the revert window of each half: files, then commits of the log.
 
-    ConflictError when a half is busy for longer than the lock's timeout: what was removed before stays removed.
+    Raises ConflictError when a half is busy for longer than the lock's timeout; earlier removals stay.
     """
     halves = [half for half in (Half.OFFLINE, Half.REALTIME) if half in spec.halves]
-    found = [_Half(bench, spec, layout, half, dry_run).run() for half in halves]
-    return report_of(spec.name, found, dry_run=dry_run)
+    removed = [_Half(bench, spec, layout, half, dry_run).run() for half in halves]
+    return report_of(spec.name, removed, dry_run=dry_run)
 
 
 class _Half:
@@ -55,31 +55,33 @@ class _Half:
         if window.files_ms < FLOOR_MS:
             why = f"nothing goes: its property {FILES} is shorter than an hour, in which files may yet be committed"
             return Removed(self._half, kept=(why,))
-        kept: list[str] = []
+        reasons: list[str] = []
         if files and not self._dry_run:
             files = self._vacuumed(base, files)
         if not files:
-            kept.append(f"no data file was left alone since before {utc(self._now_ms - window.files_ms)}")
-        # By whole days, as Delta's own clean-up: what was planned on a version may take a while to be committed.
+            reasons.append(f"no data file was left alone since before {utc(self._now_ms - window.files_ms)}")
+        # By whole days, like Delta's own cleanup: what was planned on a version may take a while to commit.
         before_ms = (self._now_ms - window.log_ms) // _DAY_MS * _DAY_MS
         log = expired_log(base, before_ms)
         if log.commits and not self._dry_run:
             try:
                 self._clean(base, log)
-            except DataError as error:  # the other half's is cleaned all the same
-                kept.append(f"its log was not cleaned: {str(error).rstrip('.')}")
-                return Removed(self._half, len(files), sum(one.bytes for one in files), kept=tuple(kept))
+            except DataError as error:  # the other half's log is cleaned all the same
+                reasons.append(f"its log was not cleaned: {str(error).rstrip('.')}")
+                return Removed(self._half, len(files), sum(file.bytes for file in files), kept=tuple(reasons))
         if not log.commits:
-            kept.append(f"of its log from before {utc(before_ms)} nothing goes: {log.why}")
-        return Removed(self._half, len(files), sum(one.bytes for one in files), log.commits, log.bytes, tuple(kept))
+            reasons.append(f"of its log from before {utc(before_ms)} nothing goes: {log.why}")
+        return Removed(
+            self._half, len(files), sum(file.bytes for file in files), log.commits, log.bytes, tuple(reasons)
+        )
 
     def _vacuumed(self, base: HalfSnapshot, files: list[Unneeded]) -> list[Unneeded]:
-        """Lets Delta remove them; those that it has removed."""
+        """Let Delta remove the files. Returns those that it removed."""
         self._bench.progress.say(f"Removing data files of {self._half} of '{self._spec.name}' that no version needs.")
         with self._bench.lock(self._layout, self._half):
-            pass  # whoever had it laid files that may be older than the window; whoever comes lays younger ones
+            pass  # the last holder's files may be older than the window; later holders write younger ones
         vacuum(self._bench.spark, base.path)
-        return [one for one in files if not one.path.exists()]
+        return [file for file in files if not file.path.exists()]
 
     def _clean(self, base: HalfSnapshot, log: Expired) -> None:
         self._bench.progress.say(f"Cleaning the log of {self._half} of '{self._spec.name}'.")
@@ -89,10 +91,11 @@ class _Half:
 
 def vacuum(spark: SparkSession, half: Path) -> None:
     """Delta's own VACUUM of a half, by the window in its properties."""
-    session = spark.newSession()  # settings of ours are nobody else's
-    # Its two commits would say in the log what the run says, and have acts plan anew that go by what others committed.
+    session = spark.newSession()  # a session of its own keeps our settings from others
+    # Its two commits would repeat in the log what the run reports, and operations that depend on the log would plan
+    # again.
     session.conf.set("spark.databricks.delta.vacuum.logging.enabled", "false")
-    # Else it lists the folder by ten thousand tasks.
+    # Otherwise it lists the folder with ten thousand tasks.
     tasks = 4 * spark.sparkContext.defaultParallelism
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(tasks))
     path = str(half.absolute()).replace("`", "``")
