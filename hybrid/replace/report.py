@@ -13,8 +13,7 @@ from hybrid.table.plans import Counts
 
 @dataclass(frozen=True)
 class JobReport:
-    """The result of a job or a revert. `act` and `version` are None when nothing was committed: a dry run, or no
-    change.
+    """The result of a job or a revert. `act` and `version` are None when nothing was committed.
 
     `segments_to` replaced `segments_from`; a name in both was kept. Rows and differences count as in `Difference`.
     `staged_for` is the open replacement that the rows are staged for; they are not visible yet.

@@ -29,10 +29,10 @@ def compared(spec: TableSpec) -> list[Column]:
 
 
 def ignored_warnings(spec: TableSpec, fresh: DataFrame, others: DataFrame, topic: str) -> tuple[str, ...]:
-    """A warning with the number of rows in `fresh` that are ignored because of `others`, which stay; empty on other
-    tables.
+    """A warning with the number of rows in `fresh` that are ignored because of the remaining rows `others`.
 
-    Rows that arrive now have this topic; the others have inherited the arrival of rows that they correct.
+    Empty on other tables. Rows that arrive now have this topic; the others inherited the arrival of rows that they
+    correct.
     """
     if not spec.folds or spec.upsert is None:
         return ()

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Arrival:
-    """The arrival of swapped rows (ADR 3): after the highest committed Kafka timestamp (ms), in the commit of this
-    number.
+    """The arrival of swapped rows (ADR 3), after all committed offsets.
+
+    `timestamp` is the highest committed Kafka timestamp (ms), `act_number` the number of the commit.
     """
 
     timestamp: int
@@ -61,9 +62,7 @@ class Ready:
 
 
 def commit_swap(bench: CommitContext, spec: TableSpec, layout: TableLayout, swap: Swap) -> int:
-    """The version of the commit. OvertakenError on a conflict with a commit since the swap's base; nothing was
-    changed.
-    """
+    """The version of the commit. OvertakenError, without a change, on a conflict since the swap's base."""
 
     def ready(current: HalfSnapshot) -> Ready:
         names = (swap.lineage.segments_from, swap.lineage.segments_to)
@@ -135,10 +134,10 @@ def rows_that_stay(
     replaced: Sequence[str],
     wanted: Sequence[Column],
 ) -> DataFrame:
-    """The columns `wanted` of the rows of both halves that the effective boundary shows, without the segments
-    `replaced`.
+    """The columns `wanted` of visible rows of both halves, without the segments `replaced`.
 
-    Where rows are combined (`spec.folds`), the delete markers of these segments are included.
+    The effective boundary decides what is visible. Where rows are combined (`spec.folds`), the delete markers of the
+    replaced segments are included.
     """
     goes = quoted(columns.SEGMENT).isin(list(replaced))
     if spec.folds:
