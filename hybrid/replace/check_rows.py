@@ -53,7 +53,7 @@ def failing_sql(
 
 
 def dropped_sql(failing: Failing) -> str | None:
-    """The SQL condition of rows that are left out; None when no expectation drops rows."""
+    """The SQL condition of dropped rows; None when no expectation drops rows."""
     drops = [condition for expectation, condition in failing.items() if expectation.on_failure is OnFailure.DROP]
     return f"({' OR '.join(drops)})" if drops else None
 

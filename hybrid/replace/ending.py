@@ -153,7 +153,7 @@ class _End:
     def _refuse_changed(self, base: HalfSnapshot) -> None:
         """ConflictError when segments of `base` have changed since the start.
 
-        The result still holds under the lock: a conflicting commit would have overtaken the swap.
+        The result still holds under the lock: any later commit that conflicts makes the swap fail.
         """
         for name, files in self.entry.segments_from.items():
             now = base.files_of(name)

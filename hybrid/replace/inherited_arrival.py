@@ -1,9 +1,9 @@
 """Replacements on tables where arrival decides what is visible: a corrected row inherits the arrival of the old row.
 
 Rows of a replacement arrive after all stored rows (ADR 3). A dedup table shows the first row of a key, so a
-replacement's row would lose against any other row of its key, duplicates of the corrected row included. Therefore the
-first row of a key inherits the arrival of the first replaced row of that key. It is visible if and only if the old row
-was. Other rows arrive at the swap and are visible where their key has no other row.
+replacement's row would lose against any other row of its key. This includes duplicates of the corrected row. Therefore
+the first row of a key inherits the arrival of the first replaced row of that key. It is visible if and only if the old
+row was. Other rows arrive at the swap and are visible where their key has no other row.
 
 Where rows are combined (`spec.folds`), a job that corrects one row writes all other rows of its segments again. If
 these arrived at the swap, keys with greater comparison values elsewhere would lose them from sums and lists. Therefore
@@ -46,7 +46,7 @@ def in_taken_places(spec: TableSpec, before: DataFrame, after: DataFrame) -> Dat
 def _in_first_places(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
     """Of several new rows of a key, one inherits the arrival of the replaced row.
 
-    Rows in the replaced row's bucket come first, and among them rows with its time; then the earliest arrival.
+    Rows in the replaced row's bucket are preferred, and among them rows with its time; then the earliest arrival.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F

@@ -92,7 +92,7 @@ def run_job(
 
     `dry_run` reports the difference and changes nothing. `append` allows a new segment beside others of the same
     times. `allow_empty` allows an input without rows. `act_id` is the operation's id; by default it is generated.
-    `expect` are expectations beside those of the table and the job, in the syntax of `--expect`.
+    `expect` are further expectations, beside the table's and the job's, in the syntax of `--expect`.
 
     DataError names the first row that cannot be converted, or the expectations that failed. ConflictError when
     segments of the same times exist beside the new ones, or when the rows reach past the boundary. Nothing was changed

@@ -39,7 +39,7 @@ def expectations_of(spec: TableSpec, job: JobSpec, expect: Sequence[str]) -> tup
 
 
 def with_asked(spec: TableSpec, more: Sequence[Expectation], expect: Sequence[str]) -> tuple[Expectation, ...]:
-    """The expectations of the table, `more`, and those of the caller. Errors name the place of a wrong one."""
+    """The table's expectations, `more`, and the caller's. Errors name the place of a wrong one."""
     requested = [parsed for text in expect for parsed in parse_expect(text, spec.schema)]
     refuse_wrong_conditions((*spec.expectations, *more, *requested), spec)
     return named_apart((*spec.expectations, *more, *requested))

@@ -24,7 +24,7 @@ def removed_winners(spec: TableSpec, before: DataFrame, after: DataFrame) -> Dat
     """Stored rows of op `delete`: one for each key of `before` that `after` lacks, with the arrival of its latest row.
 
     A marker in `before` is carried over in the same way. Where rows are combined (`spec.folds`), only markers are
-    carried over, except those that `after` contains with the same arrival.
+    carried over, except markers that `after` contains with the same arrival.
     """
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""Opens a replacement that several jobs push to, and takes back one that has not ended. Needs no JVM.
+"""Opens a replacement that several jobs push to, and takes back a replacement that has not ended. Needs no JVM.
 
 After Pinot's segment replacement protocol: until it ends, pushed rows are staged and invisible to queries.
 """
@@ -30,7 +30,7 @@ def open_replacement(
     notes: Mapping[str, str] | None = None,
     user: str | None = None,
 ) -> OpenReplacement:
-    """Opens a replacement of the segments `names[0]` by those that jobs will push under `names[1]`.
+    """Opens a replacement of the segments `names[0]`; jobs will push the new ones under the names `names[1]`.
 
     UsageError for invalid lists. NotFoundError for an old segment that does not exist. ConflictError for a new segment
     that exists, or when another open replacement shares a segment; `force_cleanup` reverts that one instead.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class JobPlan:
     """The effect of a job on the half as of `base`. `rows` gives the stored rows for an arrival.
 
-    `holds` tells whether it replaces the same segments on a later version; it raises as `plan_job` does. `covers` is
+    `holds` checks whether it replaces the same segments on a later version, and raises as `plan_job` does. `covers` is
     set when the job answers for a time range; segments in it that it does not write are removed.
     """
 
@@ -132,7 +132,7 @@ def warn_unseen(
 
 @dataclass(frozen=True)
 class _Going:
-    """The segments of a half that the swap removes: all, and those that the job covers but does not write."""
+    """The segments that the swap removes: all (`replaced`), and the ones that the job covers but does not write."""
 
     replaced: tuple[str, ...]
     covered: tuple[str, ...]

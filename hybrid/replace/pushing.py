@@ -64,7 +64,7 @@ def stage_push(
 
 
 def publish_push(layout: TableLayout, entry: OpenReplacement, push: Push, folder: Path) -> None:
-    """Adds a push to the replacement as its newest. ConflictError when the replacement has ended meanwhile."""
+    """Adds a push to the replacement as its newest. ConflictError when the replacement has ended by now."""
     with pushes.changing(layout, entry.id):
         state = pushes.state_of(layout, entry.id)
         if state is not PushState.IN_PROGRESS:

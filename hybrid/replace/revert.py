@@ -33,7 +33,7 @@ _TIME_TRAVEL = ("TIME_TRAVEL", "VERSION_NOT_CONTIGUOUS", "DELTA_VERSION_NOT_FOUN
 
 @dataclass(frozen=True)
 class _Taken:
-    """What a revert takes back: one entry, or those of a backfill. `entries` are newest first and share no segment."""
+    """What a revert takes back: one entry, or a backfill's. `entries` are newest first and share no segment."""
 
     id: str
     entries: tuple[ReplacementEntry, ...]
@@ -227,7 +227,7 @@ def _written_by(entries: Sequence[ReplacementEntry], base: HalfSnapshot, segment
 
 
 def _refuse_if_superseding_went(entry: ReplacementEntry, base: HalfSnapshot) -> None:
-    """ConflictError when rows that superseded those of a compaction may be gone: the old rows would show."""
+    """ConflictError when rows that superseded a compaction's dropped rows may be gone: the old rows would show."""
     if entry.lineage.source != COMPACTION_TASK:
         return
     acts = acts_between(base.path, entry.version, base.version)
@@ -263,7 +263,7 @@ def _old_rows(bench: CommitContext, spec: TableSpec, path: Path, taken: _Taken) 
                 for name, kind in physical_columns(spec, Half.OFFLINE)
             )
         )
-    except Exception as error:  # pyspark has one class for all errors of Delta; only the text tells them apart
+    except Exception as error:  # pyspark has one class for all errors of Delta; only the text distinguishes them
         if any(word in str(error) for word in _TIME_TRAVEL):
             raise _expired(taken, "Delta no longer reads that version") from error
         raise

@@ -43,7 +43,7 @@ class DatagenWindow:
 
 
 def first_window(config: Datagen, now_ms: int, plan: int = 0) -> DatagenWindow:
-    """The first window of a plan: all its rows, or those of the first second if it has a rate."""
+    """The first window of a plan: all its rows, or with a rate the rows of the first second."""
     chosen = config.plans[plan]
     limits = [number for number in (chosen.limit, chosen.rate) if number is not None]
     return DatagenWindow(plan, 0, min(limits), now_ms)

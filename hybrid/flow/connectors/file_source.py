@@ -1,4 +1,4 @@
-"""Files as a source of history: one file, a folder's, or those that match a pattern; JSON, CSV or Parquet.
+"""Files as a source of history: one file, a folder, or all that match a pattern; JSON, CSV or Parquet.
 
 After Feldera's `file_input` (https://docs.feldera.com/connectors/sources/file). The files are pinned at the begin of a
 load with sizes and digests. A continued load stops when one of them has changed. Followed files are read in rounds.

@@ -3,7 +3,7 @@
 The steps, and the state after a crash in each:
   read the load's progress from the half's state          nothing done
   stage the rows of the next files beside the halves      staged files, swept by the next commit
-  take the OFFLINE lock; progress changed meanwhile?      nothing done; the next round continues from there
+  take the OFFLINE lock; compare the progress again      nothing done; the next round continues from there
   one Delta commit: segments and the progress             these files are loaded, or not
 
 The first commit records the version of the source, so that a continued load reads the same version. Moves and

@@ -90,13 +90,13 @@ def coordinates(names: Iterable[str]) -> tuple[str, str, str] | None:
 
 
 def raise_to(known: dict[str, int], others: Mapping[str, int]) -> None:
-    """Raises offsets, by `topic/partition`, to those of `others` that are higher."""
+    """Raises offsets, by `topic/partition`, where the offset in `others` is higher."""
     for key, offset in others.items():
         known[key] = max(offset, known.get(key, offset))
 
 
 def check_columns(spec: TableSpec, names: Sequence[str], connector: str) -> None:
-    """SpecError when the columns `names` lack one that every row needs."""
+    """SpecError when the columns `names` lack a column that every row needs."""
     there = {name.lower() if spec.ignores_case else name for name in names}
     needed = {*spec.primary_key, *([spec.time_column] if spec.time_column else [])}
     needed |= {field.name for field in spec.schema.fields if field.is_required}

@@ -82,7 +82,7 @@ class StreamBinding(Bound):
     source: DeclaredFileSource | None = None
 
     def read(self, source: DeclaredFileSource) -> DataFrame:
-        """The rows of the stream's next micro-batch, or those of a batch source that the stream is joined with."""
+        """The rows of the stream's next micro-batch, or all rows of a batch source that the stream joins."""
         return self._next(source) if source.streaming else self._whole(source)
 
     def _next(self, source: DeclaredFileSource) -> DataFrame:

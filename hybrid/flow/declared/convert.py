@@ -268,7 +268,7 @@ def _millis(value: Column, form: TimeFormat) -> Column:
 
 
 def with_rejected(rows: DataFrame, rejected: DataFrame | None) -> DataFrame:
-    """The rows, followed by those that were rejected while they were read (columns REASON and RAW)."""
+    """The rows, followed by the rows that reading has rejected (columns REASON and RAW)."""
     return rows if rejected is None else rows.unionByName(rejected, allowMissingColumns=True)
 
 

@@ -116,7 +116,7 @@ class CsvReader(Reader):
             yield reader.schema(typed).csv(group)
 
     def _typed(self, there: StructType, typed: Callable[[StructField], StructField]) -> StructType:
-        """The columns with their types. Spark requires columns of folders after those of the file."""
+        """The columns with their types. Spark requires columns of folders after the file's own."""
         from pyspark.sql.types import StructType
 
         partitions = self.partition_names()

@@ -1,9 +1,11 @@
-"""The OFFLINE rows that flows brought, by hidden columns; through the lineage also those that were corrected.
+"""The OFFLINE rows that flows brought, found by hidden columns, and through the lineage the corrected ones.
 
 Rows of a replacement do not record which flow brought the rows that they replaced. A refresh removes a replaced
-segment when the refreshed flows brought every row that it held before. When it also held rows of others, nobody can
-tell what must stay, and the refresh is refused. A segment replaces the old one of its name, whatever else the same
-commit replaced, and all old ones that the commit removed without a successor.
+segment when the refreshed flows brought every row that it held before. When it also held rows of others, the remaining
+rows cannot be determined, and the refresh is refused.
+
+A segment replaces the old one of its name, whatever else the same commit replaced. It also replaces all old segments
+that the commit removed without a successor.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class FlowProvenance:
     flows: Mapping[str, int] = field(default_factory=dict)
 
     def kept(self, rows: DataFrame) -> DataFrame:
-        """The rows of the segments that stay: other flows' rows, and those that the refresh itself has brought."""
+        """The rows of the segments that stay: rows of other flows, and rows that the refresh itself has brought."""
         segment, connector, epoch = (quoted(name) for name in (columns.SEGMENT, columns.CONNECTOR, columns.EPOCH))
         stays = ~segment.isin(list(self.replaced))
         for flow, refresh in self.flows.items():

@@ -37,7 +37,7 @@ class MicroBatch:
 
 
 def commit_batch(bench: CommitContext, spec: TableSpec, layout: TableLayout, batch: MicroBatch) -> FlowProgress:
-    """Commits a micro-batch; returns the flow's new progress. OvertakenError when the flow ran elsewhere meanwhile."""
+    """Commits a micro-batch; returns the flow's new progress. OvertakenError when the flow ran elsewhere in between."""
     path = layout.half(Half.REALTIME)
     with bench.lock(layout, Half.REALTIME):
         current = open_half(path)

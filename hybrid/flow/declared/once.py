@@ -4,7 +4,7 @@ A crash in between leaves rejected rows of a flow that has not run. The next run
 
 Two processes may run one flow at once. Rejected rows are marked with the attempt that brought them. A load is
 committed only while those in REALTIME are its own, under the OFFLINE lock, which every attempt needs to replace them.
-So the rejected rows that stay are those of the committed load.
+So the remaining rejected rows belong to the committed load.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Load:
 
 
 def commit_rejected(bench: CommitContext, spec: TableSpec, layout: TableLayout, load: Load) -> None:
-    """Stores the load's rejected rows in REALTIME, and replaces those of another attempt at this refresh.
+    """Stores the load's rejected rows in REALTIME. They replace rejected rows of another attempt at this refresh.
 
-    OvertakenError when the flow has run elsewhere meanwhile. Nothing was changed then.
+    OvertakenError when the flow has run elsewhere in the meantime. Nothing was changed then.
     """
     path, staged = layout.half(Half.REALTIME), load.staged
     # In the same order as a drop, to prevent a deadlock.
@@ -87,7 +87,7 @@ def commit_rejected(bench: CommitContext, spec: TableSpec, layout: TableLayout, 
 def commit_load(bench: CommitContext, spec: TableSpec, layout: TableLayout, load: Load) -> list[str]:
     """Commits the load's rows, which replace what the flow brought before; returns the names of its segments.
 
-    OvertakenError when the flow ran, or was attempted, elsewhere meanwhile. Nothing was changed then.
+    OvertakenError when the flow ran, or was attempted, elsewhere in the meantime. Nothing was changed then.
     """
     path = layout.half(Half.OFFLINE)
     laying = segment_layout_of(spec, load.staged.good, _split(spec))

@@ -39,7 +39,7 @@ class Reader:
         return parse_ddl(self.spark, text, self.source.path)
 
     def inferred(self) -> StructType:
-        """The columns of the files, including those of partition folders."""
+        """The columns of the files, including partition folders."""
         return self._plain(self._infer(self.paths))
 
     def of_file(self, file: SourceFile) -> StructType:

@@ -7,7 +7,7 @@ The steps, and what finishes them after a crash:
   each once-flow replaces its old rows by new ones, in one commit                   the next run loads it
 
 A once-flow's old rows stay visible until the new ones are committed. A move that was planned before the OFFLINE commit
-is overtaken by it and planned again, so it cannot bring old rows back.
+conflicts with it and is planned again, so it cannot bring old rows back.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def uncleared(realtime: RealtimeState, offline: OfflineState) -> list[str]:
 def clear_moved(bench: CommitContext, spec: TableSpec, layout: TableLayout) -> list[str]:
     """Removes the moved OFFLINE rows of flows whose refresh has begun, in one commit. Returns their names.
 
-    It commits even without such rows, so that a move planned before is overtaken.
+    It commits even without such rows, so that a move planned before conflicts with it.
     """
     path = layout.half(Half.OFFLINE)
     realtime = open_half(layout.half(Half.REALTIME)).realtime

@@ -54,7 +54,7 @@ class FlowReport:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As it is printed."""
+        """The report in its printed form."""
         return {**vars(self), "warnings": list(self.warnings)}
 
 
@@ -69,7 +69,7 @@ class FlowRun:
     warnings: list[str] = field(default_factory=list)
 
     def run(self) -> FlowReport:
-        """Loads what there is to load. HybridError when it fails; what it has committed by then stays."""
+        """Loads all new files. HybridError when it fails; what it has committed by then stays."""
         try:
             report = self._once(self._state()) if self.flow.once else self._incremental()
         except HybridError:
@@ -166,7 +166,7 @@ class FlowRun:
                 self.warnings += [changed_words(nothing.changed)] if nothing.changed else []
                 return self._caught_up(done, before, nothing)
             except OvertakenError:
-                # An overtaking process has read files, so this ends when none is left.
+                # A process that commits first has read files, so this ends when no new file is left.
                 overtaken, ledger = 0 if self._went_on(before) else overtaken + 1, None
                 if overtaken == _ATTEMPTS:
                     raise

@@ -135,7 +135,7 @@ def taken_of(layout: TableLayout, plan: Plan, entries: Sequence[ReplacementEntry
 def brought_back(
     plan_of: Collection[str], entries: Sequence[ReplacementEntry], entry: ReplacementEntry
 ) -> tuple[str, tuple[ReplacementEntry, ...]] | None:
-    """The plan that a revert of `entry` concerns, and those of its entries that the revert restores; None: no plan.
+    """The plan that a revert of `entry` concerns, and the plan's entries that the revert restores; None: no plan.
 
     `plan_of` are the existing plans, `entries` all entries, newest first.
     """

@@ -1,4 +1,4 @@
-"""The input files of a backfill: one file, or every file of a folder. A file's name tells its format."""
+"""The input files of a backfill: one file, or every file of a folder. The suffix of its name gives a file's format."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs a plan: one commit for each of its units, or one for all, each with its lineage entry.
 
-The OFFLINE half's log alone tells what is done, so the next run continues after a crash:
+What is done is read from the OFFLINE half's log alone, so the next run continues after a crash:
   before a commit                 the unit is not done; the next run does it. Rejected rows that it brings are claimed
   in a commit                     it is done, or not done
   after it, before the report     its entry names plan and buckets: it is not done again
@@ -35,7 +35,7 @@ from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Rows of smaller units are written as one file; those of larger ones by as many tasks as their staged files give.
+# Smaller units are written as one file, larger ones by as many tasks as their staged files give.
 _ONE_FILE_BYTES = 64 * 1024 * 1024
 
 

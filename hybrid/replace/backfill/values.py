@@ -85,7 +85,7 @@ def _differs(name: str) -> Column:
 def check_corrected(base: Base, request: Request, rows: DataFrame) -> tuple[CheckResult, ...]:
     """Results of the expectations on corrected rows, except those on the row count.
 
-    No row is left out: what `drop` would leave out fails.
+    No row is dropped: what `drop` would drop fails.
     """
     of_rows = [
         replace(expectation, on_failure=OnFailure.FAIL) if expectation.on_failure is OnFailure.DROP else expectation

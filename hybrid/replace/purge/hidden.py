@@ -86,7 +86,7 @@ class Hidden:
         return segments
 
     def decided(self, half: Half, rows: DataFrame) -> DataFrame:
-        """Stored rows of a half, of these versions or later ones, with GOES, HIDDEN and whether they match."""
+        """Stored rows of a half, of these or later versions, with GOES, HIDDEN and whether they match."""
         from pyspark.sql import functions as F
 
         is_hidden = F.lit(False) if half is Half.OFFLINE else ~F.expr(visible_realtime_sql(self._effective))

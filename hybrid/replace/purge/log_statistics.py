@@ -1,4 +1,4 @@
-"""Row values in a Delta log: the first and last key and time of files. A purge removes those of deleted files.
+"""Row values in a Delta log: the first and last key and time of files. A purge removes the values of deleted files.
 
 Log entries hold them for each added file; checkpoints copy them, and checksums (`.crc`) may. Neither readers nor
 writers need them for a file that no readable version holds. Callers must hold the half's lock.

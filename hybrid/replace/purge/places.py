@@ -48,7 +48,7 @@ def places(layout: TableLayout, halves: Iterable[tuple[Half, HalfSnapshot]]) -> 
 
 
 def clear_ended(layout: TableLayout) -> None:
-    """Removes staged rows that nobody will swap in: of plans and replacements that ended, left by killed processes."""
+    """Removes staged rows that nobody will swap in: of ended plans and replacements, left by killed processes."""
     for plan_id in plans.plan_ids(layout):
         has_ended = plans.desired_state_of(layout, plan_id).wish in {DesiredState.CANCEL, DesiredState.ENDED}
         if has_ended or _is_done(layout, plan_id):
@@ -65,7 +65,7 @@ def _is_done(layout: TableLayout, plan_id: str) -> bool:
 
 
 def files_in(folder: Path) -> set[Path]:
-    """The Parquet files in a folder, except those of a Delta log."""
+    """The Parquet files in a folder, without a Delta log's."""
     return {path for path in folder.rglob("*.parquet") if _LOG not in path.parts and path.is_file()}
 
 

@@ -49,9 +49,10 @@ def purge(
 ) -> PurgeReport:
     """Removes matching rows that no query shows from every place, and reads all places again.
 
-    ConflictError while a query shows a matching row, while a boundary override is set, while a plan or an open
-    replacement has staged a matching row, while another purge of the table runs, or when the purge is not complete.
-    SpecError for a table that cannot be purged. A dry run reports what there is. `outside` is added to the record.
+    ConflictError while a query shows a matching row, while a boundary override is set, or while a plan or an open
+    replacement has staged a matching row. Also while another purge of the table runs, or when the purge is not
+    complete. SpecError for a table that cannot be purged. A dry run reports what there is. `outside` is added to the
+    record.
     """
     offline = open_half(layout.half(Half.OFFLINE)).offline if Half.OFFLINE in spec.halves else None
     require_purgeable(spec, offline, asked.reads)
@@ -95,7 +96,7 @@ class _Work:
         return self._ended(before, seen)
 
     def _round(self, seen: Survey, number: int) -> bool:
-        """Removes what the survey found. Whether anything was removed, or another commit came first."""
+        """Removes what the survey found. True when anything was removed, or another commit was first."""
         before = sum(self._rows.values()), len(self._files)
         was_overtaken = not self._rewrite(seen)
         self._remove(seen, is_first=number == 1)
@@ -118,7 +119,7 @@ class _Work:
     # Operations
 
     def _rewrite(self, seen: Survey) -> bool:
-        """Removes the rows from the current versions. False when another commit came first: look again."""
+        """Removes the rows from the current versions. False when another commit was first: look again."""
         for half in (Half.REALTIME, Half.OFFLINE):
             going = [segment for segment in seen.going if segment.half is half]
             if not going:

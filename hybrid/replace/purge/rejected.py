@@ -41,7 +41,7 @@ _UNREAD: Row = ({}, False)
 
 
 def condemned(scene: PurgeScope, rows: DataFrame) -> DataFrame:
-    """(raw, goes, undecided) of each message among rejected rows: its digest, whether it is removed, or undecided."""
+    """(raw, goes, undecided) of each rejected message: its digest, whether it is removed, whether it is undecided."""
     from pyspark.sql import functions as F
 
     own = [("raw", "string"), (_TOLD, "boolean"), (_NAMED, "boolean")]

@@ -22,10 +22,10 @@ UNKNOWN_FOR_S = 3600.0
 def remove_dead(
     bench: CommitContext, layout: TableLayout, half: Half, files: Collection[Path]
 ) -> list[tuple[Path, int]]:
-    """Deletes those of `files` that the newest version does not hold; returns each with its size in bytes.
+    """Deletes the files that the newest version does not hold; returns each with its size in bytes.
 
     It holds the half's lock, so that none of our commits is about to add one. The log's values are removed first,
-    because without the file nobody would look for them. Values of files that are gone already are removed too.
+    because without the file nobody would look for them. Values of already deleted files are removed too.
     """
     path = layout.half(half)
     with bench.lock(layout, half):

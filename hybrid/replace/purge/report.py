@@ -43,10 +43,11 @@ class PurgeReading:
 class PurgeReport:
     """The result of a purge. `rows` were removed from current versions, `files` deleted.
 
-    `before` and `after` are the two readings. The condition is not kept, for it names what must be forgotten:
-    `columns` are those that it reads, `condition_sha256` is its digest. `undecided` counts rejected messages that stay
-    because nobody can tell whether they match. `samples` counts plans that lost theirs. `remembered` are files of the
-    logs that still hold a value of a deleted file. `outside` says what a purge does not reach.
+    `before` and `after` are the two readings. The condition is not kept, for it names what must be forgotten.
+    `columns` are the columns that it reads, `condition_sha256` is its digest. `undecided` counts rejected messages
+    that stay because it cannot be decided whether they match. `samples` counts plans that lost their samples.
+    `remembered` are files of the logs that still hold a value of a deleted file. `outside` says what a purge does not
+    reach.
     """
 
     id: str
@@ -73,7 +74,7 @@ class PurgeReport:
         return not self.dry_run and bool(self.files or any(self.rows.values()) or self.samples)
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept and printed."""
+        """The record in its stored and printed form."""
         return asdict(self)
 
 

@@ -26,7 +26,7 @@ class PurgeRequest:
 
     `reads` names its columns; `values` are the constants, as texts, that it compares columns with for equality.
     `takes_markers` says that everything that was sent has arrived, so its delete markers are not needed. `undecided`
-    removes rejected messages too for which nobody can tell whether they match.
+    also removes rejected messages for which the match cannot be decided.
     """
 
     id: str
@@ -70,8 +70,8 @@ class PurgeScope:
 def require_purgeable(spec: TableSpec, offline: OfflineState | None, reads: Collection[str]) -> None:
     """SpecError when visible rows are netted counts: removing a hidden row would show another.
 
-    Also when the condition `reads` columns that OFFLINE rolls up or rounds, by the present tasks or by those that
-    committed the rows of `offline`, the state of that half.
+    Also when the condition `reads` columns that OFFLINE rolls up or rounds. This holds for the present tasks and for
+    those of the past, whose effects the half's state `offline` records.
     """
     if spec.nets_deletes:
         raise SpecError(

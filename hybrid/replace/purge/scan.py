@@ -93,7 +93,7 @@ def _counted(frame: DataFrame) -> list[MatchingRows]:
 
 
 def whole_files(files: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Readable files, and torn ones. A file that was deleted meanwhile is neither."""
+    """Readable files, and torn ones. A file that was deleted in between is neither."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Survey:
-    """`segments` are those of current versions with matching rows; `found` are files with such rows, or torn files.
+    """The result of a reading: `segments` of current versions with matching rows, and `found`, the files with such
+    rows.
 
-    `undecided` counts rejected messages for which nobody can tell whether they match. `remembered` are files of the
-    logs with values of deleted files.
+    `found` includes torn files. `undecided` counts rejected messages for which the match cannot be decided.
+    `remembered` are files of the logs with values of deleted files.
     """
 
     halves: Mapping[Half, HalfSnapshot]
