@@ -115,7 +115,10 @@ class DeltaSource:
             self._check_same_columns(spec, self._columns_before)
 
     def _check_same_columns(self, spec: TableSpec, before: Mapping[str, object]) -> None:
-        """Removed rows are identified by all their values, which must match rows loaded before a column changed."""
+        """DataError when the version changes columns that the table has.
+
+        A removed row is identified by all its values. Rows that were loaded before the change have others.
+        """
         now = _types(self._schema)
         sources = [source for source, _ in wanted_columns(spec, sorted({*now, *before}))]
         other = [name for name in sources if now.get(name) != before.get(name)]

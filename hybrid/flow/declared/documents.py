@@ -22,7 +22,7 @@ Document = dict[str, Any]
 
 
 def unified(kinds: Sequence[Sequence[ColumnType]]) -> list[ColumnType]:
-    """The columns of a new table from the columns of its flows: the wider type for numbers, text for other conflicts."""
+    """The columns of a new table from its flows' columns: the wider type for numbers, text for other conflicts."""
     by_name: dict[str, ColumnType] = {}
     for column in (column for columns in kinds for column in columns):
         before = by_name.get(column.name.lower())

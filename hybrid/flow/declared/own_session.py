@@ -54,7 +54,7 @@ _HARMLESS = (
 def own_session(session: Any) -> None:
     """Makes all ways to get a session return `session` to callers in a flow file, from now on in this process.
 
-    Other threads, and Spark itself, get the original session.
+    Callers outside of a flow file, and Spark itself, get the original session.
     """
     from pyspark.sql import SparkSession
 

@@ -80,7 +80,7 @@ class Reader:
         raise NotImplementedError
 
     def spark_reader(self, **more: str) -> DataFrameReader:
-        """Spark's reader with the options of the source; it keeps lines that do not fit."""
+        """Spark's reader with the options of the source. It keeps lines that do not fit."""
         options = {name: value for name, value in self.source.reader.items() if name not in ("mode", "inferSchema")}
         if self._base is not None:
             options["basePath"] = self._base

@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Survey:
-    """The result of a reading: `segments` of current versions with matching rows, and `found`, the files with such
-    rows.
+    """The result of a reading: `segments` of current versions with matching rows, and `found`, their files.
 
-    `found` includes torn files. `undecided` counts rejected messages for which the match cannot be decided.
-    `remembered` are files of the logs with values of deleted files.
+    `found` also holds old and staged files with matching rows, and torn files. `undecided` counts rejected messages
+    for which the match cannot be decided. `remembered` are files of the logs with values of deleted files.
     """
 
     halves: Mapping[Half, HalfSnapshot]
